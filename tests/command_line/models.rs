@@ -227,7 +227,7 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
             "cut.onnx is not a usable model: it is no ONNX file: \
              failed to decode Protobuf message: ModelProto.graph: buffer underflow",
         ),
-        ("x.tflite", "x.tflite is not a usable model: it lacks the mark TFL3 of a TFLite file"),
+        ("x.tflite", "x.tflite is not a usable model: it lacks the file identifier TFL3 of a TFLite file"),
     ] {
         refused(dir.path(), &["run", file], message);
         refused(dir.path(), &["compile", file, "-o", "out.twa"], message);

@@ -1,4 +1,4 @@
-//! Damaged files and networks that cannot be imported: an error each, no panic.
+//! Damaged files and networks that cannot be imported: each gives an error, none panics.
 
 use super::*;
 use rand::{Rng, SeedableRng, rngs::SmallRng};
@@ -7,7 +7,7 @@ fn bytes(folder: &str, name: &str) -> Vec<u8> {
     std::fs::read(models(folder).join(name)).unwrap()
 }
 
-/// Imports prefixes and many mutations: no panic, and what imports goes through the passes and can be evaluated.
+/// Imports prefixes and many mutations: none panics, and what imports goes through the passes and can be evaluated.
 fn torture(original: &[u8], import: impl Fn(&[u8]) -> Result<Graph, ImportError>) {
     use crate::passes::{OptLevel, Options, optimize};
     assert!(import(original).is_ok());
@@ -33,7 +33,7 @@ fn torture(original: &[u8], import: impl Fn(&[u8]) -> Result<Graph, ImportError>
     for _ in 0..600 {
         let mut b = original.to_vec();
         for _ in 0..rng.random_range(1..8) {
-            // Structure lies in front and behind; weights between.
+            // The structure is at the start and the end; weights are in between.
             let near = rng.random_range(0..b.len().min(2000));
             let at = if rng.random() { near } else { b.len() - 1 - near };
             b[at] = match rng.random_range(0..4) {
@@ -48,7 +48,7 @@ fn torture(original: &[u8], import: impl Fn(&[u8]) -> Result<Graph, ImportError>
     for len in 0..300 {
         let mut b: Vec<u8> = (0..len).map(|_| rng.random()).collect();
         import(&b);
-        // Past the mark of the format.
+        // Keep the identifier of the format.
         b.splice(0..b.len().min(8), original[..8].iter().copied());
         import(&b);
     }
@@ -69,13 +69,13 @@ fn damaged_tflite_files_give_errors() {
         torture(&bytes("tflite-ops", name), |b| tflite::import(b, name));
     }
     let e = tflite::import(b"hello", "x.tflite").unwrap_err().to_string();
-    assert_eq!(e, "x.tflite is not a usable model: it lacks the mark TFL3 of a TFLite file");
+    assert_eq!(e, "x.tflite is not a usable model: it lacks the file identifier TFL3 of a TFLite file");
     let whole = bytes("tflite-ops", "add.tflite");
     let e = tflite::import(&whole[..whole.len() / 2], "half.tflite").unwrap_err().to_string();
     assert!(e.starts_with("half.tflite is not a usable model: it ends before byte "), "{e}");
 }
 
-/// One number of a file changed at every place where it stands; the messages of those that do not import.
+/// Changes a number at every position where it occurs in a file, and returns the messages of files that do not import.
 fn messages(name: &str, from: [u8; 4], to: [u8; 4]) -> Vec<String> {
     let whole = bytes("tflite-ops", name);
     let places = (0..whole.len() - 4).filter(|&i| whole[i..i + 4] == from);
@@ -92,7 +92,7 @@ fn tflite_messages_name_tensor_attribute_and_what_is_supported() {
     let any = |list: &[String], parts: &[&str]| {
         assert!(list.iter().any(|m| parts.iter().all(|p| m.contains(p))), "{parts:?} in {list:#?}");
     };
-    // A result of 2^31 - 1 rows.
+    // A result with 2^31 - 1 rows.
     let shapes = messages("add.tflite", 15u32.to_le_bytes(), 0x7fff_ffffu32.to_le_bytes());
     any(&shapes, &["tensor `", "has the shape [", "more than 2147483648 elements are not supported"]);
     let mut whole = bytes("tflite-ops", "conv3x3_same_relu.tflite");
@@ -114,7 +114,7 @@ fn tflite_messages_name_tensor_attribute_and_what_is_supported() {
 fn unsupported_tflite_operators_are_all_listed() {
     let mut b = bytes("tflite-ops", "residual_block.tflite");
     let conv = find_code(&b, 3);
-    // CONV_2D becomes LSTM, in the byte and in the number.
+    // CONV_2D becomes LSTM, in both fields.
     for at in conv {
         b[at] = 16;
     }
@@ -125,7 +125,7 @@ fn unsupported_tflite_operators_are_all_listed() {
     assert!(e.to_string().contains("; docs/tflite.md lists the "), "{e}");
 }
 
-/// Places of an operator's code in a file: the bytes that can be changed so that it imports as another operator's.
+/// Positions of an operator's code in a file: bytes whose change makes the file import as another operator's.
 fn find_code(file: &[u8], code: u8) -> Vec<usize> {
     let unknown =
         |b: &[u8]| matches!(tflite::import(b, ""), Err(ImportError::Unsupported { nodes, .. }) if !nodes.is_empty());
@@ -184,7 +184,7 @@ fn unsupported_onnx_operators_are_all_listed() {
 
 #[test]
 fn shapes_that_do_not_fit_name_the_node() {
-    // Without its Flatten the Gemm gets four dimensions.
+    // Without its Flatten, the Gemm gets four dimensions.
     let file = replaced(&bytes("lenet-mnist", "model.onnx"), "Flatten", "Softmax");
     let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err();
     let ImportError::Node { operator, reason, .. } = &e else { panic!("{e}") };

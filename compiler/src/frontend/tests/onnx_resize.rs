@@ -1,4 +1,4 @@
-//! Sizes and coordinates of Resize: ONNX Runtime's, in single precision.
+//! Sizes and coordinates of Resize in single precision, as in ONNX Runtime.
 
 use super::onnx_operators::{floats, of_one};
 use super::*;
@@ -38,11 +38,11 @@ fn nearest_elements_are_those_of_single_precision() {
     ] {
         assert_eq!(row(&place[..7], 0.7, &[("nearest_mode", mode)], 18), want, "{mode}");
     }
-    // Coordinates a rounding away from half way count as half way.
+    // Coordinates that are halfway except for rounding count as halfway.
     let place: Vec<f32> = (0..18).map(|i| i as f32).collect();
     assert_eq!(row(&place[..16], 1.3, &[], 18)[15..], [11.0, 12.0, 13.0, 14.0, 14.0]);
     assert_eq!(row(&place, 0.3, &[("nearest_mode", "round_prefer_ceil")], 18), [1.0, 5.0, 8.0, 11.0, 15.0]);
-    // Before set 11 what shrinks is rounded up.
+    // Before set 11, coordinates are rounded up if the dimension shrinks.
     assert_eq!(row(&place[..10], 0.4, &[], 10), [0.0, 3.0, 5.0, 8.0]);
     assert_eq!(row(&place[..4], 1.5, &[], 10), [0.0, 0.0, 1.0, 2.0, 2.0, 3.0]);
 }

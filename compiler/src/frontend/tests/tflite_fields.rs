@@ -1,4 +1,5 @@
-//! Fields of TFLite files that say how data are stored or meant: read, or refused with the true reason.
+//! Fields of TFLite files that define how data are stored or what they mean: each is read, or refused with the true
+//! reason.
 
 use super::*;
 use tilewright_testing::flat::{self, Field, Table};
@@ -42,7 +43,7 @@ impl File {
         }
     }
 
-    /// A tensor that is computed or given; its number.
+    /// Adds a tensor that is computed or an input, and returns its number.
     fn tensor(&mut self, name: &str, ty: i8, shape: &[usize]) -> i32 {
         let sizes = Field::Words(shape.iter().map(|&d| d as i32).collect());
         self.tensors.push(vec![(0, sizes), (1, Field::Byte(ty)), (2, Field::Word(0)), (3, Field::text(name))]);
@@ -135,13 +136,13 @@ fn fully_connected() -> Option<(i8, Table)> {
     Some((8, vec![(0, Field::Byte(0))]))
 }
 
-/// A matrix with zeros in whole blocks of every size that the tests use.
+/// A matrix with whole blocks of zeros, of every size that the tests use.
 fn matrix(rows: usize, columns: usize) -> Vec<i8> {
     let value = |r: usize, c: usize| if (r / 4 + c / 16) % 3 == 1 { 0 } else { (r * 31 + c * 7) as i8 | 1 };
     (0..rows * columns).map(|i| value(i / columns, i % columns)).collect()
 }
 
-/// A list of indices and the kind that stands for it, in the width of this number of bytes.
+/// A list of indices with elements of `width` bytes, and the kind of that width.
 fn indices(list: &[usize], width: usize) -> [Field; 2] {
     let (kind, values) = match width {
         4 => (1, Field::Words(list.iter().map(|&i| i as i32).collect())),
@@ -151,8 +152,8 @@ fn indices(list: &[usize], width: usize) -> [Field; 2] {
     [Field::Byte(kind), Field::Table(vec![(0, values)])]
 }
 
-/// A matrix in blocks of `block`, dimensions walked in this order, within blocks too, and blocks of zeros left out along the
-/// second: the tables and the elements that are stored.
+/// Stores a matrix in blocks of `block`, with dimensions in this order, within blocks too, and without blocks of zeros
+/// along the second dimension. Returns the tables and the stored elements.
 fn sparse(dense: &[i8], shape: [usize; 2], block: [usize; 2], order: [usize; 2], width: usize) -> (Table, Vec<i8>) {
     let blocks = [shape[0] / block[0], shape[1] / block[1]];
     let [outer, inner] = order;
@@ -183,8 +184,7 @@ fn sparse(dense: &[i8], shape: [usize; 2], block: [usize; 2], order: [usize; 2],
     (vec![(0, Field::Words(order)), (1, Field::Words(vec![0, 1])), (2, Field::Tables(levels))], stored)
 }
 
-/// Fully connected layers of sparse weights: of floats alone, of floats behind DENSIFY, and of int8 behind DENSIFY and
-/// DEQUANTIZE.
+/// Fully connected layers with sparse weights: floats, floats after DENSIFY, and int8 after DENSIFY and DEQUANTIZE.
 fn sparse_layers(tables: &Table, stored: &[i8], [rows, columns]: [usize; 2]) -> File {
     let mut f = File::new();
     let x = f.input("x", F32, &[1, columns]);
@@ -237,7 +237,7 @@ fn sparse_weights_are_expanded() {
         let found = sparse_layers(&tables, &stored, shape).run(std::slice::from_ref(&x));
         assert_eq!(found, [wanted.clone(), wanted.clone(), half.clone()], "{block:?} {order:?}");
     }
-    // Every element is there, column by column; and none is.
+    // Every element stored, column by column; and none stored.
     let size = |n: usize| vec![(1, Field::Word(n as i32))];
     let tables = vec![(0, Field::Words(vec![1, 0])), (2, Field::Tables(vec![size(shape[1]), size(shape[0])]))];
     let columns: Vec<i8> = (0..dense.len()).map(|i| dense[i % shape[0] * shape[1] + i / shape[0]]).collect();
@@ -267,11 +267,11 @@ fn damaged_sparsity_tables_are_refused_by_name() {
         vec![(0, Field::Byte(1)), (2, k0), (3, segments), (4, k1), (5, found)]
     };
     for (tables, reason) in [
-        (with(0, Field::Words(vec![0, 1, 2])), "their traversal_order [0, 1, 2] does not suit 2 dimensions"),
-        (with(0, Field::Words(vec![0, 2, 1, 3])), "their traversal_order [0, 2, 1, 3] does not suit"),
+        (with(0, Field::Words(vec![0, 1, 2])), "their traversal_order [0, 1, 2] does not match 2 dimensions"),
+        (with(0, Field::Words(vec![0, 2, 1, 3])), "their traversal_order [0, 2, 1, 3] does not match"),
         (with(0, Field::Words(vec![0, -1, 2, 3])), "they have a number below 0"),
         (with(1, Field::Words(vec![1, 1])), "their blocks of 16 do not divide dimension 1"),
-        (level(0, vec![(1, Field::Word(9))]), "their dimension 0 has the size 9, where 8 is due"),
+        (level(0, vec![(1, Field::Word(9))]), "their dimension 0 has size 9, but 8 is expected"),
         (level(0, vec![(0, Field::Byte(2))]), "they have a dimension of kind 2"),
         (level(3, vec![(1, Field::Word(5))]), "their blocks of 5 do not divide dimension 1"),
         (level(1, vec![(0, Field::Byte(1))]), "a sparse dimension has no segments or no indices"),
@@ -284,12 +284,12 @@ fn damaged_sparsity_tables_are_refused_by_name() {
         assert!(found.starts_with(start) && found.contains(reason), "{found}");
     }
     let found = message(&good, &stored[1..]);
-    assert!(found.contains(&format!("they place {} elements of 4 bytes, and it has", stored.len())), "{found}");
+    assert!(found.contains(&format!("they place {} elements of 4 bytes, but the tensor has", stored.len())), "{found}");
     let wide = sparse_layers(&good, &stored, [8, 48]);
     assert!(tflite::import(&wide.bytes(), "net.tflite").is_ok());
 }
 
-/// A float layer whose weights of 8 bits, of this shape, stand behind DEQUANTIZE, or are floats at once.
+/// A float layer with 8-bit weights of this shape after DEQUANTIZE, or with float weights.
 fn weight_only(code: i32, shape: &[usize], axis: i32, quantized: Option<(&[f32], &[i64])>, weights: &[i8]) -> File {
     let mut f = File::new();
     let real = |i: usize, (scale, zero): (&[f32], &[i64])| {
@@ -379,7 +379,7 @@ fn weights_may_be_inputs_of_float_layers() {
     f.outputs.push(y);
     let pair = |a: f32, b: f32| Tensor::new(&[1, 1, 1, 2], vec![a, b]).unwrap();
     assert_eq!(f.run(&[pair(2.0, 3.0), pair(5.0, 7.0)]), [pair(10.0, 21.0)]);
-    // Sums of 8 bits need the weights when the network is compiled.
+    // 8-bit sums need known weights at compile time.
     let mut f = File::new();
     let (x, w) = (f.input("x", I8, &[1, 3]), f.input("w", I8, &[2, 3]));
     let y = f.tensor("y", I8, &[1, 2]);
@@ -389,10 +389,10 @@ fn weights_may_be_inputs_of_float_layers() {
     f.operator(FULLY_CONNECTED, &[x, w], y, fully_connected());
     f.outputs.push(y);
     let found = f.refused();
-    assert!(found.contains("operand 1, `w`, must be a constant, and the run computes or is given it"), "{found}");
+    assert!(found.contains("operand 1, `w`, must be a constant, not an input or computed at run time"), "{found}");
 }
 
-/// A RELU of floats behind which fields are changed.
+/// A RELU of floats with changed fields.
 fn relu(change: impl FnOnce(&mut File, [i32; 2])) -> File {
     let mut f = File::new();
     let (x, y) = (f.input("x", F32, &[2]), f.tensor("y", F32, &[2]));
@@ -417,23 +417,20 @@ fn fields_that_change_what_data_mean_are_refused_by_name() {
     }
     refused(
         relu(|f, [x, _]| f.field(x, 10, Field::Word(3))),
-        "tensor `x`: its data lie in another file (external_buffer)",
+        "tensor `x`: its data are in another file (external_buffer)",
     );
-    refused(
-        relu(|f, [x, _]| f.field(x, 11, Field::Word(1))),
-        "tensor `x`: it has a field, number 11, that is not known",
-    );
-    refused(relu(|f, _| f.root.push((0, Field::Word(4)))), "it has version 4 of the schema; up to 3 are known");
+    refused(relu(|f, [x, _]| f.field(x, 11, Field::Word(1))), "tensor `x`: it has an unknown field, number 11");
+    refused(relu(|f, _| f.root.push((0, Field::Word(4)))), "its schema version 4 is not supported; the maximum is 3");
     refused(relu(|f, [x, _]| f.quantized(x, &[1.0, 2.0], &[0, 0, 0], 0)), "tensor `x` has more scales than");
     refused(relu(|f, [x, _]| f.quantized(x, &[1.0], &[0, 0], 0)), "tensor `x`: it has 2 zero points for 1 scales");
     let unranked = relu(|f, [_, y]| f.tensors[y as usize][0].1 = Field::Words(Vec::new()));
-    refused(unranked, "the file does not say the shape of its result, which is f32[2]");
+    refused(unranked, "the file does not declare the shape of its result, which is f32[2]");
     let mut f = File::new();
     let (state, y) = (f.tensor("state", F32, &[2]), f.tensor("y", F32, &[2]));
     f.field(state, 5, Field::Byte(1));
     f.operator(RELU, &[state], y, None);
     f.outputs.push(y);
-    refused(f, "tensor `state` is a variable, whose value lasts from one run to the next");
+    refused(f, "tensor `state` is a variable, whose value is kept from one run to the next");
     let layer = |options: (i8, Table)| {
         let mut f = File::new();
         let x = f.input("x", F32, &[1, 2]);
@@ -444,9 +441,9 @@ fn fields_that_change_what_data_mean_are_refused_by_name() {
         f
     };
     refused(layer((8, vec![(4, Field::Byte(4))])), "attribute quantized_bias_type is INT64; supported is INT32");
-    refused(layer((8, vec![(5, Field::Byte(1))])), "its options: it has a field, number 5, that is not known");
+    refused(layer((8, vec![(5, Field::Byte(1))])), "its options: it has an unknown field, number 5");
     refused(layer((9, vec![(0, Field::Word(0))])), "its options are of kind 9; FULLY_CONNECTED has options of kind 8");
-    // Fields without an effect: minimum and maximum, the shape's signature, a rank.
+    // Fields without an effect: minimum and maximum, shape signature, rank.
     let harmless = relu(|f, [x, _]| {
         f.field(x, 4, Field::Table(vec![(0, Field::Words(vec![0])), (1, Field::Words(vec![1]))]));
         f.field(x, 7, Field::Words(vec![-1]));
@@ -488,7 +485,7 @@ fn buffers_behind_the_tables_are_read() {
     let y = eval(&graph, &[Tensor::new(&[1, 2], vec![2f32, 1.0]).unwrap()]).unwrap();
     assert_eq!(y, [Tensor::new(&[1, 1], vec![1f32]).unwrap()]);
     let error = tflite::import(&file[..file.len() - 1], "net.tflite").unwrap_err().to_string();
-    assert!(error.contains(&format!("a buffer of 4 bytes at {end} passes its end")), "{error}");
+    assert!(error.contains(&format!("a buffer of 4 bytes at offset {end} passes the end of the file")), "{error}");
 }
 
 #[test]
@@ -502,7 +499,7 @@ fn tensors_listed_more_than_once_are_outputs_each_time() {
     let twice = relu(|f, [x, y]| f.outputs = vec![y, x, y]);
     assert_eq!(names(&twice), ["y", "x", "y"]);
     assert_eq!(twice.run(std::slice::from_ref(&x)), [y.clone(), x.clone(), y.clone()]);
-    // Unsigned bytes, which are signed within.
+    // uint8, which is int8 inside.
     let mut f = File::new();
     let (a, b) = (f.input("a", 3, &[2]), f.tensor("b", 3, &[2]));
     f.quantized(a, &[0.5], &[128], 0);
@@ -512,7 +509,7 @@ fn tensors_listed_more_than_once_are_outputs_each_time() {
     assert_eq!(names(&f), ["b", "b"]);
     let bytes = |v: [u8; 2]| Tensor::vector(v.to_vec());
     assert_eq!(f.run(&[bytes([3, 200])]), [bytes([128, 200]), bytes([128, 200])]);
-    // Another tensor of the same name is another output.
+    // Another tensor with the same name is another output.
     let alike = relu(|f, [x, y]| {
         let z = f.tensor("y", F32, &[2]);
         f.operator(RELU, &[x], z, None);

@@ -1,9 +1,9 @@
-//! Float operators of TFLite that the files of single operators leave out.
+//! Float operators of TFLite that the single-operator files leave out.
 
 use super::*;
 use tilewright_testing::flat::{self, Field};
 
-/// The result of one operator on floats; `operand` is a constant behind them, of INT32.
+/// The result of one operator on floats; `operand` is an additional constant of INT32.
 fn result(code: i32, x: &Tensor, operand: &[i32], shape: &[usize]) -> Result<Tensor, ImportError> {
     let sizes = |shape: &[usize]| Field::Words(shape.iter().map(|&d| d as i32).collect());
     let tensor = |name: &str, shape: &[usize], ty: i8, buffer: i32| {
@@ -47,7 +47,7 @@ fn means_of_floats_are_over_any_dimensions() {
         Tensor::new(&[1, 2, 2], vec![1f32, 4.0, 7.0, 10.0]).unwrap()
     );
     let e = result(MEAN, &x, &[3], &[2, 3]).unwrap_err().to_string();
-    assert!(e.contains("its axes must lie among 3 dimensions, found 3"), "{e}");
+    assert!(e.contains("its axes must be in range for 3 dimensions, found 3"), "{e}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Single operators whose results may differ by a step: their tables are made by another `exp`.
+/// Single operators whose results can differ by one step, because their tables are computed with another `exp`.
 const ONE_STEP: &[&str] = &["softmax", "logistic"];
 
 #[test]
@@ -53,7 +53,7 @@ fn quantized_networks_equal_the_reference_kernels() {
 
 #[test]
 fn float_networks_are_close() {
-    // Networks some of whose weights have 8 bits may differ by as much as two sets of the reference's kernels do.
+    // Networks with some 8-bit weights can differ by as much as two sets of the reference kernels do.
     for (folder, model, most) in [
         ("resnet8-cifar10", "model_float.tflite", 1e-4),
         ("anomaly-autoencoder", "model_float.tflite", 1e-4),

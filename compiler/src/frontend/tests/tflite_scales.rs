@@ -1,5 +1,5 @@
-//! Operators of 8 bits whose results depend on how a factor is made of scales and how products are rounded. What is right
-//! was taken from the reference kernels, of which `make check-tflite` compares all.
+//! 8-bit operators whose results depend on how a factor is computed from scales and how products are rounded. The
+//! expected values are from the reference kernels; `make check-tflite` compares all of them.
 
 use super::*;
 use tilewright_testing::flat::{self, Field, Table};
@@ -83,7 +83,7 @@ fn all() -> Tensor {
     Tensor::from_fn(&[256], |i| (i as i32 - 128) as i8)
 }
 
-/// A function of one element for all of them, from one scale and zero point to another.
+/// An element-wise function of all bytes, from one scale and zero point to another.
 fn unary(code: i32, options: Table, from: (f32, i64), to: (f32, i64)) -> Vec<i32> {
     let (data, result) = ((all(), (&[from.0][..], from.1)), (&[to.0][..], to.1));
     Case { code, options, data, constants: &[], shape: &[256], result }.run()
@@ -99,11 +99,11 @@ fn alpha(slope: f32) -> Table {
 
 #[test]
 fn quotients_of_scales_are_of_single_precision() {
-    // 1.5 in single precision, a little less in double, so that ties go the other way.
+    // 1.5 in single precision, but slightly less in double precision, so ties go the other way.
     let half_up = |x: i32| (3 * x + 1).div_euclid(2);
     assert_eq!(unary(RELU, vec![], (0.003, 0), (0.002, 0)), want(|x| half_up(x).max(0)));
     assert_eq!(unary(RELU, vec![], (0.003, 5), (0.002, -20)), want(|x| half_up(x - 5).max(0) - 20));
-    // In QUANTIZE's double precision it is less, so that no product is a tie.
+    // In QUANTIZE's double precision it is less, so no product is a tie.
     assert_eq!(unary(QUANTIZE, vec![], (0.003, 0), (0.002, 0)), want(|x| 3 * x / 2));
 }
 
@@ -131,14 +131,14 @@ fn factors_past_2_to_the_31_saturate() {
 
 #[test]
 fn tables_equal_the_kernels_at_their_edges() {
-    // 5.35 / 0.1 is 53.5, but for what single precision loses on the way of the kernel.
+    // 5.35 / 0.1 is 53.5, except for what the kernel loses in single precision.
     assert_eq!(unary(GELU, vec![], (0.05, 0), (0.1, 0))[107 + 128], 53);
-    // Shifts that pass the kernel's 16 bits round 0 up.
+    // Shifts beyond the kernel's 16 bits round 0 up.
     assert_eq!(unary(HARD_SWISH, vec![], (1e-4, -128), (10.0, -128)), vec![-127; 256]);
 }
 
-/// A fully connected layer of 1 scale or one for each row of weights, against a factor in double precision, rounded away
-/// from zero; true where no multipliers did it.
+/// A fully connected layer with one scale, or one per row of weights, compared with a factor in double precision that
+/// is rounded away from zero. True if no multipliers reproduce it.
 fn dense(weights: &Tensor, scales: &[f32], zero: i64) -> bool {
     let &[rows, columns] = weights.shape() else { panic!() };
     let data = Tensor::from_fn(&[256, columns], |i| (i / columns) as i32 as u8 as i8 ^ (i % columns % 3 == 2) as i8);
@@ -172,10 +172,10 @@ fn fully_connected_rounds_once_in_double_precision() {
     let rows = Tensor::from_fn(&[4, 8], |i| (i as i32 * 37 % 23 - 11) as i8);
     assert!(!dense(&rows, &[1.0 / 64.0], 3));
     assert!(!dense(&rows, &[1.0 / 64.0, 1.0 / 128.0, 0.003, 0.01], 0));
-    // A channel's factor of 1 or more lets the others do without their shift.
+    // If one channel's factor is 1 or more, the others are computed without their shift.
     assert!(!dense(&rows, &[1.0 / 64.0, 0.75, 0.003, 0.01], 0));
     let wide = Tensor::from_fn(&[2, 8], |i| if i % 2 == 0 { 127i8 } else { -128 + i as i8 });
-    // Here 31 bits behind the point are too few for the second.
+    // Here 31 fractional bits are too few for the second channel.
     assert!(dense(&wide, &[0.5, 0.35 * 2f32.powi(-16)], 0));
 }
 
@@ -191,7 +191,7 @@ fn weights_that_are_no_bytes_are_refused() {
         result: (&[0.125], 0),
     };
     let found = case.import().unwrap_err().to_string();
-    assert!(found.contains("tensor `c` has weights of type i32; beside data of 8 bits they must be i8"), "{found}");
+    assert!(found.contains("tensor `c` has weights of type i32; with 8-bit data they must be i8"), "{found}");
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn what_passes_32_bits_is_refused() {
     };
     let message = |r: Result<Graph, ImportError>| r.unwrap_err().to_string();
     let found = message(convolution(1e-6));
-    assert!(found.contains("its scales lie too far apart: sums up to 6502400 times"), "{found}");
+    assert!(found.contains("its scales are too far apart: sums up to 6502400 times"), "{found}");
     assert!(convolution(0.01).is_ok());
     let sum = |to: f32| {
         Case {
@@ -224,6 +224,6 @@ fn what_passes_32_bits_is_refused() {
         .import()
     };
     let found = message(sum(1e-6));
-    assert!(found.contains("its result's scale 0.000001 is too small for its operands', 1"), "{found}");
+    assert!(found.contains("its result's scale 0.000001 is too small for its operands' scale 1"), "{found}");
     assert!(sum(1e-5).is_ok());
 }

@@ -1,5 +1,5 @@
-//! The description that TFLite files may carry: a FlatBuffers file of its own in a named buffer (TensorFlow Lite Metadata,
-//! `metadata_schema.fbs`), and files packed behind the model as a zip archive.
+//! Reads the description in a TFLite file: a nested FlatBuffers file in a named buffer (TensorFlow Lite Metadata,
+//! `metadata_schema.fbs`), and files in a zip archive appended to the model.
 
 use super::flat::{Result, Table};
 use super::schema::{self, Room, TensorInfo, Type};
@@ -12,10 +12,10 @@ const NAME: &str = "TFLITE_METADATA";
 const NORMALIZATION: i8 = 1;
 /// Number of `TENSOR_AXIS_LABELS` among the kinds of associated files.
 const AXIS_LABELS: i8 = 2;
-/// Bytes of a list of names that are read.
+/// Maximum number of bytes to read of a list of names.
 const MOST_NAME_BYTES: u64 = 1 << 20;
 
-/// What the file says; of a damaged file as much as is well.
+/// The file's description; as much as can be read of a damaged one.
 pub fn about(bytes: &[u8]) -> Option<About> {
     let mut room = Room::of(bytes);
     let model = schema::read(bytes, &mut room).ok()?;
@@ -27,7 +27,7 @@ pub fn about(bytes: &[u8]) -> Option<About> {
     Some(found)
 }
 
-/// Scale and zero point as the graph's input or output has them: where the model's is a uint8, so is the graph's.
+/// Scale and zero point as the graph's input or output has them; it is uint8 if the file's is.
 fn edge(info: &TensorInfo) -> Edge {
     let quantization = match (&info.quantization, info.ty) {
         (Some(q), Type::I8 | Type::U8) => q.scale.first().zip(q.zero_point.first()),
@@ -78,7 +78,7 @@ fn read(description: &[u8], file: &[u8], found: &mut About, room: &mut Room) -> 
     Ok(())
 }
 
-/// The lines of a file packed behind the model.
+/// The lines of a file in the archive appended to the model.
 fn packed_names(file: &[u8], name: &str) -> Option<Vec<String>> {
     let mut archive = zip::ZipArchive::new(Cursor::new(file)).ok()?;
     let mut text = String::new();

@@ -1,6 +1,6 @@
-//! Reads a FlatBuffers file without trust: every offset and length is checked before it is followed.
+//! Reads FlatBuffers from untrusted files: checks every offset and length before following it.
 
-/// What is wrong with the bytes.
+/// The result of reading; the error says what is wrong with the bytes.
 pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// A table in a FlatBuffers file.
@@ -21,14 +21,14 @@ pub(super) struct Vector<'a, const N: usize> {
 fn word<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N]> {
     let end = at.checked_add(N).ok_or("an offset overflows")?;
     let slice = bytes.get(at..end).ok_or_else(|| format!("it ends before byte {end}"))?;
-    slice.try_into().map_err(|_| "a word is cut".to_owned())
+    slice.try_into().map_err(|_| "a number is cut off".to_owned())
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Result<usize> {
     Ok(u32::from_le_bytes(word(bytes, at)?) as usize)
 }
 
-/// Where the offset at `at` points to.
+/// The target of the offset at `at`.
 fn follow(bytes: &[u8], at: usize) -> Result<usize> {
     at.checked_add(u32_at(bytes, at)?).ok_or_else(|| "an offset overflows".to_owned())
 }
@@ -39,12 +39,12 @@ impl<'a> Table<'a> {
         Ok(Table { bytes, at: follow(bytes, 0)? })
     }
 
-    /// Fails where it has a field of this number or behind it, which a later version of the schema has added.
+    /// Fails if the table has a field with this or a higher number, which a later version of the schema added.
     pub fn only_fields_below(&self, first: usize) -> Result<()> {
         let slots = (usize::from(u16::from_le_bytes(word(self.bytes, self.vtable()?)?)).saturating_sub(4)) / 2;
         for id in first..slots {
             if self.field(id)?.is_some() {
-                return Err(format!("it has a field, number {id}, that is not known; the file is of a newer version"));
+                return Err(format!("it has an unknown field, number {id}; the file is of a newer version"));
             }
         }
         Ok(())
@@ -53,10 +53,10 @@ impl<'a> Table<'a> {
     fn vtable(&self) -> Result<usize> {
         let back = i32::from_le_bytes(word(self.bytes, self.at)?);
         let vtable = i64::try_from(self.at).ok().and_then(|at| usize::try_from(at - i64::from(back)).ok());
-        vtable.ok_or_else(|| "a table's description lies outside the file".to_owned())
+        vtable.ok_or_else(|| "the vtable of a table is outside the file".to_owned())
     }
 
-    /// Where a field lies, none where it has its default.
+    /// Position of a field; `None` if it has its default.
     fn field(&self, id: usize) -> Result<Option<usize>> {
         let vtable = self.vtable()?;
         let size = usize::from(u16::from_le_bytes(word(self.bytes, vtable)?));
@@ -77,27 +77,27 @@ impl<'a> Table<'a> {
         Ok(self.scalar(id)?.map_or(0, i8::from_le_bytes))
     }
 
-    /// A signed number, 0 where absent.
+    /// A signed 32-bit number; 0 if absent.
     pub fn i32(&self, id: usize) -> Result<i32> {
         Ok(self.scalar(id)?.map_or(0, i32::from_le_bytes))
     }
 
-    /// A signed number with another default.
+    /// A signed 32-bit number with a given default.
     pub fn i32_or(&self, id: usize, default: i32) -> Result<i32> {
         Ok(self.scalar(id)?.map_or(default, i32::from_le_bytes))
     }
 
-    /// An unsigned number, 0 where absent.
+    /// An unsigned 32-bit number; 0 if absent.
     pub fn u32(&self, id: usize) -> Result<u32> {
         Ok(self.scalar(id)?.map_or(0, u32::from_le_bytes))
     }
 
-    /// An unsigned number of 64 bits, 0 where absent.
+    /// An unsigned 64-bit number; 0 if absent.
     pub fn u64(&self, id: usize) -> Result<u64> {
         Ok(self.scalar(id)?.map_or(0, u64::from_le_bytes))
     }
 
-    /// A float, 0 where absent.
+    /// A float; 0 if absent.
     pub fn f32(&self, id: usize) -> Result<f32> {
         Ok(self.scalar(id)?.map_or(0.0, f32::from_le_bytes))
     }
@@ -108,7 +108,7 @@ impl<'a> Table<'a> {
         Ok(at.map(|at| Table { bytes: self.bytes, at }))
     }
 
-    /// A vector; empty where absent.
+    /// A vector; empty if absent.
     pub fn vector<const N: usize>(&self, id: usize) -> Result<Vector<'a, N>> {
         let Some(at) = self.field(id)? else { return Ok(Vector { bytes: self.bytes, start: 0, len: 0 }) };
         let at = follow(self.bytes, at)?;
@@ -127,7 +127,7 @@ impl<'a> Table<'a> {
         (0..v.len).map(|i| Ok(Table { bytes: v.bytes, at: follow(v.bytes, v.start + 4 * i)? })).collect()
     }
 
-    /// A text; bytes that are no UTF-8 are replaced.
+    /// A text; bytes that are not UTF-8 are replaced.
     pub fn string(&self, id: usize) -> Result<String> {
         Ok(String::from_utf8_lossy(self.vector::<1>(id)?.raw()).into_owned())
     }

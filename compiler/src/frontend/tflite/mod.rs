@@ -1,9 +1,9 @@
 //! TFLite files.
 //!
-//! Quantized networks arrive in integer form, with the multipliers that TFLite's own preparation computes, so that the
-//! result equals its reference kernels. uint8 tensors become int8 (values and zero points less 128), with `shift_sign`
-//! at the network's edge. Float layers with weights of 8 bits quantize their data row by row or image by image, as TFLite
-//! does; weights of 16 bits become floats here.
+//! Quantized networks are imported in integer form, with the multipliers that TFLite's own preparation computes, so
+//! that results equal its reference kernels. uint8 tensors become int8 (values and zero points less 128), with
+//! `shift_sign` at the network's inputs and outputs. Float layers with 8-bit weights quantize their data row by row or
+//! image by image, as TFLite does; 16-bit weights become floats at import.
 
 mod about;
 mod flat;
@@ -25,31 +25,31 @@ use schema::{Model, Operator, Room, TensorInfo, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Operators that can be imported: name, types of the data, and what else is asked of it.
+/// Operators that can be imported: name, types of the data, and further conditions.
 pub fn operators() -> Vec<[String; 3]> {
     ops::described()
 }
 
-/// True where the bytes carry TFLite's mark.
+/// True if the bytes have TFLite's file identifier.
 pub fn is_tflite(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"TFL3")
 }
 
-/// The graph of a TFLite file; `file` is its name for messages.
+/// Imports a TFLite file; `file` is its name in messages.
 ///
 /// # Errors
-/// When the file is damaged, or has operators that are not supported, all of which are listed.
+/// If the file is damaged, or has unsupported operators; the error lists all of them.
 pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
     Ok(import_traced(bytes, file)?.0)
 }
 
-/// The same, with what the file calls the graph's values.
+/// Imports a TFLite file and maps the graph's values to the file's tensors.
 ///
 /// # Errors
-/// As [`import`].
+/// Like [`import`].
 pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), ImportError> {
     if !is_tflite(bytes) {
-        return Err(ImportError::malformed(file, "it lacks the mark TFL3 of a TFLite file"));
+        return Err(ImportError::malformed(file, "it lacks the file identifier TFL3 of a TFLite file"));
     }
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let mut room = Room::of(bytes);
@@ -100,12 +100,12 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     Ok((graph, sources))
 }
 
-/// Names of the graph's inputs or outputs: the file's, which other tensors may have too.
+/// Names of the graph's inputs or outputs: the file's names, which need not be unique.
 #[derive(Default)]
 struct Names(HashMap<String, usize>);
 
 impl Names {
-    /// A name that no other tensor has: this one, or with a number behind it.
+    /// A name that no other tensor has: this one, or this one with a number.
     fn of(&mut self, tensor: usize, name: String) -> String {
         let numbered = (1..).map(|k| format!("{name}:{k}"));
         let mut candidates = std::iter::once(name.clone()).chain(numbered);
@@ -114,7 +114,7 @@ impl Names {
     }
 }
 
-/// Why a node cannot be imported.
+/// The reason why a node cannot be imported.
 pub(super) struct Reason(String);
 
 impl From<String> for Reason {
@@ -141,9 +141,10 @@ impl From<GraphError> for Reason {
 struct Context<'a> {
     model: &'a Model<'a>,
     builder: GraphBuilder,
-    /// What a tensor of the file became, in the order of the operators: names of one value are listed by it.
+    /// The value of each tensor, in the order of the operators; if several tensors became one value, their names are
+    /// listed in this order.
     values: IndexMap<usize, ValueId>,
-    /// Bytes of constants and names that may still be made.
+    /// Bytes of constants and names that the import may still make.
     room: Room,
 }
 
@@ -185,13 +186,13 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Unsigned bytes become signed, or signed ones unsigned.
+    /// Converts uint8 to int8, or int8 to uint8.
     fn shift_sign(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
         let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
         node.map_err(|e| e.to_string())
     }
 
-    /// What a tensor became; a constant is made at its first use.
+    /// The value of a tensor; a constant is added to the graph at its first use.
     fn value(&mut self, t: usize) -> Result<ValueId, String> {
         if let Some(&v) = self.values.get(&t) {
             return Ok(v);
@@ -225,7 +226,7 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
 fn constant(info: &TensorInfo) -> Result<Tensor, String> {
     let name = &info.name;
     if info.variable {
-        let why = "a variable, whose value lasts from one run to the next, which is not supported";
+        let why = "a variable, whose value is kept from one run to the next, which is not supported";
         return Err(format!("tensor `{name}` is {why}"));
     }
     let data = info.data.as_deref();
@@ -242,11 +243,11 @@ fn constant(info: &TensorInfo) -> Result<Tensor, String> {
     }
 }
 
-/// A node on its way into the graph.
+/// Imports one node.
 struct NodeContext<'c, 'a> {
     cx: &'c mut Context<'a>,
     op: &'a Operator<'a>,
-    /// Also the stem of the names of the graph's nodes.
+    /// The node's name, also the prefix of the names of the graph's nodes.
     name: &'c str,
 }
 
@@ -284,18 +285,19 @@ impl<'a> NodeContext<'_, 'a> {
         Ok(self.cx.value(place)?)
     }
 
-    /// The value of a constant operand; also of one that a node before has made of a constant.
+    /// The value of a constant operand, or of one that an earlier node computed from a constant.
     fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
         let info = self.input_info(i)?;
         if let Some(known) = self.known(i)? {
             return known.map(|t| t.as_ref().clone()).ok_or_else(|| {
-                format!("operand {i}, `{}`, must be a constant, and the run computes or is given it", info.name).into()
+                format!("operand {i}, `{}`, must be a constant, not an input or computed at run time", info.name).into()
             });
         }
         Ok(constant(info)?)
     }
 
-    /// What an operand became, where it is there already: a constant, or none of one that is computed or an input.
+    /// The constant that an operand already became. The inner option is `None` if it is computed or an input, the outer
+    /// one if it is not in the graph yet.
     fn known(&self, i: usize) -> Result<Option<Option<&Arc<Tensor>>>, Reason> {
         let value = self.cx.values.get(&self.input_place(i)?);
         Ok(value.map(|&v| self.cx.builder.constant_of(v)))
@@ -306,8 +308,8 @@ impl<'a> NodeContext<'_, 'a> {
         quant::dequantized(self.input_info(i)?, self.constant_input(i)?)
     }
 
-    /// An operand of weights or a bias, in the order of dimensions asked for: what an input or a node before gives, or a
-    /// constant, as floats where `floats` says so.
+    /// An operand with weights or a bias, with dimensions in this order: computed, an input, or a constant, which
+    /// becomes floats if `floats`.
     fn weight(&mut self, i: usize, suffix: &str, floats: bool, order: Option<&[usize]>) -> Result<ValueId, Reason> {
         let place = self.input_place(i)?;
         if let Some(&v) = self.cx.values.get(&place)
@@ -320,12 +322,12 @@ impl<'a> NodeContext<'_, 'a> {
         }
         let mut t = if floats { self.floats(i)? } else { self.constant_input(i)? };
         if let Some(order) = order {
-            t = t.transposed(order).ok_or(Reason("its weights have a wrong shape".into()))?;
+            t = t.transposed(order).ok_or(Reason("its weights have the wrong number of dimensions".into()))?;
         }
         Ok(self.constant(suffix, t))
     }
 
-    /// A constant operand of i32 or i64, as integers.
+    /// The elements of a constant operand of i32 or i64.
     fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
         let t = self.constant_input(i)?;
         match t.data() {
@@ -335,13 +337,13 @@ impl<'a> NodeContext<'_, 'a> {
         }
     }
 
-    /// Makes sure that there is room for the tables of so many rows, columns or channels.
+    /// Reserves memory for tables with this number of rows, columns or channels.
     fn room(&mut self, elements: usize) -> Result<(), Reason> {
-        // Four numbers of four bytes each, and a few lists of them on the way.
+        // Four numbers of four bytes each, and a few temporary lists of them.
         Ok(self.cx.room.take(elements.saturating_mul(32), self.name)?)
     }
 
-    /// Adds a node; an empty suffix names the one that makes the output.
+    /// Adds a node; the one that computes the output has an empty suffix.
     fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
         self.cx.room.take(self.name.len(), "names of nodes")?;
         Ok(self.cx.builder.node(&self.label(suffix), op, inputs)?)
@@ -360,15 +362,15 @@ impl<'a> NodeContext<'_, 'a> {
         self.cx.builder.ty(v)
     }
 
-    /// Makes `v` the node's only output, under the shape that the file declares.
+    /// Makes `v` the node's only output, with the shape that the file declares.
     fn output(&mut self, v: ValueId) -> Result<(), Reason> {
         if self.op.outputs.len() != 1 {
-            return Err(format!("it has {} outputs where one is expected", self.op.outputs.len()).into());
+            return Err(format!("it has {} outputs, but one is expected", self.op.outputs.len()).into());
         }
         self.output_at(0, v)
     }
 
-    /// Makes `v` the node's output of this number.
+    /// Makes `v` the node's `i`-th output.
     fn output_at(&mut self, i: usize, v: ValueId) -> Result<(), Reason> {
         let info = self.output_info_at(i)?;
         let place = self.op.outputs[i];
@@ -376,10 +378,10 @@ impl<'a> NodeContext<'_, 'a> {
         let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
         if found.dtype != declared || found.shape().as_deref() != Some(&info.shape) {
             if info.shape.is_empty() && !info.has_rank && found.rank() > 0 {
-                return Err(format!("the file does not say the shape of its result, which is {found}").into());
+                return Err(format!("the file does not declare the shape of its result, which is {found}").into());
             }
             let declared = TensorType::new(declared, &info.shape);
-            return Err(format!("its result is {found}, the file declares {declared}").into());
+            return Err(format!("its result is {found}, but the file declares {declared}").into());
         }
         if self.cx.values.insert(place, v).is_some() {
             return Err(format!("tensor `{}` is computed twice", info.name).into());

@@ -1,4 +1,4 @@
-//! What TFLite's schema calls operators and element types.
+//! Names of operators and element types in TFLite's schema.
 
 /// The schema's name of an element type.
 pub(super) fn type_name(code: i8) -> String {

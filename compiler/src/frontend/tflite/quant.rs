@@ -1,4 +1,4 @@
-//! Quantisation parameters as TFLite's preparation of a node derives them (`kernel_util.cc`).
+//! Quantization parameters as TFLite's preparation of a node derives them (`kernel_util.cc`).
 
 use super::Reason;
 use super::schema::{TensorInfo, Type};
@@ -11,22 +11,22 @@ pub(super) struct PerTensor {
     pub zero_point: i32,
 }
 
-/// What a zero point of the file loses on its way to int8.
+/// The amount to subtract from a zero point of the file to convert it to int8.
 fn offset(info: &TensorInfo) -> i64 {
     if info.ty == Type::U8 { 128 } else { 0 }
 }
 
-/// Parameters of a tensor quantized as a whole.
+/// Parameters of a tensor with one scale and zero point.
 pub(super) fn per_tensor(info: &TensorInfo) -> Result<PerTensor, Reason> {
     let name = &info.name;
-    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantization parameters"))?;
     let (&[scale], &[zero_point]) = (q.scale.as_slice(), q.zero_point.as_slice()) else {
-        return Err(format!("tensor `{name}` is quantized per channel where one scale is expected").into());
+        return Err(format!("tensor `{name}` is quantized per channel, but one scale is expected").into());
     };
     check_scale(name, scale)?;
     let zero_point = zero_point.saturating_sub(offset(info));
     let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
-    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point outside its type"))?;
+    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point out of range for its type"))?;
     Ok(PerTensor { scale, zero_point })
 }
 
@@ -37,29 +37,27 @@ fn check_scale(name: &str, scale: f32) -> Result<(), Reason> {
     Err(format!("tensor `{name}` has scale {scale}, which must be positive and finite").into())
 }
 
-/// One scale, or one for each of `channels` along `axis`, of weights, whose zero points must be 0 as int8.
+/// One scale, or one for each of `channels` along `axis`, of weights whose zero points as int8 must be 0.
 pub(super) fn symmetric_weights(info: &TensorInfo, axis: usize, channels: usize) -> Result<Vec<f32>, Reason> {
     let (scales, zero_point) = weights(info, axis, channels)?;
     if zero_point != 0 {
         let (name, advice) = (&info.name, "convert the network with symmetric weights");
-        return Err(format!("tensor `{name}` has weights with a zero point beside float data; {advice}").into());
+        return Err(format!("tensor `{name}` has weights with a zero point, but its data are float; {advice}").into());
     }
     Ok(scales)
 }
 
-/// A scale for each of `channels` along `axis` of weights of 8 bits, and their zero point as int8, the same for all.
+/// A scale for each of `channels` along `axis` of 8-bit weights, and their common zero point as int8.
 pub(super) fn weights(info: &TensorInfo, axis: usize, channels: usize) -> Result<(Vec<f32>, i32), Reason> {
     let name = &info.name;
     if !matches!(info.ty, Type::I8 | Type::U8) {
         let found = super::dtype(info)?.name();
-        return Err(
-            format!("tensor `{name}` has weights of type {found}; beside data of 8 bits they must be i8").into()
-        );
+        return Err(format!("tensor `{name}` has weights of type {found}; with 8-bit data they must be i8").into());
     }
-    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantization parameters"))?;
     let zero_point = q.zero_point.first().map_or(0, |z| z.saturating_sub(offset(info)));
     let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
-    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point outside its type"))?;
+    let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point out of range for its type"))?;
     if q.zero_point.iter().any(|z| *z != q.zero_point[0]) {
         return Err(format!("tensor `{name}` has weights whose channels have different zero points").into());
     }
@@ -83,16 +81,16 @@ pub(super) fn dequantized(info: &TensorInfo, t: Tensor) -> Result<Tensor, Reason
         return Ok(t);
     }
     let name = &info.name;
-    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantisation parameters"))?;
+    let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantization parameters"))?;
     let zero_point = q.zero_point.iter().map(|&z| i32::try_from(z.saturating_sub(offset(info))));
     let zero_point =
-        zero_point.collect::<Result<_, _>>().map_err(|_| format!("tensor `{name}` has a wrong zero point"))?;
+        zero_point.collect::<Result<_, _>>().map_err(|_| format!("tensor `{name}` has a zero point out of range"))?;
     let op = Dequantize { scale: q.scale.clone(), zero_point, axis: q.axis };
     let mut out = Op::from(op).eval(&[&t]).map_err(|e| format!("tensor `{name}`: {e}"))?;
     out.pop().ok_or_else(|| Reason(format!("tensor `{name}` is empty")))
 }
 
-/// The activation that is fused into a node.
+/// The activation fused into a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activation {
     None,

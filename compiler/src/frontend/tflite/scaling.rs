@@ -1,4 +1,4 @@
-//! Sums of products to the scale of the result: factors, multipliers and shifts, and how each operator's kernel rounds.
+//! Scales sums of products to the result: factors, multipliers and shifts, and the rounding of each operator's kernel.
 
 use super::quant::{Activation, PerTensor};
 use super::schema::{TensorInfo, Type};
@@ -7,7 +7,7 @@ use crate::graph::op::{Add, Binary, BinaryKind, Cast, Reduce, ReduceKind, Requan
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{self, Rounding};
 
-/// The real factor of each channel, as multipliers and shifts, and how products are rounded.
+/// The real factor of each channel as multiplier and shift, and how products are rounded.
 pub(super) struct Scaling {
     multiplier: Vec<i32>,
     shift: Vec<i32>,
@@ -15,10 +15,10 @@ pub(super) struct Scaling {
 }
 
 impl Scaling {
-    /// Two roundings, as TFLite's convolutions do. `sums` are the channels' greatest magnitudes.
+    /// Two roundings, as in TFLite's convolutions. `sums` are the greatest magnitudes per channel.
     ///
     /// # Errors
-    /// When a sum, shifted for a factor of 1 or more, passes 32 bits, which the kernels leave undefined.
+    /// If a sum, shifted for a factor of 1 or more, exceeds 32 bits, which the kernels leave undefined.
     pub fn double(factors: &[f64], sums: impl FnOnce() -> Vec<i64>) -> Result<Scaling, Reason> {
         let pairs: Vec<(i32, i8)> = factors.iter().map(|&f| num::byte_multiplier(f)).collect();
         if pairs.iter().any(|&(_, s)| s > 0) {
@@ -30,9 +30,9 @@ impl Scaling {
         Ok(Scaling { multiplier, shift, mode: Rounding::Double })
     }
 
-    /// One rounding, ties away from zero; None where no multipliers of 31 bits do that for sums up to these magnitudes.
+    /// One rounding, ties away from zero. `None` if no 31-bit multipliers achieve that for sums up to these magnitudes.
     ///
-    /// Where a channel's factor is 1 or more, all are multiplied in *double* mode, without its second rounding.
+    /// If a channel's factor is 1 or more, all channels use *double* mode, without its second rounding.
     fn away(factors: &[f64], sums: &[i64]) -> Option<Scaling> {
         let shifts = factors.iter().map(|&f| num::byte_multiplier(f).1);
         let mode = if shifts.clone().all(|s| s <= 0) { Rounding::Single } else { Rounding::Double };
@@ -46,25 +46,25 @@ impl Scaling {
         Some(Scaling { multiplier, shift: shifts.iter().map(|&s| i32::from(s).abs()).collect(), mode })
     }
 
-    /// The same multiplier and shift of *double* mode for all channels.
+    /// The same multiplier and shift, in *double* mode, for all channels.
     pub fn uniform(multiplier: i32, shift: i32, channels: usize) -> Scaling {
         Scaling { multiplier: vec![multiplier; channels], shift: vec![shift; channels], mode: Rounding::Double }
     }
 }
 
-/// Fails where a sum, shifted left before it is multiplied, passes 32 bits.
+/// Fails if a sum, shifted left before it is multiplied, exceeds 32 bits.
 pub(super) fn fits(sum: i64, shift: i32, factor: f64) -> Result<(), Reason> {
     if shift <= 0 || sum <= i64::from(i32::MAX) >> shift {
         return Ok(());
     }
-    let why = "TFLite's arithmetic of 32 bits does not define that";
-    Err(format!("its scales lie too far apart: sums up to {sum} times {factor}; {why}").into())
+    let why = "TFLite's 32-bit arithmetic does not define that";
+    Err(format!("its scales are too far apart: sums up to {sum} times {factor}; {why}").into())
 }
 
-/// What a convolution's sums are multiplied by, a factor for each channel's scale of the weights.
+/// The factors of a convolution's sums, one per scale of the weights.
 ///
-/// Of signed bytes all is computed in double precision, of unsigned ones the product of the scales in single precision
-/// (`PopulateConvolutionQuantizationParams`).
+/// For int8 data everything is computed in double precision, for uint8 data the product of the scales in single
+/// precision (`PopulateConvolutionQuantizationParams`).
 pub(super) fn product_factors(data: &TensorInfo, from: f32, weights: &[f32], to: f32) -> Vec<f64> {
     let product = |&s: &f32| {
         if data.ty == Type::U8 { f64::from(from * s) } else { f64::from(from) * f64::from(s) }
@@ -72,8 +72,8 @@ pub(super) fn product_factors(data: &TensorInfo, from: f32, weights: &[f32], to:
     weights.iter().map(|s| product(s) / f64::from(to)).collect()
 }
 
-/// The greatest magnitude of each channel's sum of products and bias over all data; the weights' first dimension is the
-/// channels'.
+/// The greatest magnitude, over all data, of each channel's sum of products and bias; channels are the first dimension
+/// of the weights.
 pub(super) fn greatest_sums(weight: &Tensor, weight_zero_point: i32, data_zero_point: i32, bias: &[i32]) -> Vec<i64> {
     let Ok(weight) = weight.as_slice::<i8>() else { return vec![i64::MAX; bias.len()] };
     let (low, high) = (i64::from(-128 - data_zero_point), i64::from(127 - data_zero_point));
@@ -91,7 +91,7 @@ pub(super) fn greatest_sums(weight: &Tensor, weight_zero_point: i32, data_zero_p
     bias.iter().enumerate().map(|(c, &b)| sum(&weight[c * row..(c + 1) * row], b)).collect()
 }
 
-/// Adds the requantization of an accumulator whose channels lie along `axis`.
+/// Adds the requantization of an accumulator with channels along `axis`.
 pub(super) fn requantize(
     n: &mut NodeContext,
     acc: ValueId,
@@ -109,8 +109,8 @@ pub(super) fn requantize(
     n.node("", op, &[acc, bias, multiplier, shift])
 }
 
-/// The requantization of a fully connected layer, whose reference kernel multiplies each sum by its factor in double
-/// precision and rounds that once, ties away from zero. The sums are `[rows, channels]`.
+/// Adds the requantization of a fully connected layer. Its reference kernel multiplies each sum by its factor in double
+/// precision and rounds once, ties away from zero. The sums are `[rows, channels]`.
 pub(super) fn requantize_away(
     n: &mut NodeContext,
     acc: ValueId,
@@ -123,7 +123,7 @@ pub(super) fn requantize_away(
     if let Some(scaling) = Scaling::away(factors, sums) {
         return requantize(n, acc, 1, bias, scaling, out, act);
     }
-    // No multipliers do it: the result is counted up from the least, by the sums from which on each integer is reached.
+    // No multipliers achieve it: count up from the least result, one for each integer whose first sum is reached.
     let (lo, hi) = act.range(out);
     let (channels, steps) = (factors.len(), (hi - lo) as usize);
     n.room(channels.saturating_mul(steps))?;

@@ -15,11 +15,11 @@ pub(super) enum Type {
     I64,
     Bool,
     I8,
-    /// One that the importer does not read, by its number.
+    /// A type that the importer does not read, by its number.
     Other(i8),
 }
 
-/// Quantisation parameters; uint8 tensors keep the file's zero points here.
+/// Quantization parameters, with the file's zero points for uint8 tensors.
 #[derive(Debug, Clone)]
 pub(super) struct Quantization {
     pub scale: Vec<f32>,
@@ -33,11 +33,11 @@ pub(super) struct TensorInfo<'a> {
     pub shape: Vec<usize>,
     pub ty: Type,
     pub quantization: Option<Quantization>,
-    /// Bytes of a constant, those of a sparse one expanded.
+    /// Bytes of a constant; a sparse one is expanded.
     pub data: Option<Cow<'a, [u8]>>,
-    /// Whether its value lasts from one run to the next.
+    /// True if its value is kept from one run to the next.
     pub variable: bool,
-    /// Whether an empty shape means that it is a scalar; files may leave it out.
+    /// True if an empty shape means a scalar; files can leave the shape out.
     pub has_rank: bool,
 }
 
@@ -45,10 +45,10 @@ pub(super) struct TensorInfo<'a> {
 pub(super) struct Operator<'a> {
     pub code: i32,
     pub custom: String,
-    /// Places of tensors, none for an operand left out.
+    /// Indices of tensors; `None` for an operand that is left out.
     pub inputs: Vec<Option<usize>>,
     pub outputs: Vec<usize>,
-    /// The options, and which table of the schema they are by its number among them.
+    /// The options; `options_kind` is the number of their table in the schema.
     pub options: Option<Table<'a>>,
     pub options_kind: i8,
 }
@@ -62,48 +62,49 @@ pub(super) struct Model<'a> {
     pub outputs: Vec<usize>,
 }
 
-/// More dimensions, operands or parameters than any network has; keeps small damaged files from asking for much memory.
+/// Limits that no network reaches; they keep small damaged files from asking for much memory.
 const MOST_DIMENSIONS: usize = 8;
 const MOST_OPERANDS: usize = 1024;
 const MOST_ELEMENTS: usize = 1 << 31;
 
-/// The last version of the schema whose mark is TFL3.
+/// The last version of the schema with the identifier TFL3.
 const VERSION: u32 = 3;
-/// Fields of the tables that the schema has; `docs/tflite.md` says what becomes of each.
+/// Number of fields of the tables in the schema; `docs/tflite.md` lists how each is handled.
 const TENSOR_FIELDS: usize = 11;
 const QUANTIZATION_FIELDS: usize = 7;
 
-/// Bytes that the import of a file may still make. Of many places in a file that point to one table each becomes a copy.
+/// Bytes that the import of a file may still make. Each of many references to one table becomes a copy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room(usize);
 
 impl Room {
-    /// Sixteen times the file's bytes, and some more, for what is made of shapes.
+    /// Sixteen times the file's size, plus a constant for what depends on shapes.
     pub fn of(file: &[u8]) -> Room {
         Room(file.len().saturating_mul(16).saturating_add(32 << 20))
     }
 
-    /// Takes bytes of it.
+    /// Reserves bytes.
     ///
     /// # Errors
-    /// Where there are not so many, naming what needs them.
+    /// If fewer are left; the error names what needs them.
     pub fn take(&mut self, bytes: usize, what: &str) -> Result<()> {
         let left = self.0.checked_sub(bytes);
-        self.0 = left.ok_or_else(|| format!("`{what}` needs {bytes} bytes, for which the file is too small"))?;
+        self.0 =
+            left.ok_or_else(|| format!("`{what}` needs {bytes} bytes, which is too much for a file of this size"))?;
         Ok(())
     }
 }
 
-/// The file's tables; what is copied of them is taken from `room`.
+/// Reads the file's tables; copies are counted against `room`.
 pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     let root = Table::root(bytes)?;
     let version = root.u32(0)?;
     if version > VERSION {
-        return Err(format!("it has version {version} of the schema; up to {VERSION} are known"));
+        return Err(format!("its schema version {version} is not supported; the maximum is {VERSION}"));
     }
     let mut codes = Vec::new();
     for t in root.tables(1)? {
-        // The byte holds the codes of old files, and 127 where the number does not fit.
+        // Old files store the code in the byte, which is 127 if the number does not fit.
         let custom = t.string(1)?;
         room.take(custom.len(), "operator codes")?;
         codes.push((t.i32(3)?.max(i32::from(t.i8(0)?)), custom));
@@ -159,7 +160,7 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
     }
     let size = |w| usize::try_from(i32::from_le_bytes(w)).map_err(|_| format!("tensor `{name}` has a negative size"));
     let shape = dims.words().map(size).collect::<Result<Vec<_>>>()?;
-    // Sizes of 0 do not excuse the others.
+    // Sizes of 0 count as 1, so that the others are still checked.
     let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
     if count.is_none_or(|n| n > MOST_ELEMENTS) {
         return Err(format!(
@@ -179,8 +180,8 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
     let wrong = |reason: String| format!("tensor `{name}`: {reason}");
     t.only_fields_below(TENSOR_FIELDS).map_err(wrong)?;
     if t.u32(10)? != 0 {
-        let remedy = "write the model with its data in it";
-        return Err(wrong(format!("its data lie in another file (external_buffer), which is not read; {remedy}")));
+        let remedy = "write them into the model";
+        return Err(wrong(format!("its data are in another file (external_buffer), which is not supported; {remedy}")));
     }
     let quantization = match t.table(4)? {
         Some(q) => quantization(&q, &name, &shape, room)?,
@@ -188,10 +189,10 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
     };
     let index = t.u32(2)? as usize;
     let data = *buffers.get(index).ok_or_else(|| wrong(format!("there is no buffer {index}")))?;
-    // The first buffer stands for none.
+    // Buffer 0 means that there is none.
     let mut data = (index > 0 && !data.is_empty()).then_some(Cow::Borrowed(data));
     if let Some(sparsity) = t.table(6)?.filter(|_| index > 0) {
-        // Of zeros alone nothing is stored.
+        // Nothing is stored if all elements are zero.
         let stored = data.as_deref().unwrap_or(&[]);
         let width = match ty {
             Type::F32 | Type::I32 => 4,
@@ -199,8 +200,11 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
             Type::I8 => 1,
             _ => {
                 let found = t.i8(1)?;
-                let types = "FLOAT32, FLOAT16, INT32 and INT8";
-                return Err(wrong(format!("it is sparse and of the type {}; {types} may be sparse", type_name(found))));
+                let types = "FLOAT32, FLOAT16, INT32 or INT8";
+                return Err(wrong(format!(
+                    "it is sparse and of type {}; sparse tensors must be {types}",
+                    type_name(found)
+                )));
             }
         };
         room.take(sparsity::needed(&shape, width), &name)?;
@@ -211,7 +215,7 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
     Ok(TensorInfo { name, shape, ty, quantization, data, variable, has_rank })
 }
 
-/// A buffer's bytes, which may lie behind the tables.
+/// A buffer's bytes, which can be outside the tables.
 fn buffer<'a>(file: &'a [u8], t: &Table<'a>) -> Result<&'a [u8]> {
     let (offset, size) = (t.u64(1)?, t.u64(2)?);
     if offset <= 1 {
@@ -219,7 +223,7 @@ fn buffer<'a>(file: &'a [u8], t: &Table<'a>) -> Result<&'a [u8]> {
     }
     let range = usize::try_from(offset).ok().zip(usize::try_from(offset.saturating_add(size)).ok());
     let found = range.and_then(|(first, end)| file.get(first..end));
-    found.ok_or_else(|| format!("a buffer of {size} bytes at {offset} passes its end"))
+    found.ok_or_else(|| format!("a buffer of {size} bytes at offset {offset} passes the end of the file"))
 }
 
 fn quantization(q: &Table, name: &str, shape: &[usize], room: &mut Room) -> Result<Option<Quantization>> {
@@ -230,7 +234,7 @@ fn quantization(q: &Table, name: &str, shape: &[usize], room: &mut Room) -> Resu
         let names = ["CustomQuantization", "BlockwiseQuantization", "MultiAxisQuantization"];
         let found = usize::try_from(details).ok().and_then(|i| names.get(i.checked_sub(1)?));
         let found = found.map_or_else(|| format!("details of kind {details}"), |n| (*n).to_owned());
-        return Err(wrong(format!("it is quantized by {found}; scales and zero points of its own are supported")));
+        return Err(wrong(format!("it is quantized by {found}; use scales and zero points of the tensor")));
     }
     let (scale, zero_point) = (q.vector::<4>(2)?, q.vector::<8>(3)?);
     let most = shape.iter().copied().max().unwrap_or(1).max(1);

@@ -1,17 +1,18 @@
-//! Sparse tensors: the stored elements of a constant put where they go among zeros.
+//! Sparse tensors: expands the stored elements of a constant, with zeros elsewhere.
 //!
-//! A sparse tensor has a tree of levels: its dimensions in the order of `traversal_order`, then the dimensions within a block. A
-//! dense level has every index, a sparse one (CSR) those that its tables list for each entry of the level above.
+//! A sparse tensor has a tree of levels: its dimensions in the order of `traversal_order`, then the dimensions within a
+//! block. A dense level has every index; a sparse one (CSR) has those that its tables list for each entry of the level
+//! above.
 
 use super::flat::{Result, Table};
 
-/// A level of the tree, from the root on.
+/// A level of the tree, starting at the root.
 struct Level {
-    /// How many indices the level's dimension has.
+    /// Number of indices of the level's dimension.
     size: usize,
-    /// Elements of the dense tensor from one index to the next.
+    /// Number of elements of the dense tensor between two indices.
     stride: usize,
-    /// None for a dense level.
+    /// The listed indices; `None` for a dense level.
     listed: Option<Listed>,
 }
 
@@ -21,13 +22,13 @@ struct Listed {
     indices: Vec<usize>,
 }
 
-/// Bytes that the expansion of a tensor of this shape takes on its way.
+/// Bytes needed to expand a tensor of this shape.
 pub(super) fn needed(shape: &[usize], width: usize) -> usize {
     let places = shape.iter().fold(1usize, |n, &d| n.saturating_mul(d.max(1)));
     places.saturating_mul(width + size_of::<usize>())
 }
 
-/// The bytes of the dense tensor of this shape whose elements, of `width` bytes, `data` holds as the sparse tables say.
+/// Expands a tensor: returns the bytes of the dense tensor. `data` are the stored elements of `width` bytes.
 ///
 /// # Errors
 /// What is wrong with the tables.
@@ -36,7 +37,7 @@ pub(super) fn expand(sparsity: &Table, shape: &[usize], width: usize, data: &[u8
     let places = places(&levels)?;
     if data.len() != places.len() * width {
         let (stored, bytes) = (places.len(), data.len());
-        return Err(format!("they place {stored} elements of {width} bytes, and it has {bytes} bytes"));
+        return Err(format!("they place {stored} elements of {width} bytes, but the tensor has {bytes} bytes"));
     }
     let mut dense = vec![0; shape.iter().product::<usize>() * width];
     for (place, element) in places.into_iter().zip(data.chunks_exact(width)) {
@@ -61,10 +62,10 @@ fn levels(sparsity: &Table, shape: &[usize]) -> Result<Vec<Level>> {
         sorted.sort_unstable();
         sorted.into_iter().eq(first..first + list.len())
     };
-    // Blocks come behind all dimensions.
+    // Block dimensions come after all others.
     if order.len() != count || !permutes(&order[..rank], 0) || !permutes(&order[rank..], rank) {
         return Err(format!(
-            "their traversal_order {order:?} does not suit {rank} dimensions with {block_map:?} in blocks"
+            "their traversal_order {order:?} does not match {rank} dimensions with {block_map:?} in blocks"
         ));
     }
     if tables.len() != count {
@@ -74,7 +75,7 @@ fn levels(sparsity: &Table, shape: &[usize]) -> Result<Vec<Level>> {
     for d in (1..rank).rev() {
         steps[d - 1] = steps[d] * shape[d];
     }
-    // Sizes of all dimensions, those within blocks behind the others, and how far apart their indices are.
+    // Sizes of all dimensions, block dimensions last, and the stride of each.
     let (mut sizes, mut strides) = (shape.to_vec(), steps.clone());
     for (block, &d) in block_map.iter().enumerate() {
         let level = order.iter().position(|&o| o == rank + block).unwrap_or(0);
@@ -92,7 +93,7 @@ fn levels(sparsity: &Table, shape: &[usize]) -> Result<Vec<Level>> {
         let (size, stride) = (sizes[dimension], strides[dimension]);
         let listed = match dense_size(table)? {
             Some(found) if found != size => {
-                return Err(format!("their dimension {dimension} has the size {found}, where {size} is due"));
+                return Err(format!("their dimension {dimension} has size {found}, but {size} is expected"));
             }
             Some(_) => None,
             None => Some(Listed { segments: indices(table, 2)?, indices: indices(table, 4)? }),
@@ -102,16 +103,16 @@ fn levels(sparsity: &Table, shape: &[usize]) -> Result<Vec<Level>> {
     tables.iter().zip(&order).map(level).collect()
 }
 
-/// The size of a dense dimension, none of a sparse one.
+/// The size of a dense dimension; `None` for a sparse one.
 fn dense_size(table: &Table) -> Result<Option<usize>> {
     match table.i8(0)? {
         0 => usize::try_from(table.i32(1)?).map(Some).map_err(|_| "they have a size below 0".to_owned()),
         1 => Ok(None),
-        other => Err(format!("they have a dimension of kind {other}; DENSE and SPARSE_CSR are known")),
+        other => Err(format!("they have a dimension of kind {other}; use DENSE or SPARSE_CSR")),
     }
 }
 
-/// A list of indices in any of the three widths; `id` is the field of its kind, the list's is the next.
+/// A list of indices in one of three widths. `id` is the field with its kind; the next field is the list.
 fn indices(table: &Table, id: usize) -> Result<Vec<usize>> {
     let list = table.table(id + 1)?.ok_or("a sparse dimension has no segments or no indices")?;
     match table.i8(id)? {
@@ -121,11 +122,11 @@ fn indices(table: &Table, id: usize) -> Result<Vec<usize>> {
         }
         2 => Ok(list.vector::<2>(0)?.words().map(|w| usize::from(u16::from_le_bytes(w))).collect()),
         3 => Ok(list.vector::<1>(0)?.words().map(|[b]| usize::from(b)).collect()),
-        other => Err(format!("they have a list of indices of kind {other}; kinds 1 to 3 are known")),
+        other => Err(format!("they have a list of indices of kind {other}; use kinds 1 to 3")),
     }
 }
 
-/// Where each stored element goes in the dense tensor, in the order in which they are stored.
+/// The position of each stored element in the dense tensor, in the order of storage.
 fn places(levels: &[Level]) -> Result<Vec<usize>> {
     let mut places = vec![0];
     for level in levels {
@@ -148,7 +149,7 @@ fn places(levels: &[Level]) -> Result<Vec<usize>> {
         let mut next = Vec::with_capacity(indices.len());
         for (place, ends) in places.iter().zip(segments.windows(2)) {
             let segment = &indices[ends[0]..ends[1]];
-            // So no element is stored twice, and there are no more than the dense tensor has.
+            // So no element is stored twice, and there are no more than in the dense tensor.
             if !segment.is_sorted_by(|a, b| a < b) || segment.last().is_some_and(|&last| last >= level.size) {
                 return Err(format!("a sparse dimension of {} has the indices {segment:?}", level.size));
             }

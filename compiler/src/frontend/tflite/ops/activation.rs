@@ -1,4 +1,4 @@
-//! Functions of one element: of floats as they are, of bytes as a table of what TFLite's reference kernels give.
+//! Functions of one element: floats are computed, bytes use a table of the results of TFLite's reference kernels.
 
 use super::{expect, fixed};
 use crate::frontend::tflite::quant::{PerTensor, per_tensor};
@@ -51,13 +51,13 @@ pub(super) fn floor(n: &mut NodeContext) -> Result<(), Reason> {
     float(n, UnaryKind::Floor)
 }
 
-/// GELU, by way of `tanh` where the options say so.
+/// GELU, with the `tanh` approximation if the options ask for it.
 pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
     let approximate = n.op.options.map_or(Ok(0), |o| o.i8(0))? != 0;
     if approximate {
         return function(n, UnaryKind::GeluTanh, 0.0, |x| UnaryKind::GeluTanh.apply(x, 0.0, 0.0));
     }
-    // By way of the complement, as in the kernel (`GeluTransform`).
+    // With the complementary error function, like the kernel (`GeluTransform`).
     function(n, UnaryKind::Gelu, 0.0, |x| 0.5 * x * libm::erfcf(x * -std::f32::consts::FRAC_1_SQRT_2))
 }
 
@@ -68,7 +68,7 @@ fn float(n: &mut NodeContext, kind: UnaryKind) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A function of floats; of bytes by way of the floats that they stand for (`PopulateLookupTable`).
+/// A function of floats; bytes are computed through the floats that they represent (`PopulateLookupTable`).
 fn function(n: &mut NodeContext, kind: UnaryKind, alpha: f32, f: impl Fn(f32) -> f32) -> Result<(), Reason> {
     let data = n.input(0)?;
     if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
@@ -79,13 +79,13 @@ fn function(n: &mut NodeContext, kind: UnaryKind, alpha: f32, f: impl Fn(f32) ->
     let inverse = 1.0 / to.scale;
     let v = lookup(n, "", data, |x| {
         let real = from.scale * (x - from.zero_point) as f32;
-        // A cast saturates, so nothing overflows where the function is infinite.
+        // The cast saturates, so nothing overflows if the function is infinite.
         offset_clamp((f(real) * inverse).round() as i32, to.zero_point, -128, 127)
     })?;
     n.output(v)
 }
 
-/// The table of a function of bytes applied to `data`.
+/// Applies a function of bytes to `data`, as a table.
 pub(super) fn lookup(
     n: &mut NodeContext,
     suffix: &str,
@@ -105,14 +105,14 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
-    // Products and quotients of single precision (`LeakyReluPrepare`).
+    // Products and quotients in single precision (`LeakyReluPrepare`).
     let (below, above) = (fixed("alpha", from.scale * alpha / to.scale)?, fixed("scales", from.scale / to.scale)?);
     let v = lookup(n, "", data, |x| {
         let x = x - from.zero_point;
         let factor = if x >= 0 { above } else { below };
         let (multiplier, shift) = byte_multiplier(f64::from(factor.abs()));
         let scaled = scale_double(x, multiplier, shift);
-        // The kernel changes the sign of what is rounded.
+        // Like the kernel, changes the sign after rounding.
         offset_clamp(if factor < 0.0 { -scaled } else { scaled }, to.zero_point, -128, 127)
     })?;
     n.output(v)
@@ -123,7 +123,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     use crate::graph::op::{Binary, BinaryKind, Select};
     let (data, slope) = (n.input(0)?, n.input(1)?);
     expect(n, data, &[DType::F32])?;
-    // A slope that is not finite counts below 0 alone.
+    // A slope that is not finite must only apply below 0.
     let zero = n.constant("zero", Tensor::vector(vec![0f32]));
     let negative = n.node("negative", Binary { kind: BinaryKind::Less }, &[data, zero])?;
     let below = n.node("below", Binary { kind: BinaryKind::Mul }, &[data, slope])?;
@@ -143,13 +143,13 @@ pub(super) fn hard_swish(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// TFLite's fixed-point hard swish, in 16 bits.
+/// TFLite's 16-bit fixed-point hard swish.
 struct HardSwish {
     from: PerTensor,
     to: PerTensor,
-    /// Multiplier of 16 bits and exponent of the result's scale.
+    /// 16-bit multiplier and exponent of the result's scale.
     output: (i32, i32),
-    /// The same of the scale on which 3 is 32768.
+    /// 16-bit multiplier and exponent of the scale on which 3 is 32768.
     reluish: (i32, i32),
 }
 
@@ -188,15 +188,15 @@ impl HardSwish {
         if exponent < 0 {
             reluish = divide(reluish, -exponent);
         }
-        // From [-1, 1] to [0, 1]; this product is rounded to zero.
+        // From [-1, 1] to [0, 1]; this product is truncated.
         let reluish = (reluish + (1 << 15)) >> 1;
         let product = short(i64::from(reluish * preshift / (1 << 15)));
         offset_clamp(divide(product, -self.output.1), self.to.zero_point, -128, 127)
     }
 }
 
-/// gemmlowp's `RoundingDivideByPOT` of 16 bits, which hold the mask of the bits that go: of more than 15 bits it is -1, and
-/// what is left is a step too high where `x` is not negative.
+/// gemmlowp's `RoundingDivideByPOT` in 16 bits, which also hold the mask of the discarded bits: for more than 15 bits
+/// it is -1, and the result is a step too high if `x` is not negative.
 fn divide(x: i32, exponent: i32) -> i32 {
     let exponent = exponent.clamp(0, 31);
     let mask = i32::from(((1i64 << exponent) - 1) as i16);

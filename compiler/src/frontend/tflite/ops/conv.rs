@@ -52,17 +52,17 @@ fn convolution(
     let groups = channels / depth;
     n.room(if depthwise { inner } else { outer })?;
     let out_channels = if depthwise { inner } else { outer };
-    // Depthwise weights are [1, KH, KW, O] in the file.
+    // In the file, depthwise weights are [1, KH, KW, O].
     let order = depthwise.then_some(&[3, 1, 2, 0][..]);
     let normal = |t: Tensor| match order {
-        Some(order) => t.transposed(order).ok_or(Reason("its weights have a wrong shape".into())),
+        Some(order) => t.transposed(order).ok_or(Reason("its weights must have 4 dimensions".into())),
         None => Ok(t),
     };
     let mut op = Conv2d { strides, pads, dilations, groups, layout: NHWC, data_zero_point: 0, weight_zero_point: 0 };
     let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
     if dtype == DType::F32 && hybrid {
-        // Floats with weights of 8 bits are quantized image by image as they come; by their range where the weights
-        // have a scale for each channel.
+        // Floats with 8-bit weights are quantized image by image at run time; by their range if the weights have a
+        // scale per channel.
         let info = n.input_info(1)?;
         let scale = symmetric_weights(info, if depthwise { 3 } else { 0 }, out_channels)?;
         let asymmetric = depthwise || info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
@@ -119,7 +119,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     let same = out_shape.len() == 2;
     let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
     let v = if dtype == DType::F32 && hybrid {
-        // Floats with weights of 8 bits are quantized row by row as they come.
+        // Floats with 8-bit weights are quantized row by row at run time.
         let info = n.input_info(1)?;
         let scale = symmetric_weights(info, 0, rows)?;
         let asymmetric = o.i8(3)? != 0;
@@ -141,7 +141,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let sums = greatest_sums(&weight, weight_zero_point, from.zero_point, &bias);
         let weight = n.constant("weight", weight);
         let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point }, &[flat, weight])?;
-        // All in double precision, of unsigned bytes too.
+        // Everything in double precision, for uint8 too.
         let factor = |s: &f32| f64::from(from.scale) * f64::from(*s) / f64::from(to.scale);
         let factors: Vec<f64> = scales.iter().map(factor).collect();
         requantize_away(n, acc, bias, &factors, &sums, to, act)?
@@ -168,10 +168,10 @@ fn bias_or_zeros(n: &mut NodeContext, at: usize, channels: usize) -> Result<Valu
     Ok(given.unwrap_or_else(|| n.constant("bias", Tensor::vector(vec![0f32; channels]))))
 }
 
-/// Fails where the type of quantized sums, `quantized_bias_type`, is neither the usual one nor left open.
+/// Fails if the type of quantized sums, `quantized_bias_type`, is set to anything but the usual one.
 pub(super) fn integer_sums(code: i8) -> Result<(), Reason> {
     match code {
-        // FLOAT32, which is the field's default, or INT32.
+        // FLOAT32, the field's default, or INT32.
         0 | 2 => Ok(()),
         n => Err(format!("attribute quantized_bias_type is {}; supported is INT32", type_name(n)).into()),
     }

@@ -1,4 +1,4 @@
-//! Operators of two operands, element by element, and RELU, RELU_N1_TO_1 and RELU6.
+//! Element-wise operators of two operands, and RELU, RELU_N1_TO_1 and RELU6.
 
 use super::{activate, before, expect, fixed};
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
@@ -7,12 +7,12 @@ use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDi
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, byte_multiplier, quantize_multiplier};
 
-/// What 8-bit operands of an addition are multiplied by before they are scaled, as a power of two.
+/// 8-bit operands of an addition are multiplied by this power of two before they are scaled.
 const ADD_SHIFT: u8 = 20;
-/// The same of a difference that is squared.
+/// The same for a squared difference.
 const SQUARE_SHIFT: u8 = 7;
 
-/// Operands, their type, and the fused activation.
+/// The operands, their type, and the fused activation.
 fn operands(n: &mut NodeContext, types: &[DType]) -> Result<([ValueId; 2], DType, Activation), Reason> {
     let code = n.op.options.map_or(Ok(0), |o| o.i8(0))?;
     let act = Activation::from_code(code)?;
@@ -21,7 +21,7 @@ fn operands(n: &mut NodeContext, types: &[DType]) -> Result<([ValueId; 2], DType
     Ok((both, dtype, act))
 }
 
-/// What is not quantized: the operator, then its activation.
+/// An operator without quantization, followed by its activation.
 fn plain(n: &mut NodeContext, op: impl Into<Op>, both: [ValueId; 2], act: Activation) -> Result<(), Reason> {
     let op = op.into();
     let suffix = before(act, op.name());
@@ -42,16 +42,15 @@ fn operand(zero_point: i32, factor: f64) -> QaddOperand {
     QaddOperand { zero_point, multiplier, shift }
 }
 
-/// Both operands on twice the greater scale, shifted left, and the factor of the result from there.
+/// Parameters that bring both operands to twice the greater scale, shifted left, and scale the result from there by
+/// `out`.
 ///
 /// # Errors
-/// When that factor is 1 or more, which the kernels refuse.
+/// If `out` is 1 or more, which the kernels refuse.
 fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32)) -> Result<Qadd, Reason> {
     if out >= 1.0 {
         let (from, to) = (q[0].scale.max(q[1].scale), q[2].scale);
-        return Err(
-            format!("its result's scale {to} is too small for its operands', {from}, as it is for TFLite").into()
-        );
+        return Err(format!("its result's scale {to} is too small for its operands' scale {from}, as in TFLite").into());
     }
     let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
     Ok(Qadd {
@@ -81,7 +80,7 @@ pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A quantized difference is a sum with a multiplier below 0, as in the kernels.
+/// A quantized difference is a sum with a negative multiplier, as in the kernels.
 pub(super) fn sub(n: &mut NodeContext) -> Result<(), Reason> {
     let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
     if dtype != DType::I8 {
@@ -99,7 +98,7 @@ pub(super) fn mul(n: &mut NodeContext) -> Result<(), Reason> {
         return plain(n, Binary { kind: BinaryKind::Mul }, both, act);
     }
     let [a, b, to] = quantized(n)?;
-    // Product and quotient of single precision, as in the kernel's preparation.
+    // Product and quotient in single precision, as in the kernel's preparation.
     let factor = fixed("scales", a.scale * b.scale / to.scale)?;
     let (multiplier, shift) = byte_multiplier(f64::from(factor));
     let (lo, hi) = act.range(to);
@@ -145,7 +144,7 @@ pub(super) fn minimum(n: &mut NodeContext) -> Result<(), Reason> {
     extreme(n, BinaryKind::Min)
 }
 
-/// Bytes are compared as they are, so all must stand for the same numbers.
+/// Bytes are compared directly, so operands and result must have the same quantization.
 fn extreme(n: &mut NodeContext, kind: BinaryKind) -> Result<(), Reason> {
     let both = [n.input(0)?, n.input(1)?];
     if expect(n, both[0], &[DType::F32, DType::I8, DType::I32, DType::I64])? == DType::I8 {
@@ -179,11 +178,11 @@ fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
     let (lo, hi) = act.range(to);
     if from == to {
-        // What is 1 times the data, rounded, is the data.
+        // 1 times the data, rounded, is the data.
         let v = n.node("", Clip { lo: lo as f32, hi: hi as f32 }, &[data])?;
         return n.output(v);
     }
-    // A quotient of single precision, as in the kernel's preparation (`ReluPrepare`).
+    // A quotient in single precision, as in the kernel's preparation (`ReluPrepare`).
     let (multiplier, shift) = byte_multiplier(f64::from(fixed("scales", from.scale / to.scale)?));
     let op = Rescale {
         data_zero_point: from.zero_point,

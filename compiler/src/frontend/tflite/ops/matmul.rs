@@ -38,7 +38,7 @@ pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The last two dimensions changed with each other.
+/// Swaps the last two dimensions.
 fn transposed(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
     let rank = n.ty(v).rank();
     if rank < 2 {

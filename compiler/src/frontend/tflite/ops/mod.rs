@@ -1,4 +1,4 @@
-//! The registry: operators that can be imported, one function each.
+//! The registry: operators that can be imported, each with its import function.
 
 mod activation;
 mod conv;
@@ -20,62 +20,72 @@ use crate::graph::{DType, ValueId};
 
 type Import = fn(&mut NodeContext) -> Result<(), Reason>;
 
-/// The schema's number of an operator, the function that imports it, the types of its data and what else is asked of it.
+/// For each operator: its number in the schema, its import function, the types of its data, and further conditions.
 const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (0, elementwise::add, "float, 8 bits, INT32", "no fused activation on INT32"),
-    (1, pool::average_pool_2d, "float, 8 bits", "scale and zero point stay"),
-    (2, movement::concatenation, "all", "parts of 8 bits may have other scales than the result"),
-    (3, conv::conv_2d, "float, 8 bits; weights of 8 bits with float data", "groups are taken"),
-    (4, conv::depthwise_conv_2d, "float, 8 bits; weights of 8 bits with float data", ""),
-    (5, movement::depth_to_space, "float, 8 bits", "4 dimensions; scale and zero point stay"),
-    (6, quantize::dequantize, "8 bits, FLOAT16", "weights of 8 bits behind it are used as floats"),
+    (1, pool::average_pool_2d, "float, 8 bits", "result has the data's scale and zero point"),
+    (2, movement::concatenation, "all", "8-bit parts can have other scales than the result"),
+    (3, conv::conv_2d, "float, 8 bits; 8-bit weights with float data", "groups are supported"),
+    (4, conv::depthwise_conv_2d, "float, 8 bits; 8-bit weights with float data", ""),
+    (5, movement::depth_to_space, "float, 8 bits", "4 dimensions; result has the data's scale and zero point"),
+    (6, quantize::dequantize, "8 bits, FLOAT16", "8-bit weights before it are used as floats"),
     (8, activation::floor, "float", ""),
-    (9, conv::fully_connected, "float, 8 bits; weights of 8 bits with float data", "weights of the format DEFAULT"),
+    (9, conv::fully_connected, "float, 8 bits; 8-bit weights with float data", "weights in the format DEFAULT"),
     (14, activation::logistic, "float, 8 bits", ""),
-    (17, pool::max_pool_2d, "float, 8 bits", "scale and zero point stay"),
+    (17, pool::max_pool_2d, "float, 8 bits", "result has the data's scale and zero point"),
     (18, elementwise::mul, "float, 8 bits, INT32, INT64", "no fused activation on INT32 and INT64"),
     (19, elementwise::relu, "float, 8 bits", ""),
     (20, elementwise::relu_n1_to_1, "float, 8 bits", ""),
     (21, elementwise::relu6, "float, 8 bits", ""),
-    (22, shape::reshape, "all", "scale and zero point stay"),
-    (23, resize::bilinear, "float, 8 bits", "4 dimensions, up to 65,536 rows and columns; scale and zero point stay"),
+    (22, shape::reshape, "all", "result has the data's scale and zero point"),
+    (
+        23,
+        resize::bilinear,
+        "float, 8 bits",
+        "4 dimensions, up to 65,536 rows and columns; result has the data's scale and zero point",
+    ),
     (25, quantize::softmax, "float, 8 bits", "over the last dimension"),
-    (26, movement::space_to_depth, "float, 8 bits", "4 dimensions; scale and zero point stay"),
+    (26, movement::space_to_depth, "float, 8 bits", "4 dimensions; result has the data's scale and zero point"),
     (28, activation::tanh, "float, 8 bits", ""),
-    (34, shape::pad, "float, 8 bits", "scale and zero point stay"),
-    (36, movement::gather, "all", "`batch_dims` of 0; scale and zero point stay"),
-    (39, shape::transpose, "all", "scale and zero point stay"),
-    (40, pool::mean, "float, 8 bits", "of 8 bits over height and width of 4 dimensions; of floats over any"),
+    (34, shape::pad, "float, 8 bits", "result has the data's scale and zero point"),
+    (36, movement::gather, "all", "`batch_dims` of 0; result has the data's scale and zero point"),
+    (39, shape::transpose, "all", "result has the data's scale and zero point"),
+    (40, pool::mean, "float, 8 bits", "8 bits: over height and width of 4 dimensions; float: over any"),
     (41, elementwise::sub, "float, 8 bits, INT32, INT64", "no fused activation on INT32 and INT64"),
     (42, elementwise::div, "float, INT32", "no fused activation on INT32"),
-    (43, movement::squeeze, "all", "scale and zero point stay"),
+    (43, movement::squeeze, "all", "result has the data's scale and zero point"),
     (
         45,
         movement::strided_slice,
         "all",
-        "`ellipsis_mask`, `new_axis_mask` and `offset` of 0; scale and zero point stay",
+        "`ellipsis_mask`, `new_axis_mask` and `offset` of 0; result has the data's scale and zero point",
     ),
     (47, activation::exp, "float, 8 bits", ""),
     (49, movement::split, "all", ""),
     (54, activation::prelu, "float", ""),
-    (55, elementwise::maximum, "float, 8 bits, INT32, INT64", "one scale and zero point for operands and result"),
+    (55, elementwise::maximum, "float, 8 bits, INT32, INT64", "operands and result have the same scale and zero point"),
     (56, reduce::arg_max, "float, 8 bits, INT32", "one dimension"),
-    (57, elementwise::minimum, "float, 8 bits, INT32, INT64", "one scale and zero point for operands and result"),
+    (57, elementwise::minimum, "float, 8 bits, INT32, INT64", "operands and result have the same scale and zero point"),
     (59, activation::neg, "float", ""),
-    (60, shape::pad, "float, 8 bits", "scale and zero point stay"),
-    (65, movement::slice, "all", "scale and zero point stay"),
+    (60, shape::pad, "float, 8 bits", "result has the data's scale and zero point"),
+    (65, movement::slice, "all", "result has the data's scale and zero point"),
     (67, transpose_conv::transpose_conv, "float, 8 bits", ""),
-    (70, movement::squeeze, "all", "scale and zero point stay"),
+    (70, movement::squeeze, "all", "result has the data's scale and zero point"),
     (73, activation::log, "float", ""),
     (74, reduce::sum, "float, INT32, INT64", ""),
     (75, activation::sqrt, "float", ""),
     (76, activation::rsqrt, "float", ""),
     (79, reduce::arg_min, "float, 8 bits, INT32", "one dimension"),
-    (82, reduce::reduce_max, "float, 8 bits, INT32, INT64", "scale and zero point stay"),
-    (83, movement::pack, "all", "scale and zero point stay"),
+    (82, reduce::reduce_max, "float, 8 bits, INT32, INT64", "result has the data's scale and zero point"),
+    (83, movement::pack, "all", "result has the data's scale and zero point"),
     (88, movement::unpack, "all", ""),
-    (89, reduce::reduce_min, "float, 8 bits, INT32, INT64", "scale and zero point stay"),
-    (97, resize::nearest, "float, 8 bits", "4 dimensions, up to 65,536 rows and columns; scale and zero point stay"),
+    (89, reduce::reduce_min, "float, 8 bits, INT32, INT64", "result has the data's scale and zero point"),
+    (
+        97,
+        resize::nearest,
+        "float, 8 bits",
+        "4 dimensions, up to 65,536 rows and columns; result has the data's scale and zero point",
+    ),
     (98, activation::leaky_relu, "float, 8 bits", ""),
     (99, elementwise::squared_difference, "float, 8 bits", ""),
     (101, activation::abs, "float", ""),
@@ -83,8 +93,8 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (111, activation::elu, "float, 8 bits", ""),
     (114, quantize::quantize, "float, 8 bits", "to 8 bits, one scale"),
     (117, activation::hard_swish, "float, 8 bits", ""),
-    (124, quantize::densify, "float, INT8, INT32", "sparse constants, which are expanded when they are read"),
-    (126, matmul::batch_matmul, "float, 8 bits", "both operands of one type"),
+    (124, quantize::densify, "float, INT8, INT32", "sparse constants, expanded at import"),
+    (126, matmul::batch_matmul, "float, 8 bits", "operands have the same type"),
     (150, activation::gelu, "float, 8 bits", ""),
 ];
 
@@ -98,12 +108,12 @@ pub(super) fn names() -> Vec<String> {
     REGISTRY.iter().map(|row| names::operator_name(row.0, "")).collect()
 }
 
-/// Names of the operators that can be imported, with the types of their data and what else is asked of them.
+/// Names of the operators that can be imported, with the types of their data and further conditions.
 pub(super) fn described() -> Vec<[String; 3]> {
     REGISTRY.iter().map(|row| [names::operator_name(row.0, ""), row.2.into(), row.3.into()]).collect()
 }
 
-/// Pads of one dimension, before and after, for a padding of the schema.
+/// Padding of one dimension, before and after, for a padding code of the schema.
 fn padding(code: i8, size: usize, kernel: usize, stride: usize, dilation: usize) -> Result<(usize, usize), Reason> {
     match code {
         0 if stride > 0 => {
@@ -118,15 +128,15 @@ fn padding(code: i8, size: usize, kernel: usize, stride: usize, dilation: usize)
     }
 }
 
-/// A dimension of `rank`; below 0 it counts from the last.
+/// Converts an axis, which can be negative, to a dimension.
 fn axis(what: &str, v: i64, rank: usize) -> Result<usize, Reason> {
     let all = i64::try_from(rank).unwrap_or(0);
     let at = if v < 0 { v.saturating_add(all) } else { v };
     let found = usize::try_from(at).ok().filter(|&a| a < rank);
-    found.ok_or_else(|| Reason(format!("its {what} must lie among {rank} dimensions, found {v}")))
+    found.ok_or_else(|| Reason(format!("its {what} must be in range for {rank} dimensions, found {v}")))
 }
 
-/// A factor that has a multiplier and a shift.
+/// Checks that a factor has a multiplier and a shift.
 fn fixed(what: &str, v: f32) -> Result<f32, Reason> {
     if v.is_finite() {
         return Ok(v);
@@ -134,12 +144,12 @@ fn fixed(what: &str, v: f32) -> Result<f32, Reason> {
     Err(format!("its {what} gives a factor of {v}, which must be finite").into())
 }
 
-/// A size of the options, which must not be negative.
+/// A size from the options; it must not be negative.
 fn size(what: &str, v: i32) -> Result<usize, Reason> {
     usize::try_from(v).map_err(|_| Reason(format!("its {what} must not be negative, found {v}")))
 }
 
-/// Adds the activation of a float node, and gives the suffix of the node before it.
+/// Adds the activation of a float node.
 fn activate(n: &mut NodeContext, v: ValueId, act: Activation) -> Result<ValueId, Reason> {
     let (lo, hi) = act.bounds();
     match act {
@@ -149,12 +159,12 @@ fn activate(n: &mut NodeContext, v: ValueId, act: Activation) -> Result<ValueId,
     }
 }
 
-/// The name's suffix of a float node before its activation.
+/// The name suffix of a float node in front of its activation.
 fn before(act: Activation, suffix: &'static str) -> &'static str {
     if act == Activation::None { "" } else { suffix }
 }
 
-/// Fails unless the value is of one of these types.
+/// Fails unless the value has one of these types; returns its type.
 fn expect(n: &NodeContext, v: ValueId, allowed: &[DType]) -> Result<DType, Reason> {
     let ty = n.ty(v);
     if allowed.contains(&ty.dtype) {

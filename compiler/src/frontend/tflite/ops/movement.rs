@@ -33,14 +33,14 @@ pub(super) fn concatenation(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A part of another scale is brought to the result's (`ConcatenationWithScaling`).
+/// Converts a part to the scale of the result (`ConcatenationWithScaling`).
 fn to_output_scale(n: &mut NodeContext, i: usize, v: ValueId) -> Result<ValueId, Reason> {
     let Some(declared) = n.input_info(i)?.quantization.as_ref().map(|_| n.input_info(i)) else { return Ok(v) };
     let (from, to) = (per_tensor(declared?)?, per_tensor(n.output_info()?)?);
     if from == to {
         return Ok(v);
     }
-    // The kernel's bytes and zero points are unsigned.
+    // In the kernel, bytes and zero points are unsigned.
     let scale = from.scale * (1.0 / to.scale);
     let bias = -((from.zero_point + 128) as f32) * scale;
     lookup(n, &format!("part_{i}"), v, |x| {
@@ -48,7 +48,7 @@ fn to_output_scale(n: &mut NodeContext, i: usize, v: ValueId) -> Result<ValueId,
     })
 }
 
-/// The part of `v` from `starts` on, `sizes` elements, each dimension.
+/// The part of `v` that begins at `starts` and has these sizes.
 fn part(
     n: &mut NodeContext,
     suffix: &str,
@@ -60,7 +60,7 @@ fn part(
     n.node(suffix, Slice { starts, sizes, steps }, &[v])
 }
 
-/// The results of a split, whose sizes along the axis the file declares.
+/// The results of a split; the file declares their sizes along the axis.
 fn parts(n: &mut NodeContext, v: ValueId, axis: usize) -> Result<(), Reason> {
     let shape = n.shape(v)?;
     let mut at = 0usize;
@@ -75,7 +75,7 @@ fn parts(n: &mut NodeContext, v: ValueId, axis: usize) -> Result<(), Reason> {
         at = at.checked_add(size).ok_or("the sizes of its results are too large")?;
     }
     if at != shape[axis] {
-        return Err(format!("its results have {at} of {} elements along dimension {axis}", shape[axis]).into());
+        return Err(format!("its results cover {at} of {} elements along dimension {axis}", shape[axis]).into());
     }
     Ok(())
 }
@@ -97,7 +97,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = n.shape(data)?;
     let (begin, size) = (n.integers(1)?, n.integers(2)?);
     if begin.len() != shape.len() || size.len() != shape.len() {
-        return Err(format!("its begin and size must have {} values, a dimension each", shape.len()).into());
+        return Err(format!("its begin and size must have {} values, one per dimension", shape.len()).into());
     }
     let starts = begin.iter().map(|&b| usize::try_from(b)).collect::<Result<Vec<_>, _>>();
     let starts = starts.map_err(|_| "its begin must not be negative")?;
@@ -111,7 +111,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// How many elements lie from `first` on before `last`, `step` apart; both are within the data or next to them.
+/// Number of elements from `first` to before `last`, `step` apart; both are inside the data or next to it.
 fn steps_between(first: i64, last: i64, step: i64) -> i64 {
     let span = if step > 0 { last - first } else { first - last };
     if span <= 0 { 0 } else { (span - 1) / step.saturating_abs() + 1 }
@@ -165,7 +165,7 @@ pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
         };
         let count = usize::try_from(steps_between(first, last, step)).map_err(|_| "its result is too large")?;
         if shrink && (first < 0 || first >= all) {
-            return Err(format!("its begin {first} lies outside of dimension {d}, which has {all} elements").into());
+            return Err(format!("its begin {first} is out of range for dimension {d}, which has {all} elements").into());
         }
         starts.push(if count == 0 { 0 } else { usize::try_from(first).map_err(|_| "its begin is negative")? });
         sizes.push(count);
@@ -233,7 +233,7 @@ pub(super) fn unpack(n: &mut NodeContext) -> Result<(), Reason> {
     Ok(())
 }
 
-/// The same elements under the shape that the file declares.
+/// The same elements with the shape that the file declares.
 pub(super) fn squeeze(n: &mut NodeContext) -> Result<(), Reason> {
     super::shape::reshape(n)
 }

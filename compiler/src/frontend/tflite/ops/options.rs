@@ -1,10 +1,10 @@
-//! The tables of options that operators are read from.
+//! Tables of operator options.
 
 use crate::frontend::tflite::names::operator_name;
 use crate::frontend::tflite::schema::Operator;
 
-/// An operator, the number of its table among `BuiltinOptions`, and how many fields of the table are known. Operators whose
-/// options are not read are not listed.
+/// For each operator: its number, the number of its table among `BuiltinOptions`, and how many fields of the table are
+/// known. Operators whose options are not read are not listed.
 const OPTIONS: &[(i32, i8, usize)] = &[
     (0, 11, 2),    // ADD: pot_scale_int16 is for INT16
     (1, 5, 6),     // AVERAGE_POOL_2D
@@ -37,11 +37,11 @@ const OPTIONS: &[(i32, i8, usize)] = &[
     (97, 74, 2),   // RESIZE_NEAREST_NEIGHBOR
     (98, 75, 1),   // LEAKY_RELU
     (102, 79, 1),  // SPLIT_V
-    (126, 101, 3), // BATCH_MATMUL: asymmetric_quantize_inputs is for weights of 8 bits beside float data
+    (126, 101, 3), // BATCH_MATMUL: asymmetric_quantize_inputs is for 8-bit weights with float data
     (150, 116, 1), // GELU
 ];
 
-/// Fails where an operator's options are another operator's, or have fields that are not known.
+/// Fails if an operator has the options of another operator, or options with unknown fields.
 pub(in super::super) fn check(op: &Operator) -> Result<(), String> {
     let row = OPTIONS.iter().find(|row| row.0 == op.code);
     let (Some(&(code, kind, fields)), Some(options)) = (row, op.options) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! AVERAGE_POOL_2D, MAX_POOL_2D and MEAN over height and width; other means of floats are left to `reduce`.
+//! AVERAGE_POOL_2D, MAX_POOL_2D and MEAN over height and width; `reduce` has the other means of floats.
 
 use super::conv::reshape_to;
 use super::reduce::{axes, mean_of_floats};
@@ -19,7 +19,7 @@ struct Pool {
     strides: [usize; 2],
     pads: [usize; 4],
     act: Activation,
-    /// Quantisation of data and result alike; none with floats.
+    /// Quantization of both data and result; `None` for floats.
     quant: Option<PerTensor>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The factor of a mean with the division by the number of elements in it (`QuantizedMeanOrSum`).
+/// The factor of a mean, including the division by the number of elements (`QuantizedMeanOrSum`).
 fn mean_multiplier(from: f32, to: f32, kernel: [usize; 2]) -> Result<(i32, i32), Reason> {
     let count = kernel[0].checked_mul(kernel[1]).and_then(|n| i64::try_from(n).ok()).filter(|&n| n > 0);
     let count = count.ok_or("its height and width must be positive and not too large")?;
@@ -116,7 +116,7 @@ fn mean_multiplier(from: f32, to: f32, kernel: [usize; 2]) -> Result<(i32, i32),
     let (multiplier, shift) = quantize_multiplier(factor.min(MOST_BYTE_FACTOR * count as f64));
     let down = (63 - count.leading_zeros() as i32).min(32).min(31 + i32::from(shift)).max(0);
     let product = (i64::from(multiplier) << down) / count;
-    let multiplier = i32::try_from(product).map_err(|_| "its scales lie too far apart")?;
+    let multiplier = i32::try_from(product).map_err(|_| "its scales are too far apart")?;
     let shift = i32::from(shift) - down;
     fits(count.saturating_mul(255), shift, factor / count as f64)?;
     Ok((multiplier, shift))

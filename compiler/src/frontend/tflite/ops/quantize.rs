@@ -40,7 +40,7 @@ pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
     let info = n.input_info(0)?;
     if info.ty != Type::F16 && matches!(n.known(0)?, None | Some(Some(_))) {
-        // Weights that are kept in 8 bits: constants of floats from here on.
+        // Weights stored in 8 bits become float constants.
         let t = n.floats(0)?;
         n.cx.room.take(t.size_bytes(), n.name)?;
         let v = n.constant("", t);
@@ -48,11 +48,11 @@ pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let data = n.input(0)?;
     if info.ty == Type::F16 {
-        // Became float32 on import.
+        // It became float32 at import.
         return n.output(data);
     }
     expect(n, data, &[DType::I8])?;
-    let q = info.quantization.as_ref().ok_or("its data have no quantisation parameters")?;
+    let q = info.quantization.as_ref().ok_or("its data have no quantization parameters")?;
     let v = if q.scale.len() == 1 {
         let q = per_tensor(info)?;
         n.node("", Dequantize { scale: vec![q.scale], zero_point: vec![q.zero_point], axis: 0 }, &[data])?
@@ -65,7 +65,7 @@ pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A sparse constant was expanded when it was read.
+/// Sparse constants are expanded when they are read.
 pub(super) fn densify(n: &mut NodeContext) -> Result<(), Reason> {
     let info = n.input_info(0)?;
     if info.data.is_none() {

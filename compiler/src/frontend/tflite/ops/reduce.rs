@@ -1,4 +1,4 @@
-//! ARG_MAX, ARG_MIN, REDUCE_MAX, REDUCE_MIN, SUM and the mean of floats.
+//! ARG_MAX, ARG_MIN, REDUCE_MAX, REDUCE_MIN, SUM and MEAN of floats.
 
 use super::conv::reshape_to;
 use super::shape::same_quantization;
@@ -48,14 +48,14 @@ fn reduce(n: &mut NodeContext, kind: ReduceKind, types: &[DType]) -> Result<(), 
     expect(n, data, types)?;
     let axes = axes(n)?;
     let declared = n.output_info()?.shape.clone();
-    // Whether dimensions stay is what the file declares.
+    // The declared shape tells whether dimensions are kept.
     let keep_dims = declared.len() == n.ty(data).rank();
     let v = n.node("", Reduce { kind, axes, keep_dims }, &[data])?;
     let v = if n.shape(v)? == declared { v } else { reshape_to(n, v, &declared)? };
     n.output(v)
 }
 
-/// The dimensions that go, in order.
+/// The dimensions to reduce, ascending.
 pub(super) fn axes(n: &NodeContext) -> Result<Vec<usize>, Reason> {
     let rank = n.input_info(0)?.shape.len();
     let mut axes = n.integers(1)?.into_iter().map(|a| axis("axes", a, rank)).collect::<Result<Vec<_>, _>>()?;

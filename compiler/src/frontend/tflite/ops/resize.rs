@@ -1,4 +1,4 @@
-//! RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: the places that a result reads are computed here, once.
+//! RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR: the positions to read are computed at import.
 
 use super::expect;
 use super::shape::same_quantization;
@@ -8,7 +8,7 @@ use crate::graph::op::{BilinearU8, Gather, Requantize, Resample};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::Rounding;
 
-/// Bits behind the point of the places and weights of bytes.
+/// Fractional bits of positions and weights for bytes.
 const FRACTION: i64 = 10;
 
 struct Resize {
@@ -42,7 +42,7 @@ fn resize(n: &mut NodeContext, first: usize) -> Result<Resize, Reason> {
 }
 
 impl Resize {
-    /// Rows or columns of the data to one of the result.
+    /// Rows or columns of the data per row or column of the result.
     fn scale(&self, i: usize) -> f32 {
         let (from, to) = (self.from[i], self.to[i]);
         if self.align_corners && to > 1 {
@@ -51,7 +51,7 @@ impl Resize {
         from as f32 / to as f32
     }
 
-    /// The nearest row or column of each of the result's (`GetNearestNeighbor`).
+    /// For each row or column of the result, the nearest one of the data (`GetNearestNeighbor`).
     fn nearest(&self, i: usize) -> Vec<i32> {
         let (scale, offset) = (self.scale(i), if self.half_pixel_centers { 0.5 } else { 0.0 });
         let place = |o: usize| {
@@ -62,7 +62,8 @@ impl Resize {
         (0..self.to[i]).map(place).collect()
     }
 
-    /// The rows or columns before and behind each of the result's, and its distance from the one before.
+    /// For each row or column of the result, the ones before and after it in the data, and the distance from the one
+    /// before.
     fn neighbours(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
         let scale = self.scale(i);
         let (mut before, mut behind, mut distance) = (Vec::new(), Vec::new(), Vec::new());
@@ -76,7 +77,7 @@ impl Resize {
         (before, behind, distance)
     }
 
-    /// The same for bytes, whose places have ten bits behind the point.
+    /// The same for bytes, with ten fractional bits.
     fn fixed_neighbours(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<i32>) {
         let one = 1i64 << FRACTION;
         let (from, to) = (self.from[i] as i64, self.to[i] as i64);
@@ -88,7 +89,7 @@ impl Resize {
         let (mut before, mut behind, mut distance) = (Vec::new(), Vec::new(), Vec::new());
         for o in 0..to {
             let at = if self.half_pixel_centers { o * scale + scale / 2 - one / 2 } else { o * scale };
-            // Divisions truncate, as the kernel's do.
+            // Divisions truncate, as in the kernel.
             let first = (at / one).max(0);
             before.push(first as i32);
             behind.push(((at + one - 1) / one).min(from - 1) as i32);
@@ -143,19 +144,19 @@ fn float(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     Ok(v)
 }
 
-/// int8: sums of products with weights of ten bits, divided by 2^20 with ties away from zero.
+/// int8: sums of products with ten-bit weights, divided by 2^20 with ties away from zero.
 fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     let mut v = r.data;
     for (i, suffix) in ["rows", "columns"].into_iter().enumerate() {
         let (before, behind, distance) = r.fixed_neighbours(i);
-        // Twice the weights the second time: requantization halves before it divides.
+        // Doubles the weights the second time, because requantization halves before it divides.
         let one = 1 << (FRACTION as usize + i);
         let far = |o: usize| distance[o] << i;
         let [index, weight] = taps(n, (&before, &behind), |o| [one - far(o), far(o)]);
         v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
     }
     let channels = *n.shape(v)?.last().ok_or("its data have no channels")?;
-    // The sums stand for themselves: scale and zero point of data and result are the same, and the weights sum to one.
+    // The sums need no scaling: scale and zero point of data and result are equal, and the weights sum to one.
     n.room(channels)?;
     let constant = |n: &mut NodeContext, name: &str, v: i32| n.constant(name, Tensor::vector(vec![v; channels]));
     let bias = constant(n, "bias", 0);

@@ -8,7 +8,7 @@ use crate::graph::op::{Pad, Reshape, Transpose};
 
 pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    // The file declares the shape of the result, whichever of operand and options says it.
+    // The file declares the shape of the result, whether an operand or an option defines it.
     let shape = n.output_info()?.shape.iter().map(|&d| i64::try_from(d));
     let shape = shape.collect::<Result<_, _>>().map_err(|_| "its shape is too large")?;
     same_quantization(n)?;
@@ -45,14 +45,14 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The one element of a constant operand.
+/// The single element of a constant operand.
 fn scalar<T: crate::graph::Element>(n: &NodeContext, i: usize) -> Result<T, Reason> {
     let t = n.constant_input(i)?;
     let v = t.as_slice::<T>().map_err(|e| Reason(format!("operand {i}: {e}")))?;
     v.first().copied().ok_or_else(|| Reason(format!("operand {i} is empty")))
 }
 
-/// Fails where an operator that only moves integers is declared to change what they stand for.
+/// Fails if an operator that only moves integers is declared to change their scale or zero point.
 pub(super) fn same_quantization(n: &NodeContext) -> Result<(), Reason> {
     let (from, to) = (n.input_info(0)?, n.output_info()?);
     let both = from.quantization.is_some() && to.quantization.is_some();

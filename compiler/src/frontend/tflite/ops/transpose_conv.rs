@@ -22,7 +22,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     };
     n.room(channels)?;
     let code = o.i8(0)?;
-    // The pads of the convolution that leads from the result to the data.
+    // The padding of the convolution from the result to the data.
     let pads = [padding(code, height, kh, strides[0], 1)?.0, padding(code, width, kw, strides[1], 1)?.0];
     let mut op = ConvTranspose2d {
         strides,
