@@ -23,10 +23,10 @@ enum Outcome {
 const REFUSED: &[(&str, usize)] = &[
     ("must be a constant", 141),
     ("element type", 117),
-    ("only one and two dimensions beside batch and channels are supported", 11),
+    ("must have one or two dimensions in addition to batch and channels", 11),
     ("`training_mode` of 1 is not supported", 2),
-    ("is no tensor", 2),
-    ("an output beside the first of", 2),
+    ("is not a tensor", 2),
+    ("is an additional output of", 2),
 ];
 
 fn tensors(case: &Path, kind: &str) -> Result<Vec<Tensor>, String> {

@@ -1,4 +1,4 @@
-//! What can be wrong with a model file.
+//! Errors in model files.
 
 use crate::graph::GraphError;
 use std::collections::HashMap;
@@ -7,16 +7,16 @@ use tilewright_hw::list::SHOWN;
 /// A node whose operator has no import function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnsupportedNode {
-    /// The node's name, or its place where it has none.
+    /// The node's name, or its position if it has none.
     pub node: String,
     /// The operator's name.
     pub operator: String,
-    /// Names of operators that can be imported and are written much like it.
+    /// Names of supported operators with a similar spelling.
     pub nearest: Vec<String>,
 }
 
 impl UnsupportedNode {
-    /// The node with the names nearest to its operator's among `names`.
+    /// Makes the error of a node, with the names among `names` that are most similar to its operator's.
     pub(crate) fn new<'n>(node: String, operator: String, names: impl IntoIterator<Item = &'n str>) -> UnsupportedNode {
         let plain = |name: &str| name.rsplit('.').next().unwrap_or(name).to_lowercase();
         let wanted = plain(&operator);
@@ -34,7 +34,7 @@ impl UnsupportedNode {
     }
 }
 
-/// The least number of letters to add, drop and change that makes one word the other.
+/// Edit distance of two words.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -49,7 +49,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// What can be wrong with a model file. All name the file.
+/// An error in a model file. Every variant names the file.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// The file cannot be read.
@@ -57,10 +57,10 @@ pub enum ImportError {
     Read {
         /// The file.
         file: String,
-        /// The system's reason.
+        /// The operating system's error.
         source: std::io::Error,
     },
-    /// The file is no model of its format.
+    /// The file is not a valid model of its format.
     #[error("{file} is not a usable model: {reason}")]
     Malformed {
         /// The file.
@@ -68,39 +68,39 @@ pub enum ImportError {
         /// What is wrong.
         reason: String,
     },
-    /// Operators without an import function, all of them.
+    /// All operators without an import function.
     #[error("{file}: unsupported operators: {}; {page} lists the {supported} that are supported", list(.nodes))]
     Unsupported {
         /// The file.
         file: String,
         /// The nodes.
         nodes: Vec<UnsupportedNode>,
-        /// How many operators can be imported.
+        /// Number of operators that can be imported.
         supported: usize,
         /// The page that lists them.
         page: &'static str,
     },
-    /// A node that cannot be imported as it is.
+    /// A node that cannot be imported.
     #[error("{file}: node `{node}` ({operator}): {reason}")]
     Node {
         /// The file.
         file: String,
-        /// The node's name, or its place where it has none.
+        /// The node's name, or its position if it has none.
         node: String,
         /// The operator's name.
         operator: String,
-        /// What is wrong, and what to do.
+        /// What is wrong and what to do.
         reason: String,
     },
-    /// Sizes given for open dimensions do not suit the file.
+    /// The sizes given for open dimensions do not match the file.
     #[error("{file} {reason}")]
     Sizes {
         /// The file.
         file: String,
-        /// What does not suit.
+        /// What does not match.
         reason: String,
     },
-    /// The graph that came out is not sound.
+    /// The resulting graph is invalid.
     #[error("{file}: {source}")]
     Graph {
         /// The file.
@@ -116,7 +116,7 @@ impl ImportError {
     }
 }
 
-/// Each operator once, with its nodes: the first few of both by name.
+/// Lists each operator once, with the names of its first few nodes.
 fn list(nodes: &[UnsupportedNode]) -> String {
     const NAMED: usize = 3;
     let mut order: Vec<&str> = Vec::new();
@@ -134,7 +134,7 @@ fn list(nodes: &[UnsupportedNode]) -> String {
         let word = if of.len() == 1 { "node" } else { "nodes" };
         let more = if of.len() > NAMED { format!(" and {} more", of.len() - NAMED) } else { String::new() };
         let nearest = &of[0].nearest;
-        let near = if nearest.is_empty() { String::new() } else { format!("; near to {}", nearest.join(", ")) };
+        let near = if nearest.is_empty() { String::new() } else { format!("; similar to {}", nearest.join(", ")) };
         format!("{operator} ({word} {}{more}{near})", names.join(", "))
     };
     let text = order.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What model files call the values of graphs.
+//! Maps values of the graph to the tensors of the model file.
 
 use crate::graph::{DType, Def, Graph, NodeId, Op, ValueId};
 use indexmap::IndexMap;
@@ -6,18 +6,18 @@ use indexmap::map::Entry as Slot;
 use std::collections::HashMap;
 use tilewright_runtime::artifact::{Manifest, Source};
 
-/// A tensor of a file and the value that it became.
+/// A tensor of a file, and the value that it became.
 pub(super) struct Tensor {
     pub name: String,
     pub value: ValueId,
-    /// Whether it is uint8 in the file.
+    /// True if it is uint8 in the file.
     pub unsigned: bool,
-    /// Scale and zero point, as the graph has them, where the file says them beside the tensor.
+    /// Scale and zero point as in the graph, if the file stores them with the tensor.
     pub quantization: Option<(f32, i32)>,
 }
 
-/// Names and quantization of a file's tensors, by the name of the node, or input, that they became and their place among
-/// its values. Passes keep the names of what they do not replace by something else.
+/// Names and quantization of a file's tensors. The key is the name of the node or input that a tensor became, and the
+/// index among its values. Passes keep the names of nodes that they do not replace.
 #[derive(Debug, Clone, Default)]
 pub struct Sources(IndexMap<(String, usize), Entry>);
 
@@ -25,16 +25,18 @@ pub struct Sources(IndexMap<(String, usize), Entry>);
 struct Entry {
     dtype: DType,
     source: Source,
-    /// The tensor that this one becomes by a quantize node: an integer operator keeps the name of the float one.
+    /// The tensor that a quantize node makes of this one: an integer operator keeps the name of the float operator.
     quantized: Option<ValueId>,
     value: ValueId,
 }
 
 impl Sources {
-    /// Of tensors that became one value the first names it, and says its quantization; the others' names are kept behind it.
+    /// If several tensors became one value, the first one names it and gives its quantization. The other names become
+    /// aliases.
     pub(super) fn new(graph: &Graph, tensors: impl IntoIterator<Item = Tensor>) -> Sources {
         let users = graph.users();
-        // What a quantize node, or one that undoes it, says of integers.
+        // Scale and zero point of integers, from the quantize node that makes them or a dequantize node that reads
+        // them.
         let beside = |v: ValueId| {
             let made = graph.def_node(v).and_then(|(_, n)| match &n.op {
                 Op::Quantize(q) => Some((&q.scale, &q.zero_point)),
@@ -78,12 +80,12 @@ impl Sources {
         Sources(found)
     }
 
-    /// Whether the file has a tensor of this name.
+    /// True if the file has a tensor with this name.
     pub fn knows(&self, tensor: &str) -> bool {
         self.0.values().any(|entry| entry.source.names().any(|name| name == tensor))
     }
 
-    /// Writes into a compiled model what the file says of its values.
+    /// Adds what the file says about its values to a compiled model.
     pub fn annotate(&self, manifest: &mut Manifest) {
         let mut named = Vec::new();
         for id in &manifest.inputs {

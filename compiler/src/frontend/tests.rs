@@ -1,4 +1,4 @@
-//! Networks of the repository and of the folder that `TILEWRIGHT_MODELS` names, against their expected outputs.
+//! Networks of the repository and of the folder `TILEWRIGHT_MODELS`, compared with their expected outputs.
 
 use super::*;
 use crate::graph::{Tensor, TensorData, eval};
@@ -41,7 +41,7 @@ fn vectors(folder: &Path, stem: &str) -> (Vec<Tensor>, Vec<Tensor>) {
     (all("input"), all("expected"))
 }
 
-/// The greatest difference of integer tensors, of one type or of a narrower one.
+/// The greatest difference between two integer tensors, whose types can differ.
 fn steps(a: &Tensor, b: &Tensor) -> i64 {
     assert_eq!(a.shape(), b.shape());
     let list = |t: &Tensor| match t.data() {
@@ -54,7 +54,7 @@ fn steps(a: &Tensor, b: &Tensor) -> i64 {
     list(a).iter().zip(list(b)).map(|(x, y)| (x - y).abs()).max().unwrap_or(0)
 }
 
-/// The greatest difference of float tensors, over the greatest magnitude expected.
+/// The greatest difference between two float tensors, divided by the greatest expected magnitude.
 fn relative(found: &Tensor, expected: &Tensor) -> f64 {
     assert_eq!(found.ty(), expected.ty());
     let (f, e) = (found.as_slice::<f32>().unwrap(), expected.as_slice::<f32>().unwrap());
@@ -68,7 +68,7 @@ fn what_is_no_number_differs_from_every_number() {
     let tensor = |v: &[f32]| Tensor::vector(v.to_vec());
     assert_eq!(relative(&tensor(&[f32::NAN, 2.0]), &tensor(&[1.0, 2.0])), f64::INFINITY);
     assert_eq!(relative(&tensor(&[1.0, 3.0]), &tensor(&[1.0, 2.0])), 0.5);
-    // An infinity is no measure of the others.
+    // An infinite element does not count for the magnitude.
     let far = f32::INFINITY;
     assert_eq!(relative(&tensor(&[1.0, 3.0, far]), &tensor(&[1.0, 2.0, far])), 0.5);
 }

@@ -32,7 +32,7 @@ pub enum OpError {
         reason: String,
     },
     /// More dimensions than a tensor can have.
-    #[error("{found} dimensions are not supported; up to {MAX_RANK} are")]
+    #[error("{found} dimensions are not supported; the maximum is {MAX_RANK}")]
     Rank {
         /// Number of dimensions.
         found: usize,

@@ -112,7 +112,7 @@ fn tensors_have_up_to_32_dimensions() {
             .map_err(|e| e.list().iter().map(ToString::to_string).collect::<Vec<_>>())
     };
     assert!(relu(32).is_ok());
-    let why = "33 dimensions are not supported; up to 32 are";
+    let why = "33 dimensions are not supported; the maximum is 32";
     assert_eq!(relu(33).unwrap_err(), [format!("input `x`: {why}"), format!("node `y` (relu): {why}")]);
 }
 

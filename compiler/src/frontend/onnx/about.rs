@@ -1,11 +1,11 @@
-//! The description that ONNX files may carry: properties with the names that the format's page "Metadata" gives them.
+//! Reads the description in an ONNX file: metadata properties with the names that the format's page "Metadata" defines.
 
 use super::proto::{ModelProto, ValueInfoProto};
 use super::tensor;
 use tilewright_runtime::artifact::{About, Edge, Normalization};
 use tilewright_runtime::tensor::DType;
 
-/// What the file says; of several inputs it means the first.
+/// The file's description; image properties apply to the first input.
 pub fn about(bytes: &[u8]) -> Option<About> {
     let model = ModelProto::read(bytes).ok()?;
     let property = |key: &str| model.metadata_props.iter().find(|p| p.key == key).map(|p| p.value.as_str());

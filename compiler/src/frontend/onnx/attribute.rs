@@ -1,4 +1,4 @@
-//! Attributes of a node, as its import function reads them.
+//! Attributes of a node, as import functions read them.
 
 use super::node::{NodeContext, Reason};
 use super::proto::GraphProto;
@@ -36,7 +36,7 @@ impl<'c> NodeContext<'c, '_> {
         Some(tensor::tensor(t, self.cx.folders).map_err(Reason))
     }
 
-    /// A tensor of which the file lists the elements that are not 0.
+    /// A sparse tensor attribute, expanded to all of its elements.
     pub fn sparse_tensor(&mut self, name: &str) -> Option<Result<Tensor, Reason>> {
         let t = self.used.typed(self.proto, name, 11)?.sparse_tensor.as_ref()?;
         Some(tensor::dense(t, self.cx.folders, &mut self.cx.room).map_err(Reason))
@@ -46,27 +46,27 @@ impl<'c> NodeContext<'c, '_> {
         self.used.typed(self.proto, name, 5)?.g.as_deref()
     }
 
-    /// Refuses another value of an attribute than this one.
+    /// Fails if an attribute has another value than this one.
     pub fn only(&self, name: &str, value: i64) -> Result<(), Reason> {
         match self.int(name) {
             Some(other) if other != value => {
-                Err(format!("its attribute `{name}` of {other} is not supported; {value} is").into())
+                Err(format!("its attribute `{name}` of {other} is not supported; it must be {value}").into())
             }
             _ => Ok(()),
         }
     }
 
-    /// Says that an attribute changes nothing, as the node is.
+    /// Marks an attribute as read that has no effect in this node.
     pub fn without_effect(&self, name: &str) {
         self.used.attribute(self.proto, name);
     }
 
-    /// A dimension attribute, counted from the end where negative.
+    /// The attribute `axis` as a dimension; it can be negative.
     pub fn axis_attribute(&self, default: i64, rank: usize) -> Result<usize, Reason> {
         self.axis(self.int("axis").unwrap_or(default), rank)
     }
 
-    /// An attribute of sizes, of this length; `default` where it is absent.
+    /// An attribute of `N` sizes; all are `default` if it is absent.
     pub fn sizes<const N: usize>(&self, name: &str, default: usize) -> Result<[usize; N], Reason> {
         let Some(list) = self.ints(name) else { return Ok([default; N]) };
         let list = list.iter().map(|&v| usize::try_from(v)).collect::<Result<Vec<_>, _>>();

@@ -1,8 +1,8 @@
-//! The nodes of a graph, of a branch of it, and of functions that it calls, on their way into the graph.
+//! Imports the nodes of a graph, of its branches, and of the functions that it calls.
 //!
-//! A call becomes the function's nodes, and `If` those of the branch that its condition chooses. Their names begin with that
-//! of the node that they stand for. What a function makes takes room, so that functions that call others often are refused
-//! instead of growing without bound.
+//! A call becomes the nodes of the function, and `If` the nodes of the branch that its condition selects. Their names
+//! start with the name of the node that they replace. Imported functions count against the memory limit of the import,
+//! so a file whose functions call each other many times is rejected instead of growing without bound.
 
 use super::context::{Context, Scope};
 use super::function::{Call, domain, full_name};
@@ -15,21 +15,21 @@ use prost::Message;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-/// Calls and branches inside each other.
+/// Maximum nesting depth of calls and branches.
 const DEPTH: usize = 32;
 
-/// What a node in a function takes of the import's room, beside what its text does: it may become many of the graph.
+/// Bytes counted for a node in a function, in addition to its text, because it can become many nodes of the graph.
 const NODE_BYTES: usize = 4096;
 
-/// The set of operators of the format's own domain among these, where it is one of them.
+/// The version of the default domain's operator set; `None` if the file does not import it.
 ///
 /// # Errors
-/// When it is not supported, or two are named.
+/// If the version is not supported, or two versions are named.
 pub(super) fn opset(imports: &[OperatorSetIdProto]) -> Result<Option<i64>, String> {
     let mut own = imports.iter().filter(|o| domain(&o.domain).is_empty()).map(|o| o.version);
     let Some(version) = own.next() else { return Ok(None) };
     if let Some(other) = own.find(|&other| other != version) {
-        return Err(format!("its operator set is {version} and {other}; one is needed"));
+        return Err(format!("it names two operator sets, {version} and {other}; keep one"));
     }
     if !OPSETS.contains(&version) {
         let (first, last) = (OPSETS.start(), OPSETS.end());
@@ -65,8 +65,8 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    /// All operators without an import function are listed, those of functions that are called with them. Branches are not
-    /// looked into: of two only one is taken.
+    /// Fails if operators have no import function. Lists all of them, including those in called functions, but not
+    /// those in branches, because only one of two branches is imported.
     pub fn check_operators(&self, nodes: &[NodeProto]) -> Result<(), ImportError> {
         let mut unknown = Vec::new();
         let mut called = HashSet::new();
@@ -111,7 +111,8 @@ impl<'a> Context<'a> {
         graph.map_or(Ok(()), |graph| self.branch(graph, proto, label))
     }
 
-    /// Imports a node; where it is one that chooses, the attribute with the graph whose outputs are its own.
+    /// Imports a node. For a node that selects a branch, returns the attribute with the graph whose outputs are its
+    /// own.
     fn operator(
         &mut self,
         operator: &ops::Operator,
@@ -121,8 +122,8 @@ impl<'a> Context<'a> {
         check_names(proto, operator)?;
         let opset = match (self.scope().opset, domain(&proto.domain)) {
             (Some(set), _) => set,
-            (None, "") => return Err("its function does not name its operator set".into()),
-            // No operator of another domain depends on it.
+            (None, "") => return Err("the function that it is in does not name its operator set".into()),
+            // Operators of other domains do not depend on it.
             (None, _) => *OPSETS.end(),
         };
         let mut node = NodeContext { cx: self, proto, name, opset, used: Used::default(), branch: None };
@@ -133,16 +134,16 @@ impl<'a> Context<'a> {
         Ok(node.branch)
     }
 
-    /// Enters a scope; what it is refused for is said of the node.
+    /// Enters a scope; the error is reported for the node.
     fn enter(&mut self, scope: Scope) -> Result<(), Reason> {
         if self.scopes.len() > DEPTH {
-            return Err(format!("more than {DEPTH} calls and branches inside each other are not supported").into());
+            return Err(format!("more than {DEPTH} nested calls and branches are not supported").into());
         }
         self.scopes.push(scope);
         Ok(())
     }
 
-    /// Leaves the innermost scope; the node gets what these names stand for in it.
+    /// Leaves the innermost scope and gives the node's outputs the values that these names have in it.
     fn leave<'n>(&mut self, outputs: impl Iterator<Item = &'n String>, proto: &NodeProto) -> Result<(), Reason> {
         let named = proto.output.iter().zip(outputs).filter(|(name, _)| !name.is_empty());
         let made = named.map(|(name, inner)| Ok((name, self.meaning(inner)?))).collect::<Result<Vec<_>, String>>();
@@ -167,9 +168,9 @@ impl<'a> Context<'a> {
         }
         let count = f.node.len();
         let each = NODE_BYTES.saturating_add(label.len().saturating_mul(16));
-        self.take(count.checked_mul(each), || format!("becomes {count} nodes more"))?;
+        self.take(count.checked_mul(each), || format!("becomes {count} more nodes"))?;
         let text = f.node.iter().map(Message::encoded_len).fold(proto.encoded_len(), usize::saturating_add);
-        self.take(Some(text), || format!("becomes {text} bytes of nodes more"))?;
+        self.take(Some(text), || format!("becomes {text} more bytes of nodes"))?;
         let mut scope = Scope {
             opset: opset(&f.opset_import).map_err(|e| format!("function `{}`: {e}", call.function))?,
             prefix: format!("{label}/"),
@@ -177,7 +178,9 @@ impl<'a> Context<'a> {
         };
         for (name, given) in f.input.iter().zip(&proto.input).filter(|(_, given)| !given.is_empty()) {
             if scope.names.insert(name.clone(), self.meaning(given)?).is_some() {
-                return Err(format!("two operands of the model's function `{}` are `{name}`", call.function).into());
+                return Err(
+                    format!("operands of the model's function `{}` share the name `{name}`", call.function).into()
+                );
             }
         }
         scope.call = Some(Rc::new(call));
@@ -195,7 +198,7 @@ impl<'a> Context<'a> {
     fn enter_branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), Reason> {
         let (given, made) = (proto.output.len(), graph.output.len());
         if given > made {
-            return Err(format!("it has {given} outputs, the branch that it takes {made}").into());
+            return Err(format!("it has {given} outputs, but its branch has {made}").into());
         }
         let outer = self.scope();
         let (opset, call) = (outer.opset, outer.call.clone());

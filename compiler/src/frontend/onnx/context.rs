@@ -1,4 +1,4 @@
-//! What an import has made so far, and what the names of the file stand for.
+//! The state of an import: what has been built so far, and what the names of the file mean.
 
 use super::function::{Call, Functions};
 use super::node::{self, Reason};
@@ -12,12 +12,12 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
-/// What a name of the file stands for.
+/// The meaning of a name of the file.
 pub(super) enum Named {
     Value(ValueId),
-    /// A constant as it is in the file; it is made at its first use.
+    /// A constant as in the file; it is added to the graph at its first use.
     Constant(Tensor),
-    /// An output that is not supported, with what makes it.
+    /// An unsupported output, with the node that computes it.
     LeftOut(String),
 }
 
@@ -25,31 +25,31 @@ pub(super) enum Named {
 #[derive(Default)]
 pub(super) struct Scope {
     pub names: HashMap<String, Named>,
-    /// The operator set of nodes of the format's own domain.
+    /// The operator set of the default domain.
     pub opset: Option<i64>,
-    /// What names of the graph's nodes begin with.
+    /// Prefix of the names of the graph's nodes.
     pub prefix: String,
-    /// Whether names of the scope around it can be used, as those of a graph in its branches.
+    /// True if names of the enclosing scope are visible, as in the branches of a graph.
     pub open: bool,
-    /// The call that nodes are part of.
+    /// The call that the nodes belong to.
     pub call: Option<Rc<Call>>,
 }
 
 pub(super) struct Context<'a> {
     pub file: &'a str,
     pub builder: GraphBuilder,
-    /// The innermost is the last.
+    /// The innermost scope is last.
     pub scopes: Vec<Scope>,
     pub functions: Functions<'a>,
-    /// What names of the file became, in the order in which nodes are read.
+    /// Names of the file with the values that they became, in the order of import.
     pub traced: Vec<(String, ValueId)>,
-    /// Values that are unsigned in the file.
+    /// Values that are uint8 in the file.
     pub unsigned: HashSet<ValueId>,
-    /// Inputs whose outermost size nobody gave, with its symbol; it is taken for 1.
+    /// Inputs whose outermost size is open and was not given, with its symbol; it is assumed to be 1.
     pub assumed: HashMap<ValueId, String>,
-    /// Bytes that the import may still make of constants.
+    /// Bytes of constants that the import may still make.
     pub room: usize,
-    /// Where data files may be.
+    /// Folders that can hold data files.
     pub folders: &'a [&'a Path],
 }
 
@@ -62,7 +62,7 @@ impl Context<'_> {
         &self.scopes[self.scopes.len() - 1]
     }
 
-    /// The scopes whose names can be used, the innermost first.
+    /// The scopes whose names are visible, innermost first.
     fn visible(&self) -> impl Iterator<Item = usize> {
         let outermost = self.scopes.iter().rposition(|scope| !scope.open).unwrap_or(0);
         (outermost..self.scopes.len()).rev()
@@ -72,7 +72,7 @@ impl Context<'_> {
         self.visible().find_map(|i| self.scopes[i].names.get(name))
     }
 
-    /// Gives a name of the innermost scope its meaning.
+    /// Defines a name in the innermost scope.
     pub fn define(&mut self, name: &str, meaning: Named) -> Result<(), String> {
         let traced = if let Named::Value(v) = meaning { Some(v) } else { None };
         let innermost = self.scopes.len() - 1;
@@ -84,15 +84,15 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// What a name became; a constant is made at its first use.
+    /// The value of a name; a constant is added to the graph at its first use.
     pub fn value(&mut self, name: &str) -> Result<ValueId, String> {
         let at = self.visible().find(|&i| self.scopes[i].names.contains_key(name));
-        let undefined = || format!("`{name}` is not defined; neither an input, a constant nor a node has this name");
+        let undefined = || format!("`{name}` is not defined: no input, constant or node has this name");
         let scope = &mut self.scopes[at.ok_or_else(undefined)?];
         let t = match scope.names.get_mut(name) {
             Some(Named::Value(v)) => return Ok(*v),
             Some(Named::LeftOut(maker)) => {
-                return Err(format!("`{name}`, an output beside the first of {maker}, is not supported"));
+                return Err(format!("`{name}` is not supported: it is an additional output of {maker}"));
             }
             Some(Named::Constant(t)) => std::mem::replace(t, Tensor::vector(Vec::<f32>::new())),
             None => return Err(undefined()),
@@ -108,7 +108,7 @@ impl Context<'_> {
         Ok(v)
     }
 
-    /// What a name stands for, with a constant made where it is one.
+    /// The meaning of a name; a constant is added to the graph.
     pub fn meaning(&mut self, name: &str) -> Result<Named, String> {
         match self.find(name) {
             Some(Named::LeftOut(maker)) => Ok(Named::LeftOut(maker.clone())),
@@ -116,7 +116,7 @@ impl Context<'_> {
         }
     }
 
-    /// The value of a name that is known, as it is in the file.
+    /// The value of a name, as in the file, if it is known.
     pub fn known(&self, name: &str) -> Option<Tensor> {
         let v = match self.find(name)? {
             Named::Constant(t) => return Some(t.clone()),
@@ -130,15 +130,16 @@ impl Context<'_> {
         }
     }
 
-    /// Names the constants that a graph has beside its nodes. Those of a branch may be made many times, so they take room.
+    /// Defines the constants stored in a graph. Those of a branch can be imported many times, so they count against the
+    /// memory limit.
     pub fn constants(&mut self, graph: &GraphProto, inner: bool) -> Result<(), String> {
         for t in &graph.initializer {
             let value = tensor::tensor(t, self.folders)?;
             if inner {
                 let left = self.room.checked_sub(value.size_bytes());
-                self.room = left.ok_or_else(|| format!("constant `{}`: the file is too small for it", t.name))?;
+                self.room = left.ok_or_else(|| format!("constant `{}` is too much for a file of this size", t.name))?;
             } else if t.data_location == 1 {
-                // Data beside the file count as the file's.
+                // External data count as part of the file.
                 self.room = self.room.saturating_add(value.size_bytes().saturating_mul(16));
             }
             self.constant(t, value)?;
@@ -155,7 +156,7 @@ impl Context<'_> {
         self.define(&t.name, Named::Constant(value)).map_err(twice)
     }
 
-    /// Names the inputs of the file's graph, but those that have a value in it.
+    /// Defines the inputs of the file's graph, except those that have a value in it.
     pub fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes) -> Result<(), ImportError> {
         let is_constant = |info: &&ValueInfoProto| self.find(&info.name).is_some();
         let places = graph.input.iter().enumerate().filter(|(_, info)| !is_constant(info));
@@ -192,12 +193,12 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Gives the file's graph its outputs.
+    /// Defines the outputs of the file's graph.
     pub fn outputs(&mut self, graph: &GraphProto) -> Result<(), String> {
         let mut given: HashMap<&str, ValueId> = HashMap::new();
         for info in &graph.output {
             let v = match given.get(info.name.as_str()) {
-                // What is listed again is the same value.
+                // An output that is listed again is the same value.
                 Some(&known) => known,
                 None => {
                     let v = self.value(&info.name)?;
@@ -210,24 +211,24 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// Unsigned bytes of the file at the network's edge.
+    /// Converts between uint8 and int8 at the network's inputs and outputs.
     fn sign_shifted(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
         self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]).map_err(|e| e.to_string())
     }
 
-    /// Takes room for `bytes` of what the import makes again and again.
+    /// Reserves `bytes` for something that the import can repeat many times.
     pub fn take(&mut self, bytes: Option<usize>, what: impl Fn() -> String) -> Result<(), Reason> {
         let left = bytes.and_then(|bytes| self.room.checked_sub(bytes));
-        self.room = left.ok_or_else(|| Reason(format!("{}, for which the file is too small", what())))?;
+        self.room = left.ok_or_else(|| Reason(format!("{}, which is too much for a file of this size", what())))?;
         Ok(())
     }
 }
 
-/// The type of an input. Where the file says no shape, it has as many open sizes as `rank`.
+/// The type of an input. If the file does not give a shape, it has `rank` open sizes.
 fn value_type(info: &ValueInfoProto, place: usize, rank: Option<usize>) -> Result<TensorType, String> {
     let name = &info.name;
     let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-    let ty = ty.ok_or_else(|| format!("input `{name}` is no tensor"))?;
+    let ty = ty.ok_or_else(|| format!("input `{name}` is not a tensor"))?;
     let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
     let symbol = |i: usize| Dim::Symbol(format!("input_{place}_{i}"));
     let missing = || format!("input `{name}` has no shape; give it with --shape {name}=SIZExSIZE…");
@@ -239,7 +240,7 @@ fn value_type(info: &ValueInfoProto, place: usize, rank: Option<usize>) -> Resul
         (Some(n), _) if n >= 0 => {
             usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large"))
         }
-        // Some writers of files say -1 for what is open.
+        // Some writers use -1 for an open size.
         (Some(n), _) if n < -1 => Err(format!("input `{name}` has a size of {n}")),
         (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {
             Ok(Dim::Symbol(s.into()))

@@ -1,4 +1,4 @@
-//! Operators that a file defines itself: which they are, and what their attributes and operands are in a call.
+//! Operators that a file defines itself: finds them, and binds attributes and operands in their calls.
 
 use super::proto::{AttributeProto, FunctionProto, NodeProto};
 use std::collections::hash_map::Entry;
@@ -7,12 +7,12 @@ use std::collections::{HashMap, HashSet};
 /// The functions of a file, by domain, name and overload.
 pub(super) struct Functions<'a>(HashMap<[&'a str; 3], &'a FunctionProto>);
 
-/// The format's own domain has two names.
+/// Normalizes a domain: the default domain has two names.
 pub(super) fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
-/// An operator's name, with its domain before it where that is not the format's own, and its overload behind it.
+/// An operator's full name: its domain unless that is the default one, its name, and its overload.
 pub(super) fn full_name(of: &str, name: &str, overload: &str) -> String {
     let domain = domain(of);
     let before = if domain.is_empty() { String::new() } else { format!("{domain}.") };
@@ -22,7 +22,7 @@ pub(super) fn full_name(of: &str, name: &str, overload: &str) -> String {
 
 impl<'a> Functions<'a> {
     /// # Errors
-    /// When two have the same name.
+    /// If two functions have the same name.
     pub fn new(list: &'a [FunctionProto]) -> Result<Functions<'a>, String> {
         let mut known = HashMap::new();
         for f in list {
@@ -45,11 +45,11 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// What a function's body takes from the node that calls it.
+/// The attributes and operands of a function in one call.
 pub(super) struct Call {
     /// The function's full name.
     pub function: String,
-    /// Its attributes; those without a value have none here.
+    /// The function's attributes; `None` for one without a value.
     attributes: HashMap<String, Option<AttributeProto>>,
     /// Operands that the call leaves out.
     absent: HashSet<String>,
@@ -57,14 +57,14 @@ pub(super) struct Call {
 
 impl Call {
     /// # Errors
-    /// When the node's operands, results or attributes are not the function's.
+    /// If the node has operands, outputs or attributes that the function does not have.
     pub fn new(f: &FunctionProto, node: &NodeProto) -> Result<Call, String> {
         let function = full_name(&f.domain, &f.name, &f.overload);
         for (what, given, most) in
             [("operands", node.input.len(), f.input.len()), ("outputs", node.output.len(), f.output.len())]
         {
             if given > most {
-                return Err(format!("it has {given} {what}, the model's function `{function}` {most}"));
+                return Err(format!("it has {given} {what}, but the model's function `{function}` has {most}"));
             }
         }
         let mut attributes: HashMap<String, Option<AttributeProto>> =
@@ -72,7 +72,7 @@ impl Call {
         attributes.extend(f.attribute_proto.iter().map(|a| (a.name.clone(), Some(a.clone()))));
         for a in &node.attribute {
             let slot = attributes.get_mut(&a.name);
-            let none = || format!("its attribute `{}` is none of the model's function `{function}`", a.name);
+            let none = || format!("the model's function `{function}` has no attribute `{}`", a.name);
             *slot.ok_or_else(none)? = Some(a.clone());
         }
         let given = |i: usize| node.input.get(i).is_some_and(|name| !name.is_empty());
@@ -80,10 +80,10 @@ impl Call {
         Ok(Call { function, attributes, absent })
     }
 
-    /// A node of the body as it is in this call.
+    /// A node of the function's body, with the attributes and operands of this call.
     ///
     /// # Errors
-    /// When it refers to an attribute that the function does not have.
+    /// If it refers to an attribute that the function does not have.
     pub fn bound(&self, node: &NodeProto) -> Result<NodeProto, String> {
         let mut bound = node.clone();
         for name in &mut bound.input {
@@ -99,9 +99,9 @@ impl Call {
             }
             let value = self.attributes.get(&a.ref_attr_name).ok_or_else(|| {
                 let (name, of) = (&a.name, &a.ref_attr_name);
-                format!("its attribute `{name}` is the attribute `{of}`, which `{}` does not have", self.function)
+                format!("its attribute `{name}` refers to `{of}`, an attribute that `{}` does not have", self.function)
             })?;
-            // Without a value the attribute is left to its operator's default.
+            // An attribute without a value is dropped, so that the operator's default applies.
             attributes.extend(value.clone().map(|value| AttributeProto { name: a.name, ..value }));
         }
         bound.attribute = attributes;

@@ -1,4 +1,4 @@
-//! A node of the file on its way into the graph.
+//! Imports one node of the file.
 
 use super::context::{Context, Named};
 use super::proto::NodeProto;
@@ -9,19 +9,20 @@ use crate::graph::op::{
 };
 use crate::graph::{DType, Dim, Element, GraphError, Op, OpError, Tensor, TensorData, TensorType, ValueId};
 
-/// The greatest number of elements of a tensor that is computed while importing, unless its operands are as large.
+/// Maximum number of elements of a tensor that is computed at import, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
 
-/// What a node of the graph takes of the import's room.
+/// Bytes counted for a node of the graph against the memory limit of the import.
 const NODE_BYTES: usize = 256;
 
-/// False for more than 2^31 elements, sizes of 0 counted as 1, so that sizes of any part of the shape can be multiplied.
+/// False for more than 2^31 elements. Sizes of 0 count as 1, so that the sizes of any part of the shape can be
+/// multiplied.
 pub(super) fn reasonable(ty: &TensorType) -> bool {
     let mut sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
     sizes.try_fold(1usize, |n, d| n.checked_mul(d)).is_some_and(|n| n <= 1 << 31)
 }
 
-/// Why a node cannot be imported.
+/// The reason why a node cannot be imported.
 pub(super) struct Reason(pub(super) String);
 
 impl From<String> for Reason {
@@ -54,12 +55,12 @@ impl From<GraphError> for Reason {
 pub(super) struct NodeContext<'c, 'a> {
     pub cx: &'c mut Context<'a>,
     pub proto: &'c NodeProto,
-    /// Also the stem of the names of the graph's nodes.
+    /// The node's name, also the prefix of the names of the graph's nodes.
     pub name: &'c str,
-    /// The operator set that its operator is of.
+    /// The operator set that its operator belongs to.
     pub opset: i64,
     pub used: Used,
-    /// The attribute with the graph whose outputs are the node's.
+    /// The attribute with the graph whose outputs become the node's.
     pub branch: Option<&'static str>,
 }
 
@@ -80,7 +81,7 @@ impl NodeContext<'_, '_> {
         Ok(self.cx.value(name)?)
     }
 
-    /// An operand under the element type that it has in the file, where [`NodeContext::input`] gives int8 for uint8.
+    /// An operand with the element type that it has in the file; [`NodeContext::input`] returns int8 for uint8.
     pub fn plain(&mut self, i: usize) -> Result<ValueId, Reason> {
         let v = self.input(i)?;
         self.as_plain(v)
@@ -90,19 +91,19 @@ impl NodeContext<'_, '_> {
         if self.unsigned(v) { self.node("unsigned", ShiftSign {}, &[v]) } else { Ok(v) }
     }
 
-    /// The value of a constant operand, as it is in the file.
+    /// The value of a constant operand, as in the file.
     pub fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
         let name = self.proto.input.get(i).ok_or_else(|| Reason(format!("operand {i} is missing")))?;
         self.known(i).ok_or_else(|| Reason(format!("operand {i}, `{name}`, must be a constant")))
     }
 
-    /// The value of an operand that is known, as it is in the file.
+    /// The value of an operand, as in the file, if it is known.
     pub fn known(&self, i: usize) -> Option<Tensor> {
         self.used.operand(i);
         self.cx.known(self.proto.input.get(i)?)
     }
 
-    /// The one number of a constant operand.
+    /// The single number in a constant operand.
     pub fn number(&self, i: usize) -> Result<f64, Reason> {
         let t = self.constant_input(i)?;
         let first = match t.data() {
@@ -118,7 +119,7 @@ impl NodeContext<'_, '_> {
             .ok_or_else(|| Reason(format!("operand {i} must be one number, found {}", t.ty())))
     }
 
-    /// A constant operand of integers.
+    /// The elements of a constant integer operand.
     pub fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
         let t = self.constant_input(i)?;
         match t.data() {
@@ -130,13 +131,13 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// A constant operand of floats.
+    /// The elements of a constant float operand.
     pub fn floats(&self, i: usize) -> Result<Vec<f32>, Reason> {
         let t = self.constant_input(i)?;
         Ok(t.as_slice::<f32>().map_err(|e| Reason(format!("operand {i}: {e}")))?.to_vec())
     }
 
-    /// Sizes of a value, which must be known.
+    /// Sizes of a value; fails if one is open.
     pub fn shape(&self, v: ValueId) -> Result<Vec<usize>, Reason> {
         let ty = self.ty(v);
         ty.shape().ok_or_else(|| {
@@ -145,7 +146,7 @@ impl NodeContext<'_, '_> {
         })
     }
 
-    /// Dimensions counted from the end where negative, ascending.
+    /// Converts axes, which can be negative, to ascending dimensions.
     pub fn axes(&self, list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
         rank_in_bounds(rank)?;
         let mut axes = list.iter().map(|&a| self.axis(a, rank)).collect::<Result<Vec<_>, _>>()?;
@@ -156,26 +157,26 @@ impl NodeContext<'_, '_> {
         Ok(axes)
     }
 
-    /// A dimension of the operand, counted from the end where negative.
+    /// Converts an axis, which can be negative, to a dimension.
     pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, Reason> {
         let n = i64::try_from(rank).unwrap_or(i64::MAX);
         let place = if axis < 0 { axis.saturating_add(n) } else { axis };
         let place = usize::try_from(place).ok().filter(|&a| a < rank);
-        place.ok_or_else(|| Reason(format!("its axis {axis} lies outside {rank} dimensions")))
+        place.ok_or_else(|| Reason(format!("its axis {axis} is out of range for {rank} dimensions")))
     }
 
     pub fn ty(&self, v: ValueId) -> &TensorType {
         self.cx.builder.ty(v)
     }
 
-    /// Adds a node; an empty suffix names the one that makes the output.
+    /// Adds a node; the one that computes the output has an empty suffix.
     pub fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
         let (label, op) = (self.label(suffix), op.into());
         if let Some(t) = self.folded(&op, inputs) {
             return Ok(self.cx.builder.constant(&label, t));
         }
         if self.cx.scope().call.is_some() {
-            // A node in a function may be imported many times.
+            // A node in a function can be imported many times.
             self.cx.take(Some(NODE_BYTES), || "its function becomes too many nodes".into())?;
         }
         let v = self.cx.builder.node(&label, op, inputs)?;
@@ -185,7 +186,7 @@ impl NodeContext<'_, '_> {
         Ok(v)
     }
 
-    /// A constant that the import makes, of elements by their row-major index.
+    /// A constant made by the import; `f` computes elements from their row-major index.
     pub fn table<T: Element>(
         &mut self,
         suffix: &str,
@@ -196,33 +197,34 @@ impl NodeContext<'_, '_> {
         Ok(self.made(suffix, Tensor::from_fn(shape, f)))
     }
 
-    /// Takes room for a constant that the import is about to make. All of them together are bounded by the file's size.
+    /// Reserves memory for a constant that the import is about to make. The limit for all of them follows from the
+    /// file's size.
     pub fn room(&mut self, ty: &TensorType) -> Result<(), Reason> {
         rank_in_bounds(ty.rank())?;
         if !self.take_room(ty) {
-            return Err(format!("needs a table of {ty}, for which the file is too small").into());
+            return Err(format!("needs a table of {ty}, which is too much for a file of this size").into());
         }
-        // What has no elements takes no room, but its sizes are multiplied.
+        // A tensor without elements needs no memory, but its sizes are multiplied.
         if !reasonable(ty) {
             return Err(format!("its result is {ty}, which is more than 2^31 elements").into());
         }
         Ok(())
     }
 
-    /// Takes room for the many nodes that one of the file becomes, as for constants.
+    /// Reserves memory for the nodes that one node of the file becomes, as for constants.
     pub fn room_for_nodes(&mut self, count: usize) -> Result<(), Reason> {
         self.cx.take(count.checked_mul(NODE_BYTES), || format!("becomes {count} nodes"))
     }
 
-    /// Takes the bytes of a tensor from those that the import may make.
+    /// Subtracts the bytes of a tensor from those that the import may still make.
     fn take_room(&mut self, ty: &TensorType) -> bool {
         let bytes = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
         let left = bytes.and_then(|b| self.cx.room.checked_sub(b));
         left.inspect(|&room| self.cx.room = room).is_some()
     }
 
-    /// The result of an operator whose operands are known. Dequantized weights stay as they are, since they mark the
-    /// quantized groups, and so do great tensors of one number.
+    /// The result of an operator with known operands. Dequantized weights are not computed, because they mark the
+    /// quantized groups, and neither are large tensors of one number.
     fn folded(&mut self, op: &Op, inputs: &[ValueId]) -> Option<Tensor> {
         if matches!(op, Op::Dequantize(_)) {
             return None;
@@ -243,12 +245,12 @@ impl NodeContext<'_, '_> {
         self.made(suffix, Tensor::scalar(x))
     }
 
-    /// A function of each element.
+    /// Applies a function to each element.
     pub fn unary(&mut self, suffix: &str, kind: UnaryKind, v: ValueId) -> Result<ValueId, Reason> {
         self.node(suffix, Unary::new(kind), &[v])
     }
 
-    /// A function of two elements.
+    /// Applies a function to two elements.
     pub fn binary(&mut self, suffix: &str, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
         self.node(suffix, Binary { kind }, &[a, b])
     }
@@ -272,7 +274,7 @@ impl NodeContext<'_, '_> {
         self.node(suffix, Reduce { kind, axes: axes.to_vec(), keep_dims }, &[v])
     }
 
-    /// The same elements under sizes that are known.
+    /// The same elements with another shape of known sizes.
     pub fn reshape(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
         if self.ty(v).shape().as_deref() == Some(shape) {
             return Ok(v);
@@ -288,19 +290,19 @@ impl NodeContext<'_, '_> {
     fn empty(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
         let dtype = self.ty(v).dtype;
         if self.ty(v).element_count() != Some(0) {
-            return Err(format!("its shape {shape:?} does not suit {}", self.ty(v)).into());
+            return Err(format!("its shape {shape:?} does not fit {}", self.ty(v)).into());
         }
         let t = Tensor::from_bytes(dtype, shape, &[]).ok_or("its shape is too large")?;
         self.constant(suffix, t)
     }
 
-    /// A constant, which takes room for what it holds.
+    /// Adds a constant and reserves memory for it.
     pub fn constant(&mut self, suffix: &str, value: Tensor) -> Result<ValueId, Reason> {
         self.room(&value.ty())?;
         Ok(self.made(suffix, value))
     }
 
-    /// A constant for which there is room.
+    /// Adds a constant for which memory is reserved already.
     pub fn made(&mut self, suffix: &str, value: Tensor) -> ValueId {
         let label = self.label(suffix);
         self.cx.builder.constant(&label, value)
@@ -318,7 +320,7 @@ impl NodeContext<'_, '_> {
         self.outputs(&[v])
     }
 
-    /// Makes these the node's outputs; those that the file leaves out are dropped.
+    /// Makes these values the node's outputs; values that the file does not name are dropped.
     pub fn outputs(&mut self, values: &[ValueId]) -> Result<(), Reason> {
         let names = &self.proto.output;
         if names.iter().all(String::is_empty) {
@@ -328,7 +330,7 @@ impl NodeContext<'_, '_> {
             return Err(format!("its output `{more}` is not supported").into());
         }
         for (name, &v) in names.iter().zip(values).filter(|(n, _)| !n.is_empty()) {
-            // Unsigned bytes go on as signed ones.
+            // uint8 continues as int8.
             let v = if self.ty(v).dtype == DType::U8 {
                 let shifted = self.node("signed", ShiftSign {}, &[v])?;
                 self.cx.unsigned.insert(shifted);
@@ -341,7 +343,7 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// Makes `v` the first output, and leaves the others out, which nobody may take.
+    /// Makes `v` the first output. Reading any other output of the node is an error.
     pub fn outputs_first(&mut self, v: ValueId) -> Result<(), Reason> {
         for name in self.proto.output.iter().skip(1).filter(|s| !s.is_empty()) {
             let maker = format!("node `{}` ({})", self.name, self.proto.op_type);
@@ -351,7 +353,7 @@ impl NodeContext<'_, '_> {
         Ok(self.cx.define(name, Named::Value(v))?)
     }
 
-    /// Makes a tensor that is known, and for which there is room, the node's output.
+    /// Makes a known tensor, for which memory is reserved already, the node's output.
     pub fn output_known(&mut self, t: Tensor) -> Result<(), Reason> {
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
         Ok(self.cx.define(name, Named::Constant(t))?)
@@ -361,7 +363,7 @@ impl NodeContext<'_, '_> {
         self.cx.unsigned.contains(&v)
     }
 
-    /// Makes `v` the node's output, unsigned in the file where `data` is.
+    /// Makes `v` the node's output; it is uint8 in the file if `data` is.
     pub fn output_like(&mut self, v: ValueId, data: ValueId) -> Result<(), Reason> {
         if self.unsigned(data) {
             self.cx.unsigned.insert(v);
@@ -369,7 +371,7 @@ impl NodeContext<'_, '_> {
         self.output(v)
     }
 
-    /// Weights `[O, I, W]` as `[O, I, 1, W]`; others as they are.
+    /// Weights `[O, I, W]` as `[O, I, 1, W]`; other weights unchanged.
     pub fn weight_image(&mut self, v: ValueId) -> Result<ValueId, Reason> {
         if self.ty(v).rank() != 3 {
             return Ok(v);
@@ -399,7 +401,7 @@ impl NodeContext<'_, '_> {
         self.reshape("weight", v, &joined)
     }
 
-    /// The values of a constant of floats, or of dequantized constants.
+    /// The values of a float constant, or of a dequantized constant.
     pub fn known_floats(&self, v: ValueId) -> Option<Vec<f32>> {
         let real = match self.dequantized(v) {
             Some((d, t)) => Op::from(d).eval(&[&t]).ok()?.pop()?,
@@ -408,14 +410,14 @@ impl NodeContext<'_, '_> {
         Some(real.as_slice::<f32>().ok()?.to_vec())
     }
 
-    /// The constant under a dequantization.
+    /// A dequantization of a constant, and the constant.
     fn dequantized(&self, v: ValueId) -> Option<(Dequantize, Tensor)> {
         let node = self.cx.builder.def(v)?;
         let Op::Dequantize(d) = &node.op else { return None };
         Some((d.clone(), self.cx.builder.constant_of(node.inputs[0])?.as_ref().clone()))
     }
 
-    /// `v` with its dimensions in another order; constants, also dequantized ones, are transposed here.
+    /// `v` with permuted dimensions; constants, also dequantized ones, are transposed at import.
     pub fn transposed(&mut self, suffix: &str, v: ValueId, perm: &[usize]) -> Result<ValueId, Reason> {
         let wrong = || Reason(format!("its {suffix} must have {} dimensions", perm.len()));
         if self.ty(v).rank() != perm.len() {

@@ -1,12 +1,12 @@
-//! An order of the nodes in which each follows those that make its operands.
+//! Sorts the nodes of a graph topologically.
 
 use super::proto::{GraphProto, NodeProto};
 use std::collections::{HashMap, HashSet};
 
-/// Places of the nodes, in the file's order where that is one.
+/// Indices of the nodes in topological order; the file's order if it is topological.
 ///
 /// # Errors
-/// Names that two nodes define, and a node on a cycle.
+/// If two nodes define the same name, or a node is on a cycle.
 pub(super) fn order(nodes: &[NodeProto]) -> Result<Vec<usize>, String> {
     let mut maker: HashMap<&str, usize> = HashMap::new();
     for (i, n) in nodes.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn order(nodes: &[NodeProto]) -> Result<Vec<usize>, String> {
     let operands: Vec<Vec<&str>> = nodes.iter().map(operands).collect();
     let (mut state, mut order) = (vec![0u8; nodes.len()], Vec::with_capacity(nodes.len()));
     for start in 0..nodes.len() {
-        // Nodes on the way from the start, with the operand that each looks at next.
+        // Nodes on the path from the start, each with the index of the operand to look at next.
         let mut way = vec![(start, 0)];
         while let Some((node, operand)) = way.last_mut() {
             if *operand == 0 && state[*node] == DONE {
@@ -38,7 +38,7 @@ pub(super) fn order(nodes: &[NodeProto]) -> Result<Vec<usize>, String> {
             *operand += 1;
             match maker.get(name) {
                 Some(&m) if state[m] == ENTERED => {
-                    return Err(format!("its nodes form a cycle: `{name}` is made, by way of others, from itself"));
+                    return Err(format!("its nodes form a cycle: `{name}` depends on itself"));
                 }
                 Some(&m) if state[m] != DONE => way.push((m, 0)),
                 _ => {}
@@ -48,7 +48,7 @@ pub(super) fn order(nodes: &[NodeProto]) -> Result<Vec<usize>, String> {
     Ok(order)
 }
 
-/// Names that a node takes: its operands, and what its branches take from around them.
+/// Names that a node reads: its operands, and what its branches read from the enclosing scope.
 fn operands(node: &NodeProto) -> Vec<&str> {
     let branches = node.attribute.iter().filter_map(|a| a.g.as_deref());
     node.input.iter().map(String::as_str).chain(branches.flat_map(captured)).collect()

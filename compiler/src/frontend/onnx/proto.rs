@@ -1,7 +1,7 @@
 //! The messages of `onnx.proto` that the importer reads, with the tags of the published file.
 //!
-//! The fields left out change no value of an inference: names of producers, documentation, denotations, types of inner
-//! values, quantization annotations, training graphs, and what says on which devices nodes should run.
+//! Omitted fields do not affect inference: producer names, documentation, denotations, types of inner values,
+//! quantization annotations, training graphs, and device assignments.
 
 use super::text;
 use prost::Message;
@@ -21,7 +21,7 @@ pub(super) struct ModelProto {
     pub functions: Vec<FunctionProto>,
 }
 
-/// An operator that the file itself defines by other operators.
+/// An operator that the file defines with other operators.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct FunctionProto {
     #[prost(string, tag = "1")]
@@ -47,12 +47,12 @@ pub(super) struct FunctionProto {
 }
 
 impl ModelProto {
-    /// The message of a file's bytes. Text that is not UTF-8 is spelled so that different texts stay different.
+    /// Decodes a file. Text that is not UTF-8 is rewritten so that different texts stay different.
     ///
     /// # Errors
-    /// When the bytes are no message of this form.
+    /// If the bytes are not a message of this form.
     pub fn read(bytes: &[u8]) -> Result<ModelProto, prost::DecodeError> {
-        // The common case first: the spelling takes a copy of the file.
+        // Try the common case first: rewriting copies the file.
         ModelProto::decode(bytes).or_else(|e| match text::spelled(bytes) {
             Some(spelled) => ModelProto::decode(spelled.as_slice()),
             None => Err(e),
@@ -85,7 +85,7 @@ pub(super) struct GraphProto {
 }
 
 impl GraphProto {
-    /// Names of the constants that it has beside its nodes.
+    /// Names of the constants stored in the graph.
     pub fn constants(&self) -> impl Iterator<Item = &str> {
         let sparse = self.sparse_initializer.iter().filter_map(|t| t.values.as_ref());
         self.initializer.iter().chain(sparse).map(|t| t.name.as_str())
@@ -106,7 +106,7 @@ pub(super) struct NodeProto {
     pub attribute: Vec<AttributeProto>,
     #[prost(string, tag = "7")]
     pub domain: String,
-    /// Tells functions of one name apart.
+    /// Distinguishes functions with the same name.
     #[prost(string, tag = "8")]
     pub overload: String,
 }
@@ -133,20 +133,20 @@ pub(super) struct AttributeProto {
     pub strings: Vec<Vec<u8>>,
     #[prost(int32, tag = "20")]
     pub r#type: i32,
-    /// The attribute of the surrounding function whose value this one has.
+    /// The attribute of the enclosing function that provides the value.
     #[prost(string, tag = "21")]
     pub ref_attr_name: String,
     #[prost(message, optional, boxed, tag = "22")]
     pub sparse_tensor: Option<Box<SparseTensorProto>>,
 }
 
-/// A tensor of which only the elements that are not 0 are listed.
+/// A tensor that lists only its non-zero elements.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct SparseTensorProto {
     /// The listed elements; its name is the tensor's.
     #[prost(message, optional, tag = "1")]
     pub values: Option<TensorProto>,
-    /// Where they are: a row-major place each, or an index into each dimension.
+    /// Their positions: a row-major index each, or one index per dimension.
     #[prost(message, optional, tag = "2")]
     pub indices: Option<TensorProto>,
     #[prost(int64, repeated, packed = "false", tag = "3")]

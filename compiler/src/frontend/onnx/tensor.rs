@@ -10,7 +10,7 @@ use std::path::Path;
 pub(super) const HALF: i32 = 10;
 pub(super) const DOUBLE: i32 = 11;
 
-/// The element type of a number of the format, as the graph holds it; half and double precision become single.
+/// The graph's element type for a type number of the format; half and double precision become single.
 pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
     match data_type {
         1 | HALF | DOUBLE => Ok(DType::F32),
@@ -22,7 +22,7 @@ pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
         0 => Err("its element type is missing".into()),
         n => {
             let name = usize::try_from(n).ok().and_then(|n| NAMES.get(n)).copied().unwrap_or("unknown");
-            let known = "FLOAT, UINT8, INT8, INT32, INT64 and BOOL are, and FLOAT16 and DOUBLE in single precision";
+            let known = "use FLOAT, UINT8, INT8, INT32, INT64 or BOOL, or FLOAT16 or DOUBLE, which become FLOAT";
             Err(format!("element type {name} (number {n}) is not supported; {known}"))
         }
     }
@@ -59,7 +59,7 @@ const NAMES: [&str; 27] = [
     "INT2",
 ];
 
-/// The value of a constant; `folders` are where the data of a file beside the model may be.
+/// Reads a constant; `folders` can hold its external data file.
 pub(super) fn tensor(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     read(t, folders).map_err(|reason| format!("constant `{}`: {reason}", t.name))
 }
@@ -74,7 +74,7 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     let shape = shape(&t.dims)?;
     if let Some(part) = t.segment {
         let (begin, end) = (part.begin, part.end);
-        return Err(format!("it is a segment, elements {begin} to {end}; write it into the file as a whole"));
+        return Err(format!("it is only a segment, elements {begin} to {end}; write the whole tensor into the file"));
     }
     let lists = [t.float_data.len(), t.int32_data.len(), t.int64_data.len(), t.double_data.len()];
     let given = [
@@ -84,7 +84,7 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     ];
     let mut given = given.into_iter().filter_map(|(how, is)| is.then_some(how));
     if let (Some(one), Some(other)) = (given.next(), given.next()) {
-        return Err(format!("its data are given twice, {one} and {other}; leave one of them out"));
+        return Err(format!("its data are given twice, {one} and {other}; remove one of them"));
     }
     let external;
     let raw = if t.data_location == 1 {
@@ -128,7 +128,7 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     made.ok_or_else(misfit)
 }
 
-/// All elements of a tensor that lists those that are not 0. Its bytes are taken from `room`, those that the import may make.
+/// Expands a sparse tensor. Its bytes are subtracted from `room`, the bytes that the import may still make.
 pub(super) fn dense(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
     let name = t.values.as_ref().map(|v| v.name.as_str()).unwrap_or_default();
     expand(t, folders, room).map_err(|reason| format!("sparse constant `{name}`: {reason}"))
@@ -147,10 +147,10 @@ fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<
     let ty = TensorType::new(values.dtype(), &shape);
     let size = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
     let left = size.and_then(|size| Some((size, room.checked_sub(size)?)));
-    let (size, left) = left.ok_or_else(|| format!("as a whole it is {ty}, for which the file is too small"))?;
+    let (size, left) = left.ok_or_else(|| format!("expanded it is {ty}, which is too much for a file of this size"))?;
     *room = left;
-    let misfit = || format!("its indices {} do not suit {count} values of {} dimensions", indices.ty(), shape.len());
-    // Sizes of what an index counts in: all elements, or each dimension.
+    let misfit = || format!("its indices {} do not match {count} values of {} dimensions", indices.ty(), shape.len());
+    // The sizes that an index counts in: all elements, or each dimension.
     let sizes = match *indices.shape() {
         [n] if n == count => vec![shape.iter().product()],
         [n, rank] if n == count && rank == shape.len() => shape.clone(),
@@ -165,10 +165,10 @@ fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<
         for (d, (&size, &step)) in sizes.iter().zip(&steps).enumerate() {
             let index = at[i * sizes.len() + d];
             let inside = usize::try_from(index).ok().filter(|&i| i < size);
-            place += inside.ok_or_else(|| format!("its index {index} lies outside {size} elements"))? * step;
+            place += inside.ok_or_else(|| format!("its index {index} is out of range for {size} elements"))? * step;
         }
         if last.is_some_and(|last| last >= place) {
-            return Err("its indices must ascend, each once".into());
+            return Err("its indices must be strictly ascending".into());
         }
         last = Some(place);
         bytes[place * width..][..width].copy_from_slice(&from[i * width..][..width]);
@@ -176,7 +176,7 @@ fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<
     Tensor::from_bytes(values.dtype(), &shape, &bytes).ok_or_else(|| "its shape is too large".into())
 }
 
-/// Unsigned bytes as signed ones, 128 less; other tensors as they are.
+/// uint8 as int8, 128 less; other tensors unchanged.
 pub(super) fn shifted(t: Tensor) -> Tensor {
     match t.data() {
         TensorData::U8(v) => Tensor::from_fn(t.shape(), |i| (v[i] ^ 0x80) as i8),

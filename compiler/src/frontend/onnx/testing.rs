@@ -1,17 +1,17 @@
-//! ONNX files made for tests.
+//! Builds ONNX files for tests.
 
 use super::proto::*;
 use crate::graph::{DType, Tensor};
 use prost::Message;
 
-/// The file of a graph of the format's own operators.
+/// The file of a graph with operators of the default domain.
 fn model(graph: GraphProto, version: i64) -> Vec<u8> {
     let opset_import = vec![OperatorSetIdProto { domain: String::new(), version }];
     ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..Default::default() }.encode_to_vec()
 }
 
-/// A node as text, `y, z = domain.Op(x, , c) a=1 b=[2, 3] c=0.5 d='word' e=@f`: an operand may be left out, and an attribute
-/// may take the value of a function's attribute `f`.
+/// Parses a node written as `y, z = domain.Op(x, , c) a=1 b=[2, 3] c=0.5 d='word' e=@f`. An operand can be left out,
+/// and `@f` refers to the attribute `f` of a function.
 pub(super) fn node(text: &str) -> NodeProto {
     let (outputs, rest) = text.split_once(" = ").unwrap();
     let (operator, rest) = rest.split_once('(').unwrap();
@@ -43,7 +43,7 @@ pub(super) fn node(text: &str) -> NodeProto {
     }
 }
 
-/// An attribute with a value as [`node`] has it.
+/// Parses an attribute value written as in [`node`].
 pub(super) fn parsed(name: &str, value: &str) -> AttributeProto {
     let named = AttributeProto { name: name.into(), ..Default::default() };
     if let Some(of) = value.strip_prefix('@') {
@@ -62,7 +62,8 @@ pub(super) fn parsed(name: &str, value: &str) -> AttributeProto {
     }
 }
 
-/// A network that adds a constant of `len` floats, whose data lie in another file after 4 bytes, to its input.
+/// A network that adds a constant of `len` floats to its input. The data of the constant start at byte 4 of another
+/// file.
 pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<u8> {
     let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
     let dim = DimensionProto { dim_value: Some(len as i64), dim_param: None };
@@ -98,18 +99,18 @@ pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<
     model(graph, 17)
 }
 
-/// The tensor of a file that holds nothing else; none for an element type that the graph does not have.
+/// The tensor in a file that holds nothing else; `None` if the graph does not have its element type.
 pub(in crate::frontend) fn tensor_file(bytes: &[u8]) -> Option<Tensor> {
     super::tensor::tensor(&TensorProto::decode(bytes).unwrap(), &[]).ok()
 }
 
-/// Operators of a file's nodes.
+/// The operators of a file's nodes.
 pub(in crate::frontend) fn operators(model: &[u8]) -> Vec<String> {
     let model = ModelProto::decode(model).unwrap();
     model.graph.unwrap().node.into_iter().map(|n| n.op_type).collect()
 }
 
-/// The file with all inputs but the first `left` made constants, from the files of their tensors.
+/// The file with all inputs after the first `left` made constants, read from tensor files.
 pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let graph = model.graph.as_mut().unwrap();
@@ -120,7 +121,7 @@ pub(in crate::frontend) fn frozen(model: &[u8], inputs: &[Vec<u8>], left: usize)
     model.encode_to_vec()
 }
 
-/// The file with lists of floats as further attributes of its first node, and as further constants.
+/// The file with lists of floats added as attributes of its first node and as constants.
 pub(in crate::frontend) fn with_floats(
     model: &[u8],
     attributes: &[(&str, &[f32])],
@@ -154,7 +155,7 @@ impl Bytes<'_> {
     pub const SIGNED: i32 = 3;
 }
 
-/// The file with further constants of bytes.
+/// The file with constants of bytes added.
 pub(in crate::frontend) fn with_bytes(model: &[u8], constants: &[Bytes]) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let tensor = |b: &Bytes| TensorProto {
@@ -175,7 +176,7 @@ pub(in crate::frontend) fn in_domain(model: &[u8], domain: &str) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// The file with a text as a further attribute of its first node.
+/// The file with a text attribute added to its first node.
 pub(in crate::frontend) fn with_word(model: &[u8], name: &str, word: &str) -> Vec<u8> {
     let mut model = ModelProto::decode(model).unwrap();
     let attribute = AttributeProto { name: name.into(), s: word.into(), r#type: 3, ..Default::default() };
@@ -183,10 +184,11 @@ pub(in crate::frontend) fn with_word(model: &[u8], name: &str, word: &str) -> Ve
     model.encode_to_vec()
 }
 
-/// A node of a network made for a test: operator, operands, results, and attributes of integers.
+/// A node of a test network: operator, operands, results, and integer attributes.
 pub(crate) type Made<'a> = (&'a str, &'a [&'a str], &'a [&'a str], &'a [(&'a str, &'a [i64])]);
 
-/// A network of these nodes: floats `x` of a shape, with symbols for sizes below 0, to the float `y`; constants of integers.
+/// A network of these nodes, from an input `x` to the float `y`. Negative sizes of `x` become symbols; constants are
+/// integers.
 pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&str, &[i64])], opset: i64) -> Vec<u8> {
     let value = |name: &str, shape: &[i64]| {
         let symbol = |i: usize| format!("s{i}");
@@ -238,17 +240,17 @@ pub(in crate::frontend) enum Value<'a> {
     Words(&'a [&'a str]),
 }
 
-/// An operand of a network's only node.
+/// An operand of a network with one node.
 #[derive(Clone)]
 pub(in crate::frontend) enum Operand {
     /// An input of the network.
     Given(Tensor),
     Constant(Tensor),
-    /// The node has none at this place.
+    /// The node has no operand here.
     Missing,
 }
 
-/// Number of an element type in the format.
+/// The number of an element type in the format.
 fn number(dtype: DType) -> i32 {
     match dtype {
         DType::F32 => 1,
@@ -260,7 +262,7 @@ fn number(dtype: DType) -> i32 {
     }
 }
 
-/// A network of one node `node`, with operands `in0`, `in1`, … and results `out0`, ….
+/// A network with one node named `node`, operands `in0`, `in1`, … and results `out0`, ….
 pub(in crate::frontend) fn single(
     op: &str,
     attributes: &[(&str, Value)],

@@ -1,6 +1,6 @@
-//! Text of ONNX files that is not UTF-8, which the format asks for but not every writer takes care of.
+//! Rewrites text in ONNX files that is not UTF-8. The format requires UTF-8, but some writers do not ensure it.
 
-/// Fields of a message of the format, by their tags.
+/// Fields of a message by tag: text, and nested messages.
 struct Fields {
     text: &'static [u32],
     messages: &'static [(u32, &'static Fields)],
@@ -24,11 +24,11 @@ static TENSOR_TYPE: Fields = Fields { text: &[], messages: &[(2, &SHAPE)] };
 static SHAPE: Fields = Fields { text: &[], messages: &[(1, &DIMENSION)] };
 static DIMENSION: Fields = Fields { text: &[2], messages: &[] };
 
-/// Messages inside messages, as deep as the decoder goes.
+/// Maximum nesting depth of messages, the same as the decoder's.
 const DEPTH: usize = 100;
 
-/// The file with all text in UTF-8: a byte that belongs to no character becomes U+FFFD and its two hexadecimal digits. U+FFFD
-/// itself is doubled, so that different names stay different. None where the file is no message.
+/// Rewrites all text of a file as UTF-8: a byte that belongs to no character becomes U+FFFD and its two hexadecimal
+/// digits. U+FFFD itself is doubled, so that different names stay different. `None` if the file is not a message.
 pub(super) fn spelled(file: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(file.len());
     message(file, &MODEL, DEPTH, &mut out)?;
@@ -92,7 +92,7 @@ fn spell(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(spelled.as_bytes());
 }
 
-/// Takes a number in the format's variable length off the front.
+/// Removes a variable-length integer from the front.
 fn varint(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
     for i in 0..10 {
@@ -119,8 +119,8 @@ mod tests {
     use super::super::proto::*;
     use prost::Message;
 
-    /// A model with `{mark}` and a number of its own in every text that the messages have. Without defaults, so that a new
-    /// field has to be added here.
+    /// A model with `{mark}` and a unique number in every text field. It uses no defaults, so that a new field must be
+    /// added here.
     fn marked(mark: &str) -> ModelProto {
         let mut count = 0;
         let mut text = || {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn text_that_is_not_utf_8_is_spelled_wherever_it_is() {
-        // Bytes of the same length: `A` and a number stand in text and in what is none.
+        // Replaces `AB`, which occurs only in text fields, with two bytes that are not UTF-8.
         let mut file = marked("AB").encode_to_vec();
         for i in 0..file.len() - 1 {
             if &file[i..i + 2] == b"AB" {

@@ -1,4 +1,4 @@
-//! What an import function reads of its node. What it does not read is refused, unless it changes no value.
+//! Tracks what an import function reads of its node. Anything else is rejected, unless it cannot affect the result.
 
 use super::node::Reason;
 use super::ops::Operator;
@@ -6,16 +6,16 @@ use super::proto::{AttributeProto, NodeProto};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 
-/// Places of the attributes and operands that were read.
+/// Indices of the attributes and operands that were read.
 #[derive(Default)]
 pub(super) struct Used {
     attributes: RefCell<BTreeSet<usize>>,
     operands: RefCell<BTreeSet<usize>>,
-    /// What is wrong with the first attribute that was read as another type than it has in the file.
+    /// The error for the first attribute that was read as a different type than it has in the file.
     misread: OnceCell<Reason>,
 }
 
-/// Types of attributes, by their numbers in the format.
+/// Names of attribute types, by their numbers in the format.
 const TYPES: [&str; 15] = [
     "UNDEFINED",
     "FLOAT",
@@ -34,7 +34,7 @@ const TYPES: [&str; 15] = [
     "TYPE_PROTOS",
 ];
 
-/// Type of the value that an attribute holds; files of the format's first version do not say it.
+/// Type number of an attribute's value; files in the first version of the format do not store it.
 fn held(a: &AttributeProto) -> usize {
     let fields = [
         (a.f != 0.0, 1),
@@ -83,26 +83,26 @@ impl Used {
         Some(attribute)
     }
 
-    /// The same for one that is to be of this type. Another one has nothing in the field of it, so this is kept for
-    /// [`Used::misread`], which refuses the node.
+    /// Like [`Used::attribute`], for an attribute of type `wanted`. In an attribute of another type this type's field
+    /// is empty, so the error is kept for [`Used::misread`], which rejects the node.
     pub fn typed<'n>(&self, node: &'n NodeProto, name: &str, wanted: usize) -> Option<&'n AttributeProto> {
         let attribute = self.attribute(node, name)?;
         let found = held(attribute);
         if found != 0 && found != wanted {
             let known = TYPES.get(found).map_or_else(|| format!("number {found}"), |t| (*t).into());
-            let reason = format!("its attribute `{name}` is of type {known}; {} is supported", TYPES[wanted]);
+            let reason = format!("its attribute `{name}` is of type {known}; it must be of type {}", TYPES[wanted]);
             self.misread.get_or_init(|| Reason(reason));
             return None;
         }
         Some(attribute)
     }
 
-    /// Refuses an attribute that was read as another type than it has.
+    /// Fails if an attribute was read as a different type than it has.
     pub fn misread(&mut self) -> Result<(), Reason> {
         self.misread.take().map_or(Ok(()), Err)
     }
 
-    /// Refuses attributes and operands that the import function did not read.
+    /// Fails if the import function did not read an attribute or operand.
     pub fn check(&mut self, node: &NodeProto, operator: &Operator, opset: i64) -> Result<(), Reason> {
         let (attributes, operands) = (self.attributes.get_mut(), self.operands.get_mut());
         let name = operator.name;
@@ -132,20 +132,21 @@ impl Used {
     }
 }
 
-/// Refuses attributes that the operator has in no operator set, and those without a value of their own.
+/// Fails for attributes that the operator has in no operator set, and for attributes without a value of their own.
 pub(super) fn check_names(node: &NodeProto, operator: &Operator) -> Result<(), Reason> {
     let known = || operator.attributes.iter().chain(operator.ignored).copied();
     for a in &node.attribute {
         if !known().any(|name| name == a.name) {
             let mut all: Vec<&str> = known().collect();
             all.sort_unstable();
-            let takes = if all.is_empty() { "it takes none".into() } else { format!("it takes {}", all.join(", ")) };
-            return Err(format!("its attribute `{}` is not supported; {takes}", a.name).into());
+            let known = if all.is_empty() { "none".into() } else { all.join(", ") };
+            let (attribute, name) = (&a.name, operator.name);
+            return Err(format!("its attribute `{attribute}` is not supported; {name} has {known}").into());
         }
         if !a.ref_attr_name.is_empty() {
             let (name, of) = (&a.name, &a.ref_attr_name);
             return Err(format!(
-                "its attribute `{name}` takes its value from the attribute `{of}` of a function, but the node is in none; \
+                "its attribute `{name}` refers to the attribute `{of}` of a function, but the node is in none; \
                  give it a value"
             )
             .into());

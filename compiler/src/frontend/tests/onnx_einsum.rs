@@ -1,4 +1,4 @@
-//! Einsum against a loop over all labels, and what of it is refused.
+//! Einsum, compared with a loop over all labels, and its errors.
 
 use super::*;
 use crate::frontend::onnx::testing::{Operand, Value, single};
@@ -18,7 +18,7 @@ fn values(t: &Tensor) -> Vec<f64> {
     }
 }
 
-/// The sums, and their shape; labels are letters, those of the ellipsis digits.
+/// The sums and their shape; letters are labels, digits the labels of the ellipsis.
 fn plain(terms: &[String], operands: &[Tensor], result: &str) -> (Vec<usize>, Vec<f64>) {
     let mut sizes: BTreeMap<char, usize> = BTreeMap::new();
     for (term, t) in terms.iter().zip(operands) {
@@ -63,7 +63,7 @@ fn einsums_are_those_of_a_loop_over_all_labels() {
             if let Some(k) = own {
                 let at = rng.random_range(0..=letters.len());
                 text.insert_str(at, "...");
-                // The last dimensions of the ellipsis are common: `1` is the last but one, `0` the last.
+                // Ellipses share their last dimensions: `1` is the last but one, `0` the last.
                 labels.insert_str(at, ["", "1", "01"].map(|s| s.replace('0', "2"))[k].as_str());
                 hidden = hidden.max(k);
             }
@@ -75,7 +75,7 @@ fn einsums_are_those_of_a_loop_over_all_labels() {
                 '1' => sizes[4],
                 _ => sizes[5],
             };
-            // A dimension of one element broadcasts, but not on a diagonal.
+            // A dimension of size 1 broadcasts, but not on a diagonal.
             let shape: Vec<usize> = labels
                 .chars()
                 .map(|c| if labels.matches(c).count() == 1 && rng.random_bool(0.15) { 1 } else { size(c) })
@@ -118,7 +118,7 @@ fn einsums_are_those_of_a_loop_over_all_labels() {
         let (shape, sums) = plain(&terms, &operands, &result);
         assert_eq!(found.shape(), shape, "{equation}");
         assert_eq!(found.dtype(), if integers { DType::I32 } else { DType::F32 });
-        // Halves and quarters are exact.
+        // The values are halves and quarters, so the sums are exact.
         assert_eq!(values(&found), sums, "{equation} of {operands:?}");
     }
     assert!(implied > 50, "{implied}");
@@ -141,21 +141,21 @@ fn equations_that_do_not_hold_are_named() {
         assert!(e.contains(&format!("node `node` (Einsum): {want}")), "{e}");
     };
     let square = || zeros(&[3, 3]);
-    refused("ij,jk->ik", &[square()], "its equation names 2 operands, and it has 1");
-    refused("ijk->i", &[square()], "its equation names 3 dimensions of operand 0, f32[3,3]");
-    refused("i->i", &[square()], "its equation names 1 dimensions of operand 0, f32[3,3]");
+    refused("ij,jk->ik", &[square()], "its equation has 2 operands, but the node has 1");
+    refused("ijk->i", &[square()], "its equation has 3 dimensions for operand 0, f32[3,3]");
+    refused("i->i", &[square()], "its equation has 1 dimensions for operand 0, f32[3,3]");
     refused("ij->ii", &[square()], "its equation's result names `i` twice");
     refused("ij->k", &[square()], "its equation's result names `k`, which no operand has");
     refused(
         "i1->i",
         &[square()],
-        "its equation has `1` in `i1`, which is not known; letters, an ellipsis, commas and one",
+        "its equation has `1` in `i1`, which is not allowed; use letters, `...`, commas and one",
     );
     refused("i->j->i", &[square()], "its equation has `-` in `j->i`, which is not known");
     refused("...i...->i", &[square()], "its equation has two ellipses in `...i...`");
-    refused("...i->i", &[square()], "its equation's result leaves out the ellipsis of its operands; write `...` in it");
+    refused("...i->i", &[square()], "its equation's result leaves out the ellipsis of its operands; add `...` to it");
     refused("ij,jk", &[square(), zeros(&[2, 3])], "its equation gives `j` the sizes 3 and 2");
-    refused("ii->i", &[zeros(&[1, 3])], "its equation gives one name to 1 and 3 elements");
+    refused("ii->i", &[zeros(&[1, 3])], "its equation gives sizes 1 and 3 the same name");
     refused(
         "...i,...i",
         &[square(), zeros(&[2, 3])],
@@ -169,7 +169,7 @@ fn equations_that_do_not_hold_are_named() {
         "reshape: 40 dimensions are not supported",
     );
     let e = import_one("...->...", &[zeros(&[1; 5000])]).unwrap_err();
-    assert!(e.contains("input `in0`: 5000 dimensions are not supported; up to 32 are"), "{e}");
+    assert!(e.contains("input `in0`: 5000 dimensions are not supported; the maximum is 32"), "{e}");
     let truth = Operand::Given(Tensor::from_fn(&[2], |_| true));
     refused("i->i", &[truth], "its operand 0 must be of type f32, i32 or i64, found bool[2]");
 }

@@ -1,4 +1,4 @@
-//! What is wrong with an ONNX network is named: the node, the attribute, and what is supported instead.
+//! Errors in ONNX networks name the node, the attribute, and what is supported instead.
 
 use super::*;
 use crate::frontend::onnx::testing::{Made, network};
@@ -21,11 +21,11 @@ fn cycles_and_names_that_nothing_defines_are_named() {
     let cycle: &[Made] =
         &[("Add", &["x", "b"], &["a"], &[]), ("Relu", &["a"], &["b"], &[]), ("Relu", &["b"], &["y"], &[])];
     refused(cycle, &[4], &[], "net.onnx is not a usable model: its nodes form a cycle: `");
-    refused(&[("Add", &["x", "w"], &["y"], &[])], &[4], &[], "node `y` (Add): `w` is not defined; neither an input");
+    refused(&[("Add", &["x", "w"], &["y"], &[])], &[4], &[], "node `y` (Add): `w` is not defined: no input");
     let twice: &[Made] = &[("Relu", &["x"], &["y"], &[]), ("Abs", &["x"], &["y"], &[])];
     refused(twice, &[4], &[], "two nodes define `y`");
     let mask: &[Made] = &[("Dropout", &["x"], &["d", "mask"], &[]), ("Relu", &["mask"], &["y"], &[])];
-    refused(mask, &[4], &[], "`mask`, an output beside the first of node `d` (Dropout), is not supported");
+    refused(mask, &[4], &[], "`mask` is not supported: it is an additional output of node `d` (Dropout)");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn constant_indices_outside_their_dimension_are_refused() {
     refused(elements, &[1, 2], &[("i", &[2, 0]), ("a", &[0])], "(GatherElements): index 2 is out of range");
     let tuples: &[Made] = &[("GatherND", &["x", "i"], &["y"], &[])];
     refused(tuples, &[2, 3], &[("i", &[1, 5])], "(GatherND): index 5 is out of range for dimension 1 of the data");
-    // A part that begins or ends outside is cut by the format's own rule.
+    // By the format's rule, a part that begins or ends outside is cut off.
     let slice: &[Made] = &[("Slice", &["x", "f", "t"], &["y"], &[])];
     let g = take(slice, &[4], &[("f", &[-9]), ("t", &[9])], 17).unwrap();
     assert_eq!(g.ty(g.outputs()[0].1).shape().unwrap(), [4]);
@@ -71,11 +71,11 @@ fn nodes_may_stand_in_any_order() {
 #[test]
 fn attributes_types_and_sets_that_are_not_supported_are_named() {
     let relu: &[Made] = &[("Relu", &["x"], &["y"], &[("slope", &[1])])];
-    refused(relu, &[4], &[], "node `y` (Relu): its attribute `slope` is not supported; it takes none");
+    refused(relu, &[4], &[], "node `y` (Relu): its attribute `slope` is not supported; Relu has none");
     let flat: &[Made] = &[("Flatten", &["x"], &["y"], &[("asix", &[1])])];
-    refused(flat, &[4], &[], "node `y` (Flatten): its attribute `asix` is not supported; it takes axis");
+    refused(flat, &[4], &[], "node `y` (Flatten): its attribute `asix` is not supported; Flatten has axis");
     let modulo: &[Made] = &[("Mod", &["x", "x"], &["y"], &[("fmod", &[1])])];
-    refused(modulo, &[4], &[], "its attribute `fmod` of 1 is not supported; 0 is");
+    refused(modulo, &[4], &[], "its attribute `fmod` of 1 is not supported; it must be 0");
     let e = take(&[("Relu", &["x"], &["y"], &[])], &[4], &[], 99).unwrap_err();
     assert!(e.contains("its operator set is 99; sets 1 to 27 are supported"), "{e}");
     let cast: &[Made] = &[("Cast", &["x"], &["y"], &[("to", &[16])])];
@@ -89,7 +89,7 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
     let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
     assert!(e.contains("input `x`: element type STRING (number 8) is not supported"), "{e}");
     let relu6: &[Made] = &[("Relu6", &["x"], &["y"], &[])];
-    refused(relu6, &[4], &[], "net.onnx: unsupported operators: Relu6 (node `y`; near to Relu); docs/onnx.md");
+    refused(relu6, &[4], &[], "net.onnx: unsupported operators: Relu6 (node `y`; similar to Relu); docs/onnx.md");
     let names: Vec<String> = (0..6).map(|i| format!("t{i}")).collect();
     let pairs: Vec<([&str; 1], [&str; 1])> = names.windows(2).map(|w| ([w[0].as_str()], [w[1].as_str()])).collect();
     let mut nodes: Vec<Made> = vec![("Relu", &["x"], &["t0"], &[])];
@@ -109,23 +109,23 @@ fn more_than_32_dimensions_are_refused_wherever_they_come_from() {
     let relu: &[Made] = &[("Relu", &["x"], &["y"], &[])];
     let g = take(relu, &many(32), &[], 17).unwrap();
     assert_eq!(g.ty(g.outputs()[0].1).rank(), 32);
-    refused(relu, &many(33), &[], "input `x`: 33 dimensions are not supported; up to 32 are");
-    refused(relu, &many(100_000), &[], "input `x`: 100000 dimensions are not supported; up to 32 are");
+    refused(relu, &many(33), &[], "input `x`: 33 dimensions are not supported; the maximum is 32");
+    refused(relu, &many(100_000), &[], "input `x`: 100000 dimensions are not supported; the maximum is 32");
     for (op, constant) in [("Reshape", many(33)), ("Expand", many(33)), ("Unsqueeze", (0..32).collect())] {
         let nodes: &[Made] = &[(op, &["x", "c"], &["y"], &[])];
         let want = format!("node `y` ({op}): ");
         let e = take(nodes, &[1], &[("c", &constant)], 17).unwrap_err();
-        assert!(e.contains(&want) && e.ends_with("33 dimensions are not supported; up to 32 are"), "{e}");
+        assert!(e.contains(&want) && e.ends_with("33 dimensions are not supported; the maximum is 32"), "{e}");
     }
     let filled: &[Made] = &[("ConstantOfShape", &["c"], &["k"], &[]), ("Add", &["x", "k"], &["y"], &[])];
     refused(filled, &[1], &[("c", &many(33))], "node `k` (ConstantOfShape): expand: 33 dimensions are not supported");
-    // An empty result takes no room, but has dimensions.
+    // An empty result needs no memory, but has dimensions.
     let none = [many(33), vec![0]].concat();
     refused(filled, &[1], &[("c", &none)], "node `k` (ConstantOfShape): 34 dimensions are not supported");
     let axes: Vec<i64> = (0..100_000).collect();
     let apart: &[Made] = &[("Unsqueeze", &["x", "c"], &["y"], &[])];
-    refused(apart, &[1], &[("c", &axes)], "(Unsqueeze): 100001 dimensions are not supported; up to 32 are");
-    // Dimensions that are not repeated need no other one beside them.
+    refused(apart, &[1], &[("c", &axes)], "(Unsqueeze): 100001 dimensions are not supported; the maximum is 32");
+    // Dimensions that are not repeated need no extra dimension.
     let tile: &[Made] = &[("Tile", &["x", "c"], &["y"], &[])];
     let twice = [many(31), vec![2]].concat();
     let g = take(tile, &many(31), &[("c", &twice[1..])], 17).unwrap();
@@ -140,8 +140,13 @@ fn absurd_sizes_are_refused_without_memory_for_them() {
     refused(&[("Expand", &["x", "s"], &["y"], &[])], &[1], &[("s", &[1 << 62, 1 << 62])], "more than 2^31 elements");
     refused(&[("Tile", &["x", "s"], &["y"], &[])], &[4], &[("s", &[1 << 62])], "is too large");
     let corner: &[Made] = &[("Trilu", &["x"], &["y"], &[])];
-    refused(corner, &[1 << 15, 1 << 15], &[], "needs a table of bool[32768,32768], for which the file is too small");
-    // Sums double their reach, and need none.
+    refused(
+        corner,
+        &[1 << 15, 1 << 15],
+        &[],
+        "needs a table of bool[32768,32768], which is too much for a file of this size",
+    );
+    // CumSum doubles its reach with each step and needs no table.
     let sums: &[Made] = &[("CumSum", &["x", "s"], &["y"], &[])];
     take(sums, &[1 << 20], &[("s", &[0])], 17).unwrap();
     let pad: &[Made] = &[("Pad", &["x", "s"], &["y"], &[])];
@@ -149,7 +154,7 @@ fn absurd_sizes_are_refused_without_memory_for_them() {
     let range: &[Made] = &[("Range", &["a", "b", "c"], &["r"], &[]), ("Gather", &["x", "r"], &["y"], &[])];
     let numbers: &[(&str, &[i64])] = &[("a", &[0]), ("b", &[1 << 60]), ("c", &[1])];
     refused(range, &[4], numbers, "by 1 are not supported");
-    // A chain in which each tensor is sixteen times the one before stays a chain.
+    // A chain in which each tensor is sixteen times as large as the one before is not folded.
     let names: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
     let mut nodes: Vec<(&str, Vec<&str>, Vec<&str>)> = vec![("ConstantOfShape", vec!["s"], vec!["t0"])];
     nodes.extend((1..5).map(|i| ("Tile", vec![names[i - 1].as_str(), "r"], vec![names[i].as_str()])));
@@ -184,12 +189,12 @@ fn open_sizes_are_given_or_named() {
     assert_eq!(shape(&take(&input).unwrap()), [2, 7]);
     let wrong = Sizes { inputs: [("x".to_string(), vec![2])].into(), ..Sizes::default() };
     assert_eq!(take(&wrong).unwrap_err(), "net.onnx has an input x of f32[s0,s1], which the shape [2] does not suit");
-    // Data may hold several runs, so its outermost size is left alone.
+    // Data can hold several runs, so the outermost size is left alone.
     let data = Sizes { data: vec![(None, vec![10, 6])], ..Sizes::default() };
     assert_eq!(shape(&take(&data).unwrap()), [1, 6]);
 }
 
-/// Many networks with random changes: no panic, whatever comes out.
+/// Many networks with random changes: none panics.
 #[test]
 fn damaged_networks_of_many_operators_give_errors() {
     use rand::{Rng, SeedableRng, rngs::SmallRng};

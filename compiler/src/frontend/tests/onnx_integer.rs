@@ -1,4 +1,4 @@
-//! Products of integers of ONNX whose zero points the run computes, against plain sums and ONNX Runtime.
+//! Integer products of ONNX with zero points computed at run time, compared with plain sums and ONNX Runtime.
 
 use super::*;
 use crate::frontend::onnx::testing::{Bytes, Made, in_domain, network, with_bytes, with_floats};
@@ -28,7 +28,7 @@ fn bytes(n: usize, seed: usize) -> Vec<u8> {
     (0..n).map(|i| (i * 73 + seed * 29 + i * i * 5) as u8).collect()
 }
 
-/// A weight's byte as a number.
+/// A weight byte as a number.
 fn number(element: i32, b: u8) -> i32 {
     if element == Bytes::SIGNED { i32::from(b as i8) } else { i32::from(b) }
 }
@@ -110,7 +110,7 @@ fn products_of_matrices_take_zero_points_of_the_run() {
         });
         assert_eq!(results(&with_bytes(&file, &constants), &data)[0], want, "{zeros:?}");
     }
-    // Both operands' zero points are the run's: the data times their transpose.
+    // Both zero points are computed at run time: the data times their transpose.
     let nodes: &[Made] = &[
         quantize,
         ("Transpose", &["q"], &["t"], &[("perm", &[1, 0])]),
@@ -144,7 +144,7 @@ fn products_that_scale_their_integers_are_the_same_with_floats_behind() {
     assert_eq!(found, want);
 }
 
-/// A matrix product of bytes whose second operand has a scale and a zero point for each column of each matrix.
+/// A matrix product of bytes whose second operand has a scale and a zero point per column of each matrix.
 #[test]
 fn products_of_matrices_take_parameters_of_the_operands_rank() {
     let (n, m, k, o) = (2usize, 3usize, 4usize, 5usize);

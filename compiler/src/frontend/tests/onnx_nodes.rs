@@ -1,20 +1,20 @@
-//! The node tests of ONNX for the operators that can be imported. Operands but the first are made constants.
+//! ONNX's node tests for the operators that can be imported. All operands except the first become constants.
 
 use super::*;
 use crate::frontend::onnx::testing::{frozen, operators, tensor_file};
 use tilewright_runtime::tensor::near;
 
-/// Reasons for which cases are refused, and how many.
+/// Reasons why cases are refused, and how many cases have each.
 const REFUSED: &[(&str, usize)] = &[
     ("element type", 117),
-    ("only one and two dimensions beside batch and channels are supported", 11),
+    ("must have one or two dimensions in addition to batch and channels", 11),
     ("its attribute `training_mode` of 1 is not supported", 2),
-    ("an output beside the first of", 2),
-    ("is no tensor", 2),
+    ("is an additional output of", 2),
+    ("is not a tensor", 2),
 ];
 
-/// Cases whose results are those of ONNX's evaluator, which takes the size with its fraction for `align_corners`. ONNX Runtime
-/// takes the whole number of pixels, and so does the importer (docs/onnx.md).
+/// Cases with the results of ONNX's evaluator, which uses the fractional size for `align_corners`. ONNX Runtime and
+/// this importer use the whole number of pixels (docs/onnx.md).
 const OF_THE_EVALUATOR: &[&str] =
     &["test_resize_downsample_scales_cubic_align_corners", "test_resize_downsample_scales_linear_align_corners"];
 
@@ -40,7 +40,7 @@ fn node_tests_give_their_results() {
             (0..).map(path).take_while(|p| p.exists()).map(|p| std::fs::read(p).unwrap()).collect::<Vec<_>>()
         };
         let (inputs, outputs) = (files("input"), files("output"));
-        // Half precision is held as single precision.
+        // Half precision is computed in single precision.
         let half = ["float16", "FLOAT16", "fp16"].iter().any(|h| name.contains(h));
         let most = if half { 1e-2 } else { 1e-4 };
         match import_and_run(&model, &inputs, &outputs, 1, most).or_else(|e| match e.contains("must be a constant") {

@@ -1,4 +1,4 @@
-//! Corners of single ONNX operators that the node tests of the format leave out.
+//! Corner cases of single ONNX operators that the format's node tests leave out.
 
 use super::*;
 use crate::frontend::onnx::testing::{Made, Operand, Value, in_domain, network, single, with_floats, with_word};
@@ -51,7 +51,7 @@ fn the_best_are_taken_once_each_whatever_they_are() {
     assert_eq!(floats(&values), [1.0, -inf]);
 }
 
-/// As ONNX Runtime has it.
+/// As in ONNX Runtime.
 #[test]
 fn pads_below_0_cut_before_others_choose() {
     let y = |mode: &str, before: i64, after: i64| {
@@ -150,9 +150,9 @@ fn powers_of_integers_are_exact() {
     assert_eq!(pow(vec![19, -19, 2], number(7)), Tensor::vector(vec![893_871_739, -893_871_739, 128]));
     assert_eq!(pow(vec![7, -7], number(1)), Tensor::vector(vec![7, -7]));
     assert_eq!(pow(vec![7, -7], number(0)), Tensor::vector(vec![1, 1]));
-    // What is behind the point is left out.
+    // The fraction is cut off.
     assert_eq!(pow(vec![3, 8, 15], Tensor::scalar(0.5f32)), Tensor::vector(vec![1, 2, 3]));
-    // Exponents by element.
+    // One exponent per element.
     assert_eq!(pow(vec![3, 2, 5], Tensor::vector(vec![2i64, 10, 3])), Tensor::vector(vec![9, 1024, 125]));
     assert_eq!(pow(vec![3], Tensor::new(&[1, 1], vec![2i64]).unwrap()).shape(), [1, 1]);
 }
@@ -179,12 +179,12 @@ fn sizes_and_regions_that_cannot_be_are_refused() {
     let nodes: &[Made] = &[("Resize", &["x", "", "", "s"], &["y"], &[])];
     let file = network(nodes, &[1, 64], FLOAT, &[("s", &[1 << 20, 1])], 18);
     let file = with_word(&file, "keep_aspect_ratio_policy", "not_smaller");
-    refused(&file, "node `y` (Resize): its size 67108864 is not supported; up to 1048576 are");
+    refused(&file, "node `y` (Resize): its size 67108864 is not supported; the maximum is 1048576");
     for mode in ["linear", "cubic", "nearest"] {
         let nodes: &[Made] = &[("Resize", &["x", "r", "", "s"], &["y"], &[("exclude_outside", &[1])])];
         let file = network(nodes, &[3], FLOAT, &[("s", &[4])], 13);
         let file = with_word(&with_word(&file, "mode", mode), "coordinate_transformation_mode", "tf_crop_and_resize");
-        // Everything lies outside, where the value is 0.
+        // Everything is outside, where the value is 0.
         for region in [[1e30, 2e30], [-1e30, -2e30], [f32::MAX, f32::MAX]] {
             let y = result(&with_floats(&file, &[], &[("r", &region)]), Tensor::vector(vec![1f32, 2.0, 3.0]));
             assert_eq!(floats(&y), [0.0; 4], "{mode}");
@@ -206,14 +206,14 @@ fn attributes_of_another_type_are_named() {
     };
     refused(
         &one("LeakyRelu", "alpha", &[1]),
-        "node `y` (LeakyRelu): its attribute `alpha` is of type INT; FLOAT is supported",
+        "node `y` (LeakyRelu): its attribute `alpha` is of type INT; it must be of type FLOAT",
     );
-    refused(&one("Transpose", "perm", &[1]), "its attribute `perm` is of type INT; INTS is supported");
-    refused(&one("Flatten", "axis", &[1, 0]), "its attribute `axis` is of type INTS; INT is supported");
-    refused(&one("Gelu", "approximate", &[0]), "its attribute `approximate` is of type INT; STRING is supported");
-    refused(&one("ConstantOfShape", "value", &[1]), "its attribute `value` is of type INT; TENSOR is supported");
+    refused(&one("Transpose", "perm", &[1]), "its attribute `perm` is of type INT; it must be of type INTS");
+    refused(&one("Flatten", "axis", &[1, 0]), "its attribute `axis` is of type INTS; it must be of type INT");
+    refused(&one("Gelu", "approximate", &[0]), "its attribute `approximate` is of type INT; it must be of type STRING");
+    refused(&one("ConstantOfShape", "value", &[1]), "its attribute `value` is of type INT; it must be of type TENSOR");
     let up = network(&[("Upsample", &["x"], &["y"], &[("scales", &[1, 2])])], &[2, 2], FLOAT, &[], 7);
-    refused(&up, "its attribute `scales` is of type INTS; FLOATS is supported");
+    refused(&up, "its attribute `scales` is of type INTS; it must be of type FLOATS");
 }
 
 #[test]
@@ -233,15 +233,15 @@ fn softmax_of_bytes_sums_as_its_set_says() {
 
 #[test]
 fn what_an_import_makes_is_bounded_by_the_file() {
-    // 32 MB each, of a few bytes in the file.
+    // 32 MB each, from a few bytes in the file.
     let names: Vec<String> = (0..40).map(|i| format!("r{i}")).collect();
     let outputs: Vec<[&str; 1]> = names.iter().map(|n| [n.as_str()]).collect();
     let mut nodes: Vec<Made> = outputs.iter().map(|o| ("Range", &["a", "b", "c"][..], &o[..], &[][..])).collect();
     nodes.push(("Relu", &["x"], &["y"], &[]));
     let numbers: &[(&str, &[i64])] = &[("a", &[0]), ("b", &[1 << 22]), ("c", &[1])];
     let file = network(&nodes, &[2], FLOAT, numbers, 17);
-    refused(&file, "node `r2` (Range): needs a table of i64[4194304], for which the file is too small");
-    // Names of one constant are one constant.
+    refused(&file, "node `r2` (Range): needs a table of i64[4194304], which is too much for a file of this size");
+    // Several names of one constant use its memory once.
     let names: Vec<String> = (0..200).map(|i| format!("c{i}")).collect();
     let pairs: Vec<([&str; 1], [&str; 1])> = names.windows(2).map(|w| ([w[0].as_str()], [w[1].as_str()])).collect();
     let mut nodes: Vec<Made> = pairs.iter().map(|(i, o)| ("Identity", &i[..], &o[..], &[][..])).collect();
@@ -249,7 +249,7 @@ fn what_an_import_makes_is_bounded_by_the_file() {
     let g = take(&network(&nodes, &[2], FLOAT, &[("c0", &[0; 1000])], 17)).unwrap();
     let constants: usize = g.nodes().filter_map(|(_, n)| g.constant(n.output())).map(|c| c.size_bytes()).sum();
     assert_eq!(constants, 8000);
-    // A line that becomes longer and shorter by turns has a place for each element each time.
+    // A line that gets longer and shorter by turns needs an index per element each time.
     let names: Vec<String> = (0..20).map(|i| format!("t{i}")).collect();
     let sizes = ["s", "h"].into_iter().cycle();
     let pairs: Vec<([&str; 4], [&str; 1])> =

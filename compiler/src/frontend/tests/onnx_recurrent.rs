@@ -1,10 +1,10 @@
-//! RNN, GRU and LSTM against plain loops, and what of them is refused.
+//! RNN, GRU and LSTM, compared with plain loops, and their errors.
 
 use super::*;
 use crate::frontend::onnx::testing::{Operand, Value, network, single};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-/// What a random node has.
+/// A random node.
 #[derive(Debug, Clone)]
 struct Case {
     op: &'static str,
@@ -16,7 +16,7 @@ struct Case {
     direction: &'static str,
     batch_first: bool,
     lengths: Option<Vec<i32>>,
-    /// Names with alpha and beta, one after the other for each direction; defaults where there is none.
+    /// Names with alpha and beta, in order for each direction; the defaults if `None`.
     activations: Option<Vec<(&'static str, f32, f32)>>,
     clip: Option<f32>,
     /// `linear_before_reset` of a GRU, `input_forget` of an LSTM.
@@ -100,7 +100,8 @@ impl Case {
             peepholes: op == "LSTM" && rng.random(),
         };
         if rng.random() {
-            // Gates are bounded, and what goes into the others, so that no state grows from step to step.
+            // Gates use bounded functions, and so does what enters the others, so that no state grows from step to
+            // step.
             let pick = |rng: &mut SmallRng, i: usize| {
                 let name = if i == 0 && op != "RNN" {
                     BOUNDED[rng.random_range(0..5)]
@@ -139,7 +140,7 @@ impl Case {
         }
     }
 
-    /// The operands of the node, with directions and steps outside of batches.
+    /// The node's operands, with directions and steps outside the batch.
     fn operands(&self, rng: &mut SmallRng) -> Vec<Option<Tensor>> {
         let (d, g, h) = (self.directions(), self.gates() * self.hidden, self.hidden);
         let mut floats = |shape: &[usize]| Tensor::from_fn(shape, |_| rng.random_range(-1f32..1.0));
@@ -157,7 +158,7 @@ impl Case {
         all
     }
 
-    /// Y, Y_h and Y_c, with directions and steps outside of batches, by the format's formulas.
+    /// Y, Y_h and Y_c by the format's formulas, with directions and steps outside the batch.
     fn expected(&self, o: &[Option<Tensor>]) -> Vec<Vec<f64>> {
         let at = |i: usize, index: usize| -> f64 {
             o.get(i).and_then(Option::as_ref).map_or(0.0, |t| f64::from(t.as_slice::<f32>().unwrap()[index]))
@@ -170,7 +171,7 @@ impl Case {
         for d in 0..dirs {
             let act = |i: usize, x: f64| {
                 let clip = |x: f64| self.clip.map_or(x, |c| x.clamp(-f64::from(c), f64::from(c)));
-                // The cell's own function takes it as it is.
+                // `clip` does not apply to the cell state.
                 let x = if i == 2 { x } else { clip(x) };
                 match &self.activations {
                     Some(list) => {
@@ -267,7 +268,7 @@ fn import_one(file: &[u8]) -> Result<Graph, String> {
     onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
 }
 
-/// The network's results for those operands that are its inputs.
+/// The network's results for the operands that are its inputs.
 fn results(file: &[u8], operands: &[Operand]) -> Vec<Tensor> {
     let given: Vec<Tensor> =
         operands.iter().filter_map(|o| if let Operand::Given(t) = o { Some(t.clone()) } else { None }).collect();
@@ -343,40 +344,40 @@ fn what_does_not_suit_a_recurrence_is_named() {
         "LSTM",
         &[],
         &weights(&[1, 12, 3], &[1, 16, 4]),
-        "its W must be f32[1,16,3], that is directions, gates times hidden_size, X's columns, found f32[1,12,3]",
+        "its W must be f32[1,16,3] (directions, gates times hidden_size, X's columns), found f32[1,12,3]",
     );
-    refused("LSTM", &[], &weights(&[1, 16, 3], &[1, 12, 4]), "its R must be f32[1,16,4], that is directions");
+    refused("LSTM", &[], &weights(&[1, 16, 3], &[1, 12, 4]), "its R must be f32[1,16,4] (directions");
     refused("LSTM", &[], &weights(&[1, 16, 3], &[16, 4]), "its R must have 3 dimensions, found f32[16,4]");
-    refused("LSTM", &[("hidden_size", Value::Int(5))], &good(), "its hidden_size 5 does not suit its R, f32[1,16,4]");
-    refused("LSTM", &[], &with(&[zeros(&[1, 16])]), "its B must be f32[1,32], that is directions, twice");
+    refused("LSTM", &[("hidden_size", Value::Int(5))], &good(), "its hidden_size 5 does not match its R, f32[1,16,4]");
+    refused("LSTM", &[], &with(&[zeros(&[1, 16])]), "its B must be f32[1,32] (directions, twice");
     refused(
         "LSTM",
         &[("direction", Value::Word("bidirectional"))],
         &good(),
-        "its W must be f32[2,16,3], that is directions, gates times hidden_size, X's columns, found f32[1,16,3]",
+        "its W must be f32[2,16,3] (directions, gates times hidden_size, X's columns), found f32[1,16,3]",
     );
     refused(
         "LSTM",
         &[("direction", Value::Word("backward"))],
         &good(),
-        "its direction `backward` is not known; forward, reverse and bidirectional are",
+        "unknown direction `backward`; use forward, reverse or bidirectional",
     );
-    refused("LSTM", &[("layout", Value::Int(2))], &good(), "its layout 2 is not known; 0 and 1 are");
+    refused("LSTM", &[("layout", Value::Int(2))], &good(), "its layout must be 0 or 1, found 2");
     let missing = || vec![Operand::Missing, Operand::Missing];
     let initial = [missing(), vec![zeros(&[2, 1, 4])]].concat();
     refused(
         "LSTM",
         &[],
         &with(&initial),
-        "its initial_h must be f32[1,2,4], that is directions, batch, hidden_size, found f32[2,1,4]",
+        "its initial_h must be f32[1,2,4] (directions, batch, hidden_size), found f32[2,1,4]",
     );
     let peepholes = [missing(), missing(), vec![zeros(&[1, 4])]].concat();
-    refused("LSTM", &[], &with(&peepholes), "its P must be f32[1,12], that is directions, three times hidden_size");
+    refused("LSTM", &[], &with(&peepholes), "its P must be f32[1,12] (directions, three times hidden_size");
     refused(
         "LSTM",
         &[],
         &with(&[Operand::Missing, lengths(&[5, 6])]),
-        "its sequence_lens has 6; lengths must lie in 1..=5",
+        "its sequence_lens has 6; lengths must be from 1 to 5",
     );
     refused("LSTM", &[], &with(&[Operand::Missing, lengths(&[5])]), "its sequence_lens must be i32[2], one for each");
     refused("LSTM", &[("clip", Value::Float(-1.0))], &good(), "its clip -1 must not be negative");
@@ -385,29 +386,29 @@ fn what_does_not_suit_a_recurrence_is_named() {
         "LSTM",
         &names(&["Sigmoid", "Swish", "Tanh"]),
         &good(),
-        "its activations name `Swish`, which is not known; Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid,",
+        "unknown activation `Swish`; use one of Affine, Elu, HardSigmoid, LeakyRelu, Relu, ScaledTanh, Sigmoid,",
     );
     refused("LSTM", &names(&["Sigmoid"]), &good(), "its activations must be 3 names, found 1");
     refused(
         "LSTM",
         &names(&["Affine", "Tanh", "Tanh"]),
         &good(),
-        "its activation Affine has no default; give it in `activation_alpha`",
+        "its activation Affine needs a parameter; add it to `activation_alpha`",
     );
     refused(
         "GRU",
         &[("input_forget", Value::Int(1))],
         &good(),
-        "its attribute `input_forget` is not supported; it takes activation_alpha",
+        "its attribute `input_forget` is not supported; GRU has activation_alpha",
     );
     let long = vec![zeros(&[3000, 1, 1]), zeros(&[1, 1, 1]), zeros(&[1, 1, 1])];
     refused(
         "RNN",
         &[],
         &long,
-        "its 3000 steps are not supported; up to 2048 are: give a shorter sequence with --bind or --shape, and export Y_h",
+        "its 3000 steps are not supported; the maximum is 2048: set a shorter sequence with --bind or --shape, and export Y_h",
     );
-    refused("RNN", &[], &[zeros(&[2, 3]), zeros(&[1, 1, 3]), zeros(&[1, 1, 1])], "its X must be f32 of 3 dimensions");
+    refused("RNN", &[], &[zeros(&[2, 3]), zeros(&[1, 1, 3]), zeros(&[1, 1, 1])], "its X must be f32 with 3 dimensions");
 }
 
 #[test]
@@ -423,7 +424,7 @@ fn a_sequence_of_open_length_is_refused() {
         onnx::import(&file, "net.onnx", None, &Sizes { symbols, ..Sizes::default() }).map_err(|e| e.to_string())
     };
     let e = take(&[("s1", 2)]).unwrap_err();
-    let want = "node `y` (RNN): the length of its sequence is, or may come from, the size `s0`, which the model leaves open; give it with --bind";
+    let want = "node `y` (RNN): the length of its sequence can depend on the size `s0`, which the model leaves open; give it with --bind";
     assert!(e.contains(want), "{e}");
     let e = take(&[("s0", 2)]).unwrap_err();
     assert!(e.contains("(RNN): needs the size `s1`, which the model leaves open; give it with --bind s1=SIZE"), "{e}");
@@ -445,11 +446,8 @@ fn a_length_that_may_be_open_is_refused_behind_whatever_makes_it() {
         onnx::import(&file, "net.onnx", None, &Sizes { symbols, ..Sizes::default() }).map_err(|e| e.to_string())
     };
     let e = take(None).unwrap_err();
-    assert!(
-        e.contains("may come from, the size `s0`, which the model leaves open; give it with --bind s0=SIZE"),
-        "{e}"
-    );
-    // A length of one that was asked for is one.
+    assert!(e.contains("can depend on the size `s0`, which the model leaves open; give it with --bind s0=SIZE"), "{e}");
+    // A length of 1 that was requested is accepted.
     for n in [1, 5] {
         let g = take(Some(n)).unwrap();
         assert_eq!(g.ty(g.outputs()[0].1).shape().unwrap(), [n, 1, 1, 4]);
@@ -465,5 +463,5 @@ fn many_recurrences_of_few_bytes_are_bounded() {
     nodes.extend(outputs.iter().map(|o| ("RNN", &["x", "w", "w"][..], &o[..], &[][..])));
     nodes.push(("Identity", &["y0"], &["y"], &[]));
     let e = import_one(&network(&nodes, &[2048, 1, 1], 1, numbers, 17)).unwrap_err();
-    assert!(e.contains("(RNN): becomes 40960 nodes, for which the file is too small"), "{e}");
+    assert!(e.contains("(RNN): becomes 40960 nodes, which is too much for a file of this size"), "{e}");
 }

@@ -1,4 +1,4 @@
-//! ScatterND and ScatterElements against plain loops, and what of them is refused.
+//! ScatterND and ScatterElements, compared with plain loops, and their errors.
 
 use super::*;
 use crate::frontend::onnx::testing::{Operand, Value, single};
@@ -22,7 +22,7 @@ fn import_one(file: &[u8]) -> Result<Graph, String> {
 }
 
 fn random(rng: &mut SmallRng, shape: &[usize], byte: bool) -> Tensor {
-    // Small whole numbers, so that sums and products are exact in any order and fit bytes.
+    // Small integers, so that sums and products are exact in any order and fit bytes.
     let mut x = || rng.random_range(0..4);
     if byte { Tensor::from_fn(shape, |_| x() as u8) } else { Tensor::from_fn(shape, |_| x() as f32) }
 }
@@ -34,7 +34,7 @@ fn floats(t: &Tensor) -> Vec<f32> {
     }
 }
 
-/// Imports, runs and compares a node whose updates go, in order, from these places to those.
+/// Imports, runs and compares a node whose updates move, in order, as `moves` lists them.
 fn check(rng: &mut SmallRng, op: &str, axis: Option<i64>, operands: [Tensor; 3], moves: &[(usize, usize)], byte: bool) {
     let reduction = REDUCTIONS[rng.random_range(0..5)];
     let (mut expected, updates) = (floats(&operands[0]), floats(&operands[2]));
@@ -122,13 +122,13 @@ fn what_cannot_be_scattered_is_named() {
         "ScatterND",
         "mean",
         [zeros(&[4]), known(&[1, 1], 0), zeros(&[1])],
-        "its reduction `mean` is not known; none, add, mul, max and min are",
+        "unknown reduction `mean`; use none, add, mul, max or min",
     );
     refused(
         "ScatterND",
         "none",
         [zeros(&[4, 3]), known(&[2, 1], 0), zeros(&[2])],
-        "its updates f32[2] do not suit data [4, 3] with indices [2, 1]; [2, 3] do",
+        "its updates f32[2] do not match data [4, 3] with indices [2, 1]; their shape must be",
     );
     refused(
         "ScatterND",
@@ -146,27 +146,27 @@ fn what_cannot_be_scattered_is_named() {
         "ScatterElements",
         "none",
         [zeros(&[4, 2]), known(&[1, 3], 0), zeros(&[1, 3])],
-        "its updates f32[1,3] and indices [1, 3] do not suit data [4, 2] along 0",
+        "its updates f32[1,3] and indices [1, 3] do not match data [4, 2] along 0",
     );
     let bytes = Operand::Given(Tensor::vector(vec![0i32]));
-    refused("ScatterElements", "none", [zeros(&[4]), known(&[1], 0), bytes], "its updates must be of the data's type");
+    refused("ScatterElements", "none", [zeros(&[4]), known(&[1], 0), bytes], "its updates must have the data's type");
     refused(
         "ScatterElements",
         "add",
         [zeros(&[4]), known(&[65], 1), zeros(&[65])],
-        "65 updates of one place are not supported; up to 64 are",
+        "65 updates of one element are not supported; the maximum is 64",
     );
     refused(
         "ScatterElements",
         "add",
         [zeros(&[4]), given(&[65]), zeros(&[65])],
-        "65 updates to be combined in places that the run computes are not supported; up to 64 are, and indices that follow",
+        "combining 65 updates at indices computed at run time is not supported; the maximum is 64, but indices that follow",
     );
     refused(
         "ScatterND",
         "none",
         [zeros(&[1 << 13]), given(&[1 << 12, 1]), zeros(&[1 << 12])],
-        "4096 updates of 8192 places that the run computes are too many to compare",
+        "4096 updates of 8192 elements at indices computed at run time are not supported",
     );
 }
 

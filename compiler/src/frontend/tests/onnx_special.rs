@@ -1,4 +1,4 @@
-//! NaN, infinities and zeros of both signs in ONNX operators: as ONNX Runtime has them where it has one answer.
+//! NaN, infinities and zeros of both signs in ONNX operators: as in ONNX Runtime, where it has one answer.
 
 use super::onnx_operators::{floats, of_one};
 use super::*;
@@ -15,7 +15,7 @@ fn constant(v: &[f32]) -> Operand {
     Operand::Constant(Tensor::vector(v.to_vec()))
 }
 
-/// A node's result, where each of the wanted numbers must have the same sign, 0 too.
+/// Checks a node's result. Numbers must match in sign too, including zeros.
 #[track_caller]
 fn check(op: &str, attributes: &[(&str, Value)], operands: &[Operand], want: &[f32]) {
     let y = of_one(op, attributes, operands, 17);

@@ -5,7 +5,7 @@ use crate::graph::{Graph, Tensor, eval};
 use prost::Message;
 use std::time::{Duration, Instant};
 
-/// A model of floats `x`, f32[2,3], to `y`, with truth values `yes` and `no`, the number `two` and `three` integers.
+/// A model from floats `x`, f32[2,3], to `y`, with the booleans `yes` and `no`, the number `two` and `three` integers.
 fn model(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> ModelProto {
     let mut model = ModelProto::read(&network(&[], &[2, 3], 1, &[("three", &[3])], 18)).unwrap();
     let graph = model.graph.as_mut().unwrap();
@@ -29,7 +29,7 @@ fn nodes(list: &[&str]) -> Vec<NodeProto> {
     list.iter().map(|text| node(text)).collect()
 }
 
-/// A branch of these nodes, which gives these outputs.
+/// A branch with these nodes and outputs.
 fn graph(outputs: &[&str], list: Vec<NodeProto>) -> GraphProto {
     let info = |name: &&str| ValueInfoProto { name: name.to_string(), r#type: None };
     GraphProto { node: list, output: outputs.iter().map(info).collect(), ..GraphProto::default() }
@@ -48,7 +48,7 @@ fn choice(outputs: &str, condition: &str, then: GraphProto, other: GraphProto) -
     n
 }
 
-/// A function of `my.lib`, with its operands, results and attributes without and with defaults.
+/// A function of `my.lib` with its operands, results, attributes without defaults, and attributes with defaults.
 fn function(name: &str, signature: [&[&str]; 3], defaults: &[(&str, &str)], list: &[&str]) -> FunctionProto {
     let [input, output, attribute] = signature.map(|names| names.iter().map(|s| s.to_string()).collect());
     FunctionProto {
@@ -102,12 +102,12 @@ fn either(condition: &str) -> NodeProto {
 fn the_branch_of_a_known_condition_is_taken() {
     gives(&model(vec![either("yes")], vec![]), relu);
     gives(&model(vec![either("no")], vec![]), |x| -x);
-    // From a Constant node behind it in the file.
+    // The condition comes from a Constant node after it in the file.
     let mut constant = node("c = Constant()");
     let truth = TensorProto { data_type: 9, int32_data: vec![1], ..TensorProto::default() };
     constant.attribute = vec![AttributeProto { name: "value".into(), t: Some(truth), r#type: 4, ..Default::default() }];
     gives(&model(vec![either("c"), constant], vec![]), relu);
-    // From the sizes of the data.
+    // The condition follows from the sizes of the data.
     let sizes = |equal: &str| {
         let mut list = nodes(&["s = Shape(x) start=1", equal]);
         list.push(either("c"));
@@ -121,7 +121,7 @@ fn the_branch_of_a_known_condition_is_taken() {
 fn a_condition_that_the_run_computes_is_refused() {
     let mut list = nodes(&["m = ReduceMax(x) keepdims=0", "c = Less(two, m)"]);
     list.push(either("c"));
-    let want = "net.onnx: node `y` (If): its condition `c` is computed by the run, but the branch must be known when the model \
+    let want = "net.onnx: node `y` (If): its condition `c` is computed at run time, but the branch must be known when the model \
                 is imported; make the condition a constant, or give the sizes that it follows from with --shape or --bind";
     refused(&model(list, vec![]), want);
     refused(&model(vec![either("d")], vec![]), "node `y` (If): `d` is not defined");
@@ -130,12 +130,12 @@ fn a_condition_that_the_run_computes_is_refused() {
     half.attribute.pop();
     refused(&model(vec![half], vec![]), "its attribute `else_branch` is missing");
     let two = choice("y, z", "yes", graph(&["x"], vec![]), graph(&["x"], vec![]));
-    refused(&model(vec![two], vec![]), "it has 2 outputs, the branch that it takes 1");
+    refused(&model(vec![two], vec![]), "it has 2 outputs, but its branch has 1");
 }
 
 #[test]
 fn branches_use_and_hide_names_around_them() {
-    // `a` is made behind the choice in the file, `b` is another value within it, `w` has a constant of its own.
+    // `a` is computed after the `If` in the file, `b` is another value inside the branch, `w` is a constant of its own.
     let mut then = graph(&["t", "a"], nodes(&["b = Add(a, w)", "t = Mul(b, two)"]));
     then.initializer = vec![floats("w", &[], &[10.0])];
     let mut list = vec![choice("p, q", "yes", then, graph(&["x", "x"], vec![]))];
@@ -143,7 +143,7 @@ fn branches_use_and_hide_names_around_them() {
     let mut with_w = model(list, vec![]);
     with_w.graph.as_mut().unwrap().initializer.push(floats("w", &[], &[-1.0]));
     gives(&with_w, |x| (x.abs() + 10.0) * 2.0 + x.abs() - x);
-    // A branch may give what is around it, or a constant, as it is; its own names end with it.
+    // A branch can return an outer value or a constant unchanged; its own names are not visible after it.
     let mut constant = graph(&["k"], vec![]);
     constant.initializer = vec![floats("k", &[], &[4.0])];
     let mut list = vec![choice("p", "no", graph(&["x"], vec![]), constant)];
@@ -172,7 +172,7 @@ fn quantized_layers_lie_in_branches_and_functions() {
     let zero = TensorProto { name: "zero".into(), data_type: 2, int32_data: vec![128], ..TensorProto::default() };
     let constants = [floats("scale", &[], &[0.75]), zero];
     let want = |x: f32| (x / 0.75).round_ties_even() * 0.75;
-    // Bytes leave the branch as bytes.
+    // uint8 leaves the branch as uint8.
     let mut then = graph(&["q"], nodes(&quantized[..1]));
     then.initializer = constants.to_vec();
     let mut list = vec![choice("q", "yes", then, graph(&["x"], vec![]))];
@@ -202,7 +202,7 @@ fn functions_are_those_of_their_own_domain() {
     gives(&model(nodes(&["y = Relu(x)"]), vec![negative()]), relu);
     gives(&model(nodes(&["y = ai.onnx.Relu(x)"]), vec![negative()]), relu);
     refused(&model(nodes(&["y = other.Relu(x)"]), vec![negative()]), "unsupported operators: other.Relu (node `y`");
-    // The format's own domain has two names.
+    // The default domain has two names.
     let own = FunctionProto { domain: "ai.onnx".into(), name: "Twice".into(), ..negative() };
     gives(&model(nodes(&["y = Twice(x)"]), vec![own]), |x| -x);
     let other = FunctionProto { overload: "abs".into(), node: nodes(&["b = Abs(a)"]), ..negative() };
@@ -221,15 +221,18 @@ fn calls_give_attributes_or_leave_them_to_defaults() {
     gives(&call("y = my.lib.F(x) slope=0.5 factor=2.0"), leaky(0.5, 2.0));
     gives(&call("y = my.lib.F(x) slope=0.5"), leaky(0.5, 3.5));
     gives(&call("y = my.lib.F(x)"), leaky(0.01, 3.5));
-    refused(&call("y = my.lib.F(x) slop=0.5"), "its attribute `slop` is none of the model's function `my.lib.F`");
-    refused(&call("y = my.lib.F(x) slope=1"), "node `y/s` (LeakyRelu): its attribute `alpha` is of type INT; FLOAT is");
+    refused(&call("y = my.lib.F(x) slop=0.5"), "the model's function `my.lib.F` has no attribute `slop`");
+    refused(
+        &call("y = my.lib.F(x) slope=1"),
+        "node `y/s` (LeakyRelu): its attribute `alpha` is of type INT; it must be of type FLOAT",
+    );
     let unknown = function("F", [&["a"], &["b"], &[]], &[], &["b = LeakyRelu(a) alpha=@slope"]);
-    let want = "node `y/b` (LeakyRelu): its attribute `alpha` is the attribute `slope`, which `my.lib.F` does not have";
+    let want =
+        "node `y/b` (LeakyRelu): its attribute `alpha` refers to `slope`, an attribute that `my.lib.F` does not have";
     refused(&model(nodes(&["y = my.lib.F(x)"]), vec![unknown]), want);
-    let outside =
-        "its attribute `alpha` takes its value from the attribute `slope` of a function, but the node is in none";
+    let outside = "its attribute `alpha` refers to the attribute `slope` of a function, but the node is in none";
     refused(&model(nodes(&["y = LeakyRelu(x) alpha=@slope"]), vec![]), outside);
-    // Through a function to one that it calls, and into its branches.
+    // Attributes pass through a function to one that it calls, and into its branches.
     let mut through = function("G", [&["a"], &["b"], &["slope"]], &[], &[]);
     let then = graph(&["t"], nodes(&["t = my.lib.F(a) slope=@slope factor=1.0"]));
     through.node = vec![choice("b", "c", then, graph(&["a"], vec![]))];
@@ -247,21 +250,21 @@ fn calls_may_leave_operands_and_results_out() {
     gives(&call(&["y = my.lib.F(x)"]), |x| x);
     gives(&call(&["p, , q = my.lib.F(x, two)", "y = Sub(p, q)"]), |x| x.max(2.0) - (x.max(2.0) - x));
     gives(&call(&[", y = my.lib.F(x, two)"]), |x| -x);
-    refused(&call(&["y = my.lib.F(x, two, two, two)"]), "it has 4 operands, the model's function `my.lib.F` 3");
-    refused(&call(&["y, a, b, c = my.lib.F(x)"]), "it has 4 outputs, the model's function `my.lib.F` 3");
+    refused(&call(&["y = my.lib.F(x, two, two, two)"]), "it has 4 operands, but the model's function `my.lib.F` has 3");
+    refused(&call(&["y, a, b, c = my.lib.F(x)"]), "it has 4 outputs, but the model's function `my.lib.F` has 3");
     let none = function("F", [&["a"], &["b"], &[]], &[], &["c = Neg(a)"]);
     refused(&model(nodes(&["y = my.lib.F(x)"]), vec![none]), "node `y` (my.lib.F): `b` is not defined");
-    // An output that an operator's import leaves out is named at its user.
+    // Reading an output that the import of an operator leaves out is an error at the reader.
     let mask = function("F", [&["a"], &["b", "m"], &[]], &[], &["b, m = Dropout(a)"]);
     let dropped = model(nodes(&["d, m = my.lib.F(x)", "y = Relu(d)"]), vec![mask.clone()]);
     gives(&dropped, relu);
     let used = model(nodes(&["d, m = my.lib.F(x)", "y = Not(m)"]), vec![mask]);
-    refused(&used, "node `y` (Not): `m`, an output beside the first of node `d/b` (Dropout), is not supported");
+    refused(&used, "node `y` (Not): `m` is not supported: it is an additional output of node `d/b` (Dropout)");
 }
 
 #[test]
 fn names_in_a_function_are_its_own() {
-    // `x`, `y`, `two` and `t` stand outside too, where they are other values.
+    // `x`, `y`, `two` and `t` are also defined outside, as other values.
     let list = &["t = Neg(y)", "x = Add(t, two)", "two = Abs(y)"];
     let f = function("F", [&["y"], &["x"], &[]], &[], list);
     let main = ["t = Mul(x, two)", "u = my.lib.F(t)", "y = Add(u, t)"];
@@ -283,7 +286,7 @@ fn functions_have_operator_sets_of_their_own() {
     };
     gives(&at(&[("", 11)]), |x| x);
     refused(&at(&[("", 18)]), "node `y/c` (Unsqueeze): it has no axes");
-    refused(&at(&[("my.lib", 1)]), "node `y/c` (Unsqueeze): its function does not name its operator set");
+    refused(&at(&[("my.lib", 1)]), "node `y/c` (Unsqueeze): the function that it is in does not name its operator set");
     refused(&at(&[("", 99)]), "function `my.lib.F`: its operator set is 99; sets 1 to 27 are supported");
 }
 
@@ -302,13 +305,13 @@ fn functions_that_call_themselves_are_refused() {
     let g = function("G", [&["a"], &["b"], &[]], &[], &["b = my.lib.F(a)"]);
     let want = "node `y/b/b` (my.lib.F): the model's function `my.lib.F` calls itself, which is not supported";
     refused(&model(nodes(&["y = my.lib.F(x)"]), vec![f, g]), want);
-    // Also by way of a branch.
+    // Also through a branch.
     let mut h = function("H", [&["a", "c"], &["b"], &[]], &[], &[]);
     h.node = vec![choice("b", "c", graph(&["t"], nodes(&["t = my.lib.H(a, c)"])), graph(&["a"], vec![]))];
     refused(&model(nodes(&["y = my.lib.H(x, yes)"]), vec![h]), "the model's function `my.lib.H` calls itself");
 }
 
-/// Functions of which each calls the next so many times, the last an operator.
+/// Functions that each call the next one `width` times; the last calls an operator.
 fn tower(height: usize, width: usize) -> Vec<FunctionProto> {
     let level = |i: usize| {
         let callee = if i + 1 == height { "Neg".into() } else { format!("my.lib.F{}", i + 1) };
@@ -327,16 +330,19 @@ fn functions_in_functions_are_bounded() {
     let call = || nodes(&["y = my.lib.F0(x)"]);
     gives(&model(call(), tower(5, 2)), |x| x);
     gives(&model(call(), tower(32, 1)), |x| -x);
-    refused(&model(call(), tower(33, 1)), "more than 32 calls and branches inside each other are not supported");
+    refused(&model(call(), tower(33, 1)), "more than 32 nested calls and branches are not supported");
     let began = Instant::now();
-    refused(&model(call(), tower(30, 2)), "nodes more, for which the file is too small");
+    refused(&model(call(), tower(30, 2)), "more nodes, which is too much for a file of this size");
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
-    // Operators that become many nodes are counted by these.
+    // An operator that becomes many nodes counts as many.
     let mut list: Vec<String> = (1..1000).map(|i| format!("v{i}, i{i} = TopK(t{}, k)", i - 1)).collect();
     list.extend((1..1000).map(|i| format!("t{i} = Concat(v{i}, t0) axis=1")));
     list.extend(["t0 = Concat(a, a, a, a, a, a, a, a, a, a) axis=1".into(), "k = Constant() value_ints=[30]".into()]);
     list.push("b = Add(t999, t999)".into());
     let list: Vec<&str> = list.iter().map(String::as_str).collect();
     let f = function("F0", [&["a"], &["b"], &[]], &[], &list);
-    refused(&model(call(), vec![f]), "(TopK): its function becomes too many nodes, for which the file is too small");
+    refused(
+        &model(call(), vec![f]),
+        "(TopK): its function becomes too many nodes, which is too much for a file of this size",
+    );
 }

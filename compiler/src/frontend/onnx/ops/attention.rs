@@ -1,4 +1,4 @@
-//! Attention and RotaryEmbedding, as the products, sums and softmax that they are.
+//! Attention and RotaryEmbedding, built from products, sums and softmax.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Add, BinaryKind, Concat, Expand, Gather, MatMul, Select, Slice, Softmax, Transpose, UnaryKind};
@@ -20,14 +20,14 @@ fn heads(n: &mut NodeContext, what: &str, v: ValueId, attribute: &str) -> Result
     }
 }
 
-/// Each head of keys or values as often as queries share it.
+/// Repeats each head of keys or values for the queries that share it.
 fn shared(n: &mut NodeContext, what: &str, v: ValueId, count: usize) -> Result<ValueId, Reason> {
     let [b, h, s, d] = image(n, v)?;
     if h == count {
         return Ok(v);
     }
     if h == 0 || !count.is_multiple_of(h) {
-        return Err(format!("its {count} heads of queries cannot share {h} of {what}").into());
+        return Err(format!("its {count} heads of queries must be a multiple of its {h} heads of {what}").into());
     }
     let v = n.reshape(&format!("{what}/apart"), v, &[b, h, 1, s, d])?;
     let v = n.node(&format!("{what}/expand"), Expand { shape: vec![b, h, count / h, s, d] }, &[v])?;
@@ -35,10 +35,10 @@ fn shared(n: &mut NodeContext, what: &str, v: ValueId, count: usize) -> Result<V
 }
 
 fn image(n: &NodeContext, v: ValueId) -> Result<[usize; 4], Reason> {
-    n.shape(v)?.try_into().map_err(|_| Reason(format!("takes 4 dimensions, found {}", n.ty(v))))
+    n.shape(v)?.try_into().map_err(|_| Reason(format!("needs 4 dimensions, found {}", n.ty(v))))
 }
 
-/// A mask of truth values as what is added: 0, or minus infinity where it does not hold.
+/// A boolean mask as a term to add: 0 where it is true, else minus infinity.
 fn added(n: &mut NodeContext, mask: ValueId) -> Result<ValueId, Reason> {
     if n.ty(mask).dtype != DType::Bool {
         return Ok(mask);
@@ -87,7 +87,7 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
         let mut mask = added(n, mask)?;
         let mut shape = n.shape(mask)?;
         let wide = shape.last().copied().unwrap_or(columns);
-        // A mask may leave out keys at the end, which then do not count.
+        // A mask can leave out keys at the end, which then do not count.
         if wide < columns {
             let mut after = vec![0; shape.len()];
             after[shape.len() - 1] = columns - wide;
@@ -107,7 +107,7 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
         scores = n.node("causal", Add {}, &[scores, mask])?;
     }
     if n.has_input(6) {
-        // Keys past each batch's own number do not count.
+        // Keys beyond the length of their batch do not count.
         let lengths = n.plain(6)?;
         let lengths = n.cast("lengths", lengths, DType::I64)?;
         let lengths = n.reshape("lengths", lengths, &[batch, 1, 1, 1])?;
@@ -128,12 +128,12 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
         1 => capped,
         2 => scores,
         3 => weights,
-        other => return Err(format!("its qk_matmul_output_mode {other} is not known; 0 to 3 are").into()),
+        other => return Err(format!("unknown qk_matmul_output_mode {other}; use 0 to 3").into()),
     };
     n.outputs(&[y, present[0], present[1], inside])
 }
 
-/// Every `step`-th element of the last dimension from `start` on, `size` of them.
+/// `size` elements of the last dimension from `start` on, `step` apart.
 fn columns(
     n: &mut NodeContext,
     what: &str,
@@ -158,7 +158,7 @@ pub(super) fn rotary(n: &mut NodeContext) -> Result<(), Reason> {
         cos = n.node("cos", Gather { axis: 0 }, &[cos, places])?;
         sin = n.node("sin", Gather { axis: 0 }, &[sin, places])?;
     }
-    // [B, S, heads, D] of flat data, else [B, heads, S, D]; the tables have no heads.
+    // [B, S, heads, D] for flat data, else [B, heads, S, D]; the tables have no heads.
     let count = n.int("num_heads");
     let (x, table_axis) = match *given.as_slice() {
         [_, _, _, _] => (data, 1),

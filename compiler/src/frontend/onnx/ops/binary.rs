@@ -1,10 +1,10 @@
-//! Functions of two and more elements.
+//! Functions of two or more elements.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Select, UnaryKind};
 use crate::graph::{DType, ValueId};
 
-/// Both operands. Before set 7 the second may lie along dimensions of the first from `axis` on.
+/// Both operands. Before set 7, the second can be aligned with the dimensions of the first from `axis` on.
 fn operands(n: &mut NodeContext) -> Result<(ValueId, ValueId), Reason> {
     let (a, b) = (n.plain(0)?, n.plain(1)?);
     if n.opset() >= 7 {
@@ -68,14 +68,14 @@ pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
     plain(n, BinaryKind::Mod)
 }
 
-/// Exponents up to this one are products.
+/// Integer powers up to this exponent become products.
 const MOST_FACTORS: f64 = 63.0;
 
-/// The result has the base's type.
+/// The result has the type of the base.
 pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.plain(0)?, n.plain(1)?);
     let dtype = n.ty(a).dtype;
-    // A number with more dimensions than the base would give them to the result.
+    // An exponent with more dimensions than the base would change the rank of the result.
     let inside = n.ty(b).rank() <= n.ty(a).rank();
     let exponent = n.known(1).and_then(|_| n.number(1).ok()).filter(|_| inside);
     if let Some(e) = exponent
@@ -93,13 +93,13 @@ pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
         Some(0.5) => square_root(n, a)?,
         _ => n.binary("pow", BinaryKind::Pow, a, b)?,
     };
-    // A whole power of a whole number is whole, but for the float's last bit; others lose what is behind the point.
+    // An integer power of an integer is an integer, except for the float's last bit; other powers are truncated.
     let v = if dtype != DType::F32 && whole { n.unary("round", UnaryKind::Round, v)? } else { v };
     let v = n.cast("", v, dtype)?;
     n.output(v)
 }
 
-/// The power of 1/2: the square root, but of -infinity infinity, and of -0 (which is 0 once 0 is added) 0.
+/// The power of 1/2: the square root, but infinity for -infinity, and 0 for -0 (adding 0 turns -0 into 0).
 fn square_root(n: &mut NodeContext, a: ValueId) -> Result<ValueId, Reason> {
     let (zero, infinity) = (n.scalar("zero", 0.0), n.scalar("infinity", f32::INFINITY));
     let least = n.scalar("least", f32::NEG_INFINITY);
@@ -109,7 +109,7 @@ fn square_root(n: &mut NodeContext, a: ValueId) -> Result<ValueId, Reason> {
     n.node("pow", Select {}, &[low, infinity, root])
 }
 
-/// So many factors of a value, by squares of squares.
+/// The power of a value, by repeated squaring.
 fn product(n: &mut NodeContext, mut square: ValueId, mut exponent: u32) -> Result<ValueId, Reason> {
     let mut all: Option<ValueId> = None;
     loop {

@@ -1,4 +1,4 @@
-//! If: the branch that a condition chooses when a network is imported.
+//! If: imports the branch that the condition selects.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::TensorData;
@@ -6,11 +6,12 @@ use crate::graph::TensorData;
 pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
     let graphs = [n.graph("else_branch"), n.graph("then_branch")];
     let Some(condition) = n.known(0) else {
-        // Named first where nothing defines it.
+        // Reports an undefined condition first.
         n.input(0)?;
         let name = &n.proto.input[0];
         return Err(format!(
-            "its condition `{name}` is computed by the run, but the branch must be known when the model is imported; make \
+            "its condition `{name}` is computed at run time, but the branch must be known when the model is imported; \
+             make \
              the condition a constant, or give the sizes that it follows from with --shape or --bind"
         )
         .into());

@@ -5,7 +5,7 @@ use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::ValueId;
 use crate::graph::op::{Conv2d, ConvTranspose2d};
 
-/// A picture of height 1 where the data have only a width; and whether that is so.
+/// Adds a height of 1 to data that have only a width. The flag says whether it did.
 pub(super) fn as_image(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<(ValueId, bool), Reason> {
     match n.ty(v).rank() {
         4 => Ok((v, false)),
@@ -15,14 +15,14 @@ pub(super) fn as_image(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<
             Ok((n.reshape(suffix, v, &shape)?, true))
         }
         _ => Err(format!(
-            "only one and two dimensions beside batch and channels are supported, its {suffix} is {}",
+            "its {suffix} must have one or two dimensions in addition to batch and channels, found {}",
             n.ty(v)
         )
         .into()),
     }
 }
 
-/// The result of an operator on images as the file's data have dimensions.
+/// Removes the height that [`as_image`] added.
 pub(super) fn as_data(n: &mut NodeContext, v: ValueId, line: bool) -> Result<ValueId, Reason> {
     if !line {
         return Ok(v);
@@ -40,7 +40,7 @@ fn groups(n: &NodeContext) -> Result<usize, Reason> {
 fn weights(n: &mut NodeContext, weight: ValueId) -> Result<(ValueId, [usize; 4]), Reason> {
     if n.ty(weight).rank() > 4 || n.ty(weight).rank() < 3 {
         return Err(format!(
-            "only convolutions over one or two dimensions are supported, its weights are {}",
+            "only convolutions over one or two dimensions are supported, found weights {}",
             n.ty(weight)
         )
         .into());
@@ -51,11 +51,11 @@ fn weights(n: &mut NodeContext, weight: ValueId) -> Result<(ValueId, [usize; 4])
     Ok((weight, shape))
 }
 
-/// Refuses a `kernel_shape` that is not that of the weights.
+/// Fails if `kernel_shape` is not the shape of the weights.
 pub(super) fn check_kernel(n: &NodeContext, weight: ValueId, shape: &[usize]) -> Result<(), Reason> {
     match n.ints("kernel_shape") {
         Some(k) if k.iter().rev().zip(shape.iter().rev()).any(|(&k, &s)| k != s as i64) => {
-            Err(format!("its kernel_shape {k:?} is not that of its weights {}", n.ty(weight)).into())
+            Err(format!("its kernel_shape {k:?} does not match its weights {}", n.ty(weight)).into())
         }
         _ => Ok(()),
     }
@@ -109,12 +109,12 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
         let full = full.ok_or("its result is too large")?;
         let want = match &given {
             _ if line && i == 0 => None,
-            // Some files say the batch and the channels as well.
+            // Some files include the batch and the channels.
             Some(list) => {
                 let at = list.len().checked_sub(2 - i).and_then(|p| list.get(p));
-                Some(at.and_then(|&s| usize::try_from(s).ok()).ok_or("its output_shape does not suit its data")?)
+                Some(at.and_then(|&s| usize::try_from(s).ok()).ok_or("its output_shape does not match its data")?)
             }
-            // Where kernels leave gaps, nothing is cut off and nothing is added.
+            // If strides leave gaps between kernels, nothing is cut off and nothing is added.
             None if matches!(auto.as_str(), "SAME_UPPER" | "SAME_LOWER") => {
                 Some(d.saturating_mul(strides[i]).min(full))
             }

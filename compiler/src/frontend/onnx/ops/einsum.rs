@@ -1,7 +1,7 @@
-//! Einsum: sums of products over labelled dimensions, as the transposes, products and sums that they are.
+//! Einsum: sums of products over labeled dimensions, built from transposes, products and sums.
 //!
-//! Operands are taken from the left, two at a time. A label that neither the result nor a later operand has is summed: in
-//! the product of matrices where both have it, before it where one has.
+//! Operands are combined from left to right, two at a time. A label that neither the result nor a later operand has is
+//! summed: by the matrix product if both operands have it, and before the product if only one has it.
 
 use super::gemm;
 use crate::frontend::onnx::node::{NodeContext, Reason};
@@ -9,22 +9,22 @@ use crate::graph::op::{BinaryKind, Dense, MatMul, ReduceKind, Slice, Transpose};
 use crate::graph::{DType, ValueId};
 use std::collections::BTreeMap;
 
-/// A dimension's name: a letter, or a place in what the ellipsis stands for, counted from the last.
+/// The label of a dimension: a letter, or a position in the ellipsis, counted from the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
-    /// Places are ordered from the first, so that an implied result begins with them.
+    /// Ordered from the first position, so that an implied result begins with them.
     Ellipsis(std::cmp::Reverse<usize>),
     Letter(char),
 }
 
-/// A tensor with the names of its dimensions, each named once.
+/// A tensor with labels for its dimensions, each used once.
 #[derive(Debug, Clone)]
 struct Term {
     value: ValueId,
     labels: Vec<Label>,
 }
 
-/// What a side of the equation says of an operand: letters, and where its ellipsis stands.
+/// One tensor's part of the equation: letters, and the position of the ellipsis.
 #[derive(Debug, PartialEq)]
 struct Pattern {
     letters: Vec<char>,
@@ -45,14 +45,14 @@ impl Pattern {
                 pattern.letters.push(c);
                 rest = &rest[1..];
             } else {
-                let known = "letters, an ellipsis, commas and one arrow are";
-                return Err(format!("its equation has `{c}` in `{text}`, which is not known; {known}").into());
+                let known = "use letters, `...`, commas and one `->`";
+                return Err(format!("its equation has `{c}` in `{text}`, which is not allowed; {known}").into());
             }
         }
         Ok(pattern)
     }
 
-    /// Labels of a tensor's dimensions, where the ellipsis stands for `hidden` of them.
+    /// Labels of a tensor's dimensions if the ellipsis covers `hidden` of them.
     fn labels(&self, hidden: usize) -> Vec<Label> {
         let mut labels: Vec<Label> = self.letters.iter().map(|&c| Label::Letter(c)).collect();
         if let Some(at) = self.ellipsis {
@@ -88,11 +88,11 @@ pub(super) fn einsum(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The operands with each dimension named once, and the sizes of all names.
+/// The operands with each label used once, and the sizes of all labels.
 fn operands(n: &mut NodeContext, patterns: &[Pattern]) -> Result<(Vec<Term>, BTreeMap<Label, usize>), Reason> {
     let count = n.proto.input.len();
     if patterns.len() != count {
-        return Err(format!("its equation names {} operands, and it has {count}", patterns.len()).into());
+        return Err(format!("its equation has {} operands, but the node has {count}", patterns.len()).into());
     }
     let (mut terms, mut sizes) = (Vec::new(), BTreeMap::new());
     for (i, pattern) in patterns.iter().enumerate() {
@@ -102,7 +102,7 @@ fn operands(n: &mut NodeContext, patterns: &[Pattern]) -> Result<(Vec<Term>, BTr
         }
         let (shape, named) = (n.shape(value)?, pattern.letters.len());
         if named > shape.len() || (named < shape.len() && pattern.ellipsis.is_none()) {
-            return Err(format!("its equation names {named} dimensions of operand {i}, {}", n.ty(value)).into());
+            return Err(format!("its equation has {named} dimensions for operand {i}, {}", n.ty(value)).into());
         }
         if shape.contains(&0) {
             return Err(format!("its operand {i}, {}, has no elements", n.ty(value)).into());
@@ -126,7 +126,7 @@ fn operands(n: &mut NodeContext, patterns: &[Pattern]) -> Result<(Vec<Term>, BTr
     Ok((terms, sizes))
 }
 
-/// Labels of the result: those given, else the ellipsis and the letters that stand once, by the alphabet.
+/// Labels of the result: the given ones, else the ellipsis and the letters that occur once, in alphabetical order.
 fn result_labels(
     patterns: &[Pattern],
     given: Option<Pattern>,
@@ -141,7 +141,7 @@ fn result_labels(
         return Ok(sizes.keys().filter(once).copied().collect());
     };
     if given.ellipsis.is_none() && hidden > 0 {
-        return Err("its equation's result leaves out the ellipsis of its operands; write `...` in it".into());
+        return Err("its equation's result leaves out the ellipsis of its operands; add `...` to it".into());
     }
     let labels = given.labels(hidden);
     for (i, l) in labels.iter().enumerate() {
@@ -156,15 +156,13 @@ fn result_labels(
     Ok(labels)
 }
 
-/// The elements whose places along equally named dimensions are equal.
+/// The diagonal along dimensions with the same label.
 fn diagonal(n: &mut NodeContext, i: usize, mut term: Term) -> Result<Term, Reason> {
     while let Some(second) = (0..term.labels.len()).find(|&k| term.labels[..k].contains(&term.labels[k])) {
         let first = term.labels.iter().position(|l| *l == term.labels[second]).unwrap_or(second);
         let shape = n.shape(term.value)?;
         if shape[first] != shape[second] {
-            return Err(
-                format!("its equation gives one name to {} and {} elements", shape[first], shape[second]).into()
-            );
+            return Err(format!("its equation gives sizes {} and {} the same name", shape[first], shape[second]).into());
         }
         let (size, rank) = (shape[first], shape.len());
         let mut perm: Vec<usize> = (0..rank).filter(|&a| a != first && a != second).collect();
@@ -182,7 +180,7 @@ fn diagonal(n: &mut NodeContext, i: usize, mut term: Term) -> Result<Term, Reaso
     Ok(term)
 }
 
-/// The operand without dimensions of one element under names of more: they broadcast.
+/// Removes dimensions of size 1 whose label has a greater size elsewhere: they broadcast.
 fn without_ones(n: &mut NodeContext, i: usize, term: &Term, sizes: &BTreeMap<Label, usize>) -> Result<Term, Reason> {
     let shape = n.shape(term.value)?;
     let stays = |k: &usize| shape[*k] == sizes[&term.labels[*k]];
@@ -192,7 +190,7 @@ fn without_ones(n: &mut NodeContext, i: usize, term: &Term, sizes: &BTreeMap<Lab
     Ok(Term { value: n.reshape(&format!("{i}/kept"), term.value, &to)?, labels })
 }
 
-/// The term with all labels summed that are not kept.
+/// Sums over all labels that are not kept.
 fn summed(n: &mut NodeContext, suffix: &str, term: Term, kept: impl Fn(&Label) -> bool) -> Result<Term, Reason> {
     let axes: Vec<usize> = (0..term.labels.len()).filter(|&k| !kept(&term.labels[k])).collect();
     if axes.is_empty() {
@@ -202,14 +200,14 @@ fn summed(n: &mut NodeContext, suffix: &str, term: Term, kept: impl Fn(&Label) -
     Ok(Term { value, labels: term.labels.into_iter().filter(kept).collect() })
 }
 
-/// The term's dimensions in this order, which has all of its labels.
+/// The term with its dimensions in this order, which contains all of its labels.
 fn arranged(n: &mut NodeContext, suffix: &str, term: &Term, order: &[Label]) -> Result<ValueId, Reason> {
     let place = |l: &Label| term.labels.iter().position(|m| m == l);
     let perm: Vec<usize> = order.iter().filter_map(place).collect();
     if perm.is_sorted() { Ok(term.value) } else { n.transposed(suffix, term.value, &perm) }
 }
 
-/// The product of two terms, summed over what both have and nothing else needs.
+/// The product of two terms, summed over labels that both have and nothing else needs.
 fn joined(n: &mut NodeContext, step: &str, a: Term, b: Term, kept: impl Fn(&Label) -> bool) -> Result<Term, Reason> {
     let a = summed(n, &format!("{step}/left"), a, |l| kept(l) || b.labels.contains(l))?;
     let b = summed(n, &format!("{step}/right"), b, |l| kept(l) || a.labels.contains(l))?;
@@ -253,7 +251,7 @@ fn sizes_of(n: &NodeContext, terms: &[&Term], labels: &[Label]) -> Result<Vec<us
     Ok(sizes)
 }
 
-/// The term as matrices of these rows and columns, a stack of them over the batch.
+/// The term as matrices with these rows and columns, stacked over the batch.
 fn matrix(
     n: &mut NodeContext,
     suffix: &str,
@@ -270,7 +268,7 @@ fn matrix(
     n.reshape(&format!("{suffix}/matrix"), v, &sizes)
 }
 
-/// The term's dimensions in this order, with so many of one element put in at a place.
+/// The term with its dimensions in this order, and `ones` dimensions of size 1 inserted at `at`.
 fn spread(
     n: &mut NodeContext,
     suffix: &str,

@@ -61,7 +61,7 @@ pub(super) fn matmul(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Operands of one dimension as matrices, and whether each was one.
+/// Converts one-dimensional operands to matrices. The flags say which ones were converted.
 pub(super) fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<([ValueId; 2], [bool; 2]), Reason> {
     for (name, v) in [("left", a), ("right", b)] {
         if n.ty(v).rank() == 0 {
@@ -81,7 +81,7 @@ pub(super) fn as_matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result
     Ok(([a, b], lines))
 }
 
-/// The result without the dimensions that [`as_matrices`] added.
+/// Removes the dimensions that [`as_matrices`] added from the result.
 pub(super) fn without(n: &mut NodeContext, v: ValueId, lines: [bool; 2]) -> Result<ValueId, Reason> {
     if lines == [false; 2] {
         return Ok(v);
@@ -103,8 +103,8 @@ pub(super) fn matrices(n: &mut NodeContext, a: ValueId, b: ValueId) -> Result<Va
     without(n, v, lines)
 }
 
-/// The product of matrices, or of stacks of them. A matrix of weights, also a dequantized one, makes it a dense layer over
-/// rows.
+/// The product of matrices, or of stacks of them. If `b` is a matrix of weights, also dequantized ones, it becomes a
+/// dense layer over rows.
 pub(super) fn multiplied(
     n: &mut NodeContext,
     a: ValueId,

@@ -1,7 +1,8 @@
-//! Products of integers whose zero points may be known at run time alone, and the quantization that computes them.
+//! Integer products whose zero points can be computed at run time, and the quantization that computes them.
 //!
-//! `sum (x - zx) (w - zw)` with a `zx` of the run is `sum x (w - zw)` less `zx` times `sum (w - zw)`, all in wrapping
-//! 32-bit arithmetic, so the products stay those of bytes. Padding of a convolution is `zx` itself.
+//! With a `zx` that is computed at run time, `sum (x - zx) (w - zw)` is `sum x (w - zw)` minus `zx` times
+//! `sum (w - zw)`, all in wrapping 32-bit arithmetic, so the products are still products of bytes. A convolution is
+//! padded with `zx` itself.
 
 use super::conv::{as_data, as_image, check_kernel};
 use super::gemm::{as_matrices, multiplied, without};
@@ -10,17 +11,17 @@ use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Cast, Clip, Conv2d, Dense, Pad, QMatMul, ReduceKind, Select, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
 
-/// A zero point of bytes as they are stored, int8 where the file has uint8.
+/// A zero point of bytes as they are stored: int8 if the file has uint8.
 #[derive(Clone, Copy)]
 enum ZeroPoint {
     /// One number.
     Known(i32),
-    /// One that the run computes, or several.
+    /// Computed at run time, or several values.
     Value(ValueId),
 }
 
 impl ZeroPoint {
-    /// What the operator subtracts itself.
+    /// The value that the operator subtracts itself.
     fn known(self) -> i32 {
         match self {
             ZeroPoint::Known(z) => z,
@@ -36,7 +37,7 @@ impl ZeroPoint {
     }
 }
 
-/// The zero point of `data` at this place among the operands.
+/// The zero point of `data`, which is operand `i`.
 fn zero_point(n: &mut NodeContext, i: usize, data: ValueId) -> Result<ZeroPoint, Reason> {
     if !n.has_input(i) {
         return Ok(ZeroPoint::Known(if n.unsigned(data) { -128 } else { 0 }));
@@ -57,7 +58,7 @@ fn integer(n: &mut NodeContext, suffix: &str, x: usize) -> Result<ValueId, Reaso
     n.table(suffix, &[], |_| x as i32)
 }
 
-/// The sums of bytes along dimensions, which keep a size of 1.
+/// Sums of bytes along dimensions, which keep size 1.
 fn sums(n: &mut NodeContext, suffix: &str, v: ValueId, axes: &[usize]) -> Result<ValueId, Reason> {
     let wide = n.cast(suffix, v, DType::I32)?;
     n.reduce(suffix, ReduceKind::Sum, axes, true, wide)
@@ -78,7 +79,7 @@ fn sums_less(
     n.binary(suffix, BinaryKind::Sub, sum, less)
 }
 
-/// A zero point in 32 bits under another shape, where it is one number or has as many as `shape` holds.
+/// A zero point as i32 with another shape, if it has one value or as many as `shape`.
 fn zeros(n: &mut NodeContext, suffix: &str, z: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
     let have: usize = n.shape(z)?.iter().product();
     let wide = n.cast(suffix, z, DType::I32)?;
@@ -96,7 +97,7 @@ fn zeros(n: &mut NodeContext, suffix: &str, z: ValueId, shape: &[usize]) -> Resu
     n.reshape(suffix, wide, shape)
 }
 
-/// `v` less `zero` times `factor`.
+/// `v - zero * factor`.
 fn less(n: &mut NodeContext, suffix: &str, v: ValueId, zero: ValueId, factor: ValueId) -> Result<ValueId, Reason> {
     let product = n.binary("product", BinaryKind::Mul, zero, factor)?;
     n.binary(suffix, BinaryKind::Sub, v, product)
@@ -143,7 +144,7 @@ pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// An image of bytes with a border of a value that the run computes.
+/// An image of bytes with a border whose value is computed at run time.
 fn padded(n: &mut NodeContext, v: ValueId, pads: [usize; 4], value: ValueId) -> Result<ValueId, Reason> {
     if pads == [0; 4] {
         return Ok(v);
@@ -161,7 +162,7 @@ fn padded(n: &mut NodeContext, v: ValueId, pads: [usize; 4], value: ValueId) -> 
     n.node("bordered", Select {}, &[image, wide, value])
 }
 
-/// The product of two matrices, or of stacks of them, each less its zero point, i32.
+/// The product of two matrices, or of stacks of them, each less its zero point; i32.
 fn product(n: &mut NodeContext, a: ValueId, b: ValueId, za: ZeroPoint, zb: ZeroPoint) -> Result<ValueId, Reason> {
     let ([a, b], lines) = as_matrices(n, a, b)?;
     let (a_zero_point, b_zero_point) = (za.known(), zb.known());
@@ -170,7 +171,7 @@ fn product(n: &mut NodeContext, a: ValueId, b: ValueId, za: ZeroPoint, zb: ZeroP
     let (sa, sb) = (n.shape(a)?, n.shape(b)?);
     let (ra, rb) = (sa.len(), sb.len());
     let depth = sa[ra - 1];
-    // Of several zero points, those of the first operand belong to its rows, those of the second to its columns.
+    // Several zero points belong to the rows of the first operand, or to the columns of the second.
     let shaped = |n: &mut NodeContext, what: &str, z: ValueId, line: &[usize], whole: Vec<usize>| {
         let own = n.shape(z)?;
         zeros(n, what, z, if own.len() > 1 && own.len() == whole.len() { &whole } else { line })
@@ -187,7 +188,7 @@ fn product(n: &mut NodeContext, a: ValueId, b: ValueId, za: ZeroPoint, zb: ZeroP
         ZeroPoint::Value(z) => {
             let whole = [&sb[..rb - 2], &[1, sb[rb - 1]]].concat();
             let z = shaped(n, "b_zero_point", z, &[sb[rb - 1]], whole)?;
-            // The first operand less its own zero point, where that is known already.
+            // The first operand less its own zero point, if that is known.
             let known = n.table("a_known", &[], |_| a_zero_point)?;
             let rows = sums_less(n, "rows", a, &[ra - 1], known, depth)?;
             v = less(n, "less_rows", v, z, rows)?;
@@ -208,7 +209,7 @@ pub(super) fn matmul_integer(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Integers as floats times both scales, and a bias where there is one, as the node's output.
+/// Makes integers times both scales, plus a bias if there is one, the node's output.
 fn to_floats(n: &mut NodeContext, v: ValueId, scales: [ValueId; 2], bias: usize) -> Result<(), Reason> {
     let v = n.cast("float", v, DType::F32)?;
     let scale = n.binary("scale", BinaryKind::Mul, scales[0], scales[1])?;
@@ -240,14 +241,14 @@ pub(super) fn dynamic_quantize_matmul(n: &mut NodeContext) -> Result<(), Reason>
     to_floats(n, v, scales, 4)
 }
 
-/// uint8 with scale and zero point from the data's own range with 0 in it.
+/// Quantizes to uint8 with scale and zero point from the range of the data, extended to 0.
 pub(super) fn dynamic_quantize(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let values = dynamically_quantized(n, data)?;
     n.outputs(&values)
 }
 
-/// Bytes, scale and zero point of floats; a range of 0 has the scale 1.
+/// Bytes, scale and zero point of floats; a range of size 0 gets the scale 1.
 fn dynamically_quantized(n: &mut NodeContext, data: ValueId) -> Result<[ValueId; 3], Reason> {
     let axes: Vec<usize> = (0..n.ty(data).rank()).collect();
     let zero = n.scalar("zero", 0.0);
@@ -272,7 +273,7 @@ fn dynamically_quantized(n: &mut NodeContext, data: ValueId) -> Result<[ValueId;
     Ok([stored(n, "", v)?, scale, stored(n, "zero_point", place)?])
 }
 
-/// Whole numbers from 0 to 255 as the bytes that stand for them.
+/// Integers from 0 to 255 as the bytes that represent them.
 fn stored(n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
     let half = n.scalar("half", 128.0);
     let v = n.binary(if suffix.is_empty() { "signed" } else { suffix }, BinaryKind::Sub, v, half)?;

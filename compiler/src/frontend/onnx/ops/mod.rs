@@ -1,4 +1,4 @@
-//! The registry: operators that can be imported, one function each, with the attributes that they take.
+//! The registry: operators that can be imported, each with its import function and attributes.
 
 mod attention;
 mod binary;
@@ -27,12 +27,12 @@ type Import = fn(&mut NodeContext) -> Result<(), Reason>;
 
 /// An operator of the format.
 pub(super) struct Operator {
-    /// Its name, with its domain before it where that is not the format's own.
+    /// Its name, prefixed with its domain unless that is the default one.
     pub name: &'static str,
     pub import: Import,
     /// Attributes that it reads.
     pub attributes: &'static [&'static str],
-    /// Attributes that change no value of an inference in the element types that are supported.
+    /// Attributes that do not affect inference in the supported element types.
     pub ignored: &'static [&'static str],
 }
 
@@ -224,7 +224,7 @@ registry! {
     "com.microsoft.QuickGelu" unary::quick_gelu ["alpha"];
 }
 
-/// The operator of a name; names of other domains begin with them.
+/// The operator with this name, which includes a domain other than the default one.
 pub(super) fn find(op: &str) -> Option<&'static Operator> {
     REGISTRY.iter().find(|o| o.name == op)
 }
@@ -239,19 +239,19 @@ pub(super) fn names() -> Vec<&'static str> {
     REGISTRY.iter().map(|o| o.name).collect()
 }
 
-/// A sliding window as the attributes of convolution and pooling give it.
+/// The sliding window from the attributes of convolution and pooling.
 struct Window {
     strides: [usize; 2],
     dilations: [usize; 2],
     /// Top, left, bottom, right.
     pads: [usize; 4],
-    /// The same without what rounding up adds.
+    /// The pads without what `ceil_mode` adds.
     given: [usize; 4],
-    /// True where rounding up added padding behind.
+    /// True if `ceil_mode` added padding at the end.
     ceil: bool,
 }
 
-/// An attribute of a size for height and width; the height of a line is the default.
+/// A size attribute for height and width; data with only a width get `default` as height.
 fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[usize; 2], Reason> {
     if !line {
         return n.sizes::<2>(name, default);
@@ -259,7 +259,7 @@ fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[u
     Ok([default, n.sizes::<1>(name, default)?[0]])
 }
 
-/// Strides, dilations and pads alone.
+/// Strides, dilations and explicit pads.
 fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
     let (strides, dilations) = (spatial(n, "strides", 1, line)?, spatial(n, "dilations", 1, line)?);
     let pads = if line {
@@ -277,12 +277,12 @@ fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
     Ok(Window { strides, dilations, pads, given: pads, ceil: false })
 }
 
-/// How padding is found; NOTSET where it is given.
+/// The attribute `auto_pad`; NOTSET if pads are explicit.
 fn auto_pad(n: &NodeContext) -> Result<String, Reason> {
     let known = ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"];
     let auto = n.word("auto_pad").filter(|word| !word.is_empty()).unwrap_or_else(|| known[0].into());
     if !known.contains(&auto.as_str()) {
-        return Err(format!("its auto_pad `{auto}` is not known; NOTSET, VALID, SAME_UPPER and SAME_LOWER are").into());
+        return Err(format!("unknown auto_pad `{auto}`; use NOTSET, VALID, SAME_UPPER or SAME_LOWER").into());
     }
     Ok(auto)
 }
@@ -319,7 +319,7 @@ fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) ->
             let size = size.ok_or("height and width must be known")?;
             let padded = size.saturating_add(pads[i]).saturating_add(pads[i + 2]);
             let over = padded.checked_sub(reach).ok_or("its kernel is larger than the padded image")? % strides[i];
-            // One more window, where it begins inside the image or the padding in front.
+            // One more window, if it begins inside the image or the padding in front of it.
             let start = (padded - reach - over).saturating_add(strides[i]);
             if over > 0 && start < size.saturating_add(pads[i]) {
                 pads[i + 2] = pads[i + 2].saturating_add(strides[i] - over);

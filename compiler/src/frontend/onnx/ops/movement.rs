@@ -1,10 +1,10 @@
-//! Operators that move elements: concatenation, parts, chosen slices, repetition and blocks.
+//! Operators that move elements: concatenation, parts, gathered slices, repetition and blocks.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose};
 use crate::graph::{DType, Tensor, ValueId};
 
-/// Operands in one form: as int8 where all of them are unsigned bytes, else as they are in the file.
+/// Operands in the same form: stored as int8 if all of them are uint8, else as in the file.
 pub(super) fn alike(n: &mut NodeContext, count: usize) -> Result<(Vec<ValueId>, bool), Reason> {
     let stored = (0..count).map(|i| n.input(i)).collect::<Result<Vec<_>, _>>()?;
     if stored.iter().all(|&v| n.unsigned(v)) {
@@ -19,7 +19,7 @@ pub(super) fn concat(n: &mut NodeContext) -> Result<(), Reason> {
     let rank = n.ty(first).rank();
     let axis = if n.opset() < 4 { n.int("axis").unwrap_or(1) } else { n.int("axis").ok_or("it has no `axis`")? };
     let axis = n.axis(axis, rank)?;
-    // Tensors without elements, of one dimension, are taken for nothing by many writers of files.
+    // Many writers use one-dimensional tensors without elements for nothing.
     let parts: Vec<ValueId> = match parts.len() {
         1 => parts,
         _ => {
@@ -76,7 +76,7 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
         }
     };
     if sizes.len() < outputs || sizes.iter().try_fold(0usize, |n, &s| n.checked_add(s)) != Some(size) {
-        return Err(format!("its `split` {sizes:?} does not suit {outputs} outputs of {size} elements").into());
+        return Err(format!("its `split` {sizes:?} does not match {outputs} outputs of {size} elements").into());
     }
     let mut start = 0;
     let mut parts = Vec::new();
@@ -109,7 +109,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let steps = steps.unwrap_or_else(|| vec![1; starts.len()]);
     if ends.len() != starts.len() || axes.len() != starts.len() || steps.len() != starts.len() || axes.len() > rank {
-        return Err("its starts, ends, axes and steps must be of one length".into());
+        return Err("its starts, ends, axes and steps must have the same length".into());
     }
     let mut op = Slice { starts: vec![0; rank], sizes: shape.clone(), steps: vec![1; rank] };
     for (i, &a) in axes.iter().enumerate() {
@@ -137,7 +137,7 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Refuses constant indices that lie outside a dimension of the data; those that the run computes are held within it.
+/// Fails if constant indices are outside a dimension of the data; indices computed at run time are clamped to it.
 pub(super) fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) -> Result<(), Reason> {
     let (Some(known), Some(size)) = (n.cx.builder.constant_of(indices), n.ty(data).dims[axis].known()) else {
         return Ok(());
@@ -161,7 +161,7 @@ pub(super) fn gather_elements(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Indices of 64 bits of which negative ones count from the end of `size` elements.
+/// 64-bit indices, with negative ones counted from the end of `size` elements.
 pub(super) fn from_end(n: &mut NodeContext, indices: ValueId, size: i64) -> Result<ValueId, Reason> {
     let (zero, size) = (n.made("zero", Tensor::scalar(0i64)), n.made("size", Tensor::scalar(size)));
     let negative = n.binary("negative", BinaryKind::Less, indices, zero)?;
@@ -169,7 +169,7 @@ pub(super) fn from_end(n: &mut NodeContext, indices: ValueId, size: i64) -> Resu
     n.node("from_end", Select {}, &[negative, wrapped, indices])
 }
 
-/// Tuples of indices, `[…, width]`, in columns of this shape: one for each dimension that they index.
+/// Splits index tuples, `[…, width]`, into columns with this shape, one per indexed dimension.
 pub(super) fn columns(n: &mut NodeContext, indices: ValueId, shape: &[usize]) -> Result<Vec<ValueId>, Reason> {
     let (outer, width) = match n.shape(indices)?.split_last() {
         Some((&width, outer)) => (outer.len(), width),
@@ -182,9 +182,9 @@ pub(super) fn columns(n: &mut NodeContext, indices: ValueId, shape: &[usize]) ->
     (0..width).map(column).collect()
 }
 
-/// The columns of tuples as one index of 64 bits into the data flattened over their dimensions up to the last that is
-/// indexed; `first` is the first of these. Negative indices count from the end. Where there is an `outside`, an index that
-/// the run finds outside its dimension becomes that instead.
+/// Combines the columns of index tuples into one 64-bit index into the data, flattened over the dimensions up to the
+/// last indexed one; `first` is the first indexed one. Negative indices count from the end. With `outside`, an index
+/// found out of range at run time becomes that number instead.
 pub(super) fn flat_index(
     n: &mut NodeContext,
     columns: &[ValueId],
@@ -212,7 +212,7 @@ pub(super) fn flat_index(
     flat.ok_or_else(|| "its indices must not be empty".into())
 }
 
-/// An index from 0 to `size`, or `outside`.
+/// The index if it is in `0..size`, else `outside`.
 fn within(n: &mut NodeContext, index: ValueId, size: usize, outside: usize) -> Result<ValueId, Reason> {
     let [zero, size, outside] = [0, size as i64, outside as i64].map(|x| n.made("bound", Tensor::scalar(x)));
     let low = n.binary("low", BinaryKind::LessEqual, zero, index)?;
@@ -221,18 +221,18 @@ fn within(n: &mut NodeContext, index: ValueId, size: usize, outside: usize) -> R
     n.node("held", Select {}, &[both, index, outside])
 }
 
-/// The tuples of indices become one index into the data flattened over the dimensions that they choose from.
+/// Combines the index tuples into one index into the data, flattened over the indexed dimensions.
 pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.plain(1)?);
     let (shape, rows) = (n.shape(data)?, n.shape(indices)?);
     let batch = usize::try_from(n.int("batch_dims").unwrap_or(0)).map_err(|_| "its batch_dims must not be negative")?;
     let Some((&width, outer)) = rows.split_last() else { return Err("its indices must have dimensions".into()) };
     if batch > outer.len() || batch + width > shape.len() || shape[..batch] != rows[..batch] {
-        return Err(format!("its indices {rows:?} do not suit data {shape:?} with batch_dims {batch}").into());
+        return Err(format!("its indices {rows:?} do not match data {shape:?} with batch_dims {batch}").into());
     }
     let columns = columns(n, indices, outer)?;
     let mut flat = flat_index(n, &columns, (data, batch), None)?;
-    // Every dimension that is indexed, the batch among them, becomes one.
+    // All indexed dimensions, including the batch, become one.
     let indexed = &shape[..batch + width];
     for (b, &stride) in crate::graph::strides_of(indexed).iter().enumerate().take(batch) {
         let mut shape = vec![1; outer.len()];
@@ -289,7 +289,7 @@ pub(super) fn tile(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Squeeze and Unsqueeze say their axes in an attribute, or from set 13 on in an operand.
+/// Axes of Squeeze and Unsqueeze: an attribute, or an operand from set 13 on.
 fn said_axes(n: &NodeContext) -> Result<Option<Vec<i64>>, Reason> {
     if n.opset() < 13 {
         return Ok(n.ints("axes").map(<[i64]>::to_vec));
@@ -323,7 +323,7 @@ pub(super) fn unsqueeze(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Block size, and data with its sizes.
+/// The block size, and the data with their sizes.
 fn blocks(n: &mut NodeContext) -> Result<(usize, ValueId, [usize; 4]), Reason> {
     let data = n.input(0)?;
     let shape: [usize; 4] = n.shape(data)?.try_into().map_err(|_| "its data must have 4 dimensions")?;
@@ -346,7 +346,7 @@ pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
     let (apart, perm) = match n.word("mode").as_deref() {
         None | Some("DCR") => ([batch, b, b, depth, h, w], [0, 3, 4, 1, 5, 2]),
         Some("CRD") => ([batch, depth, b, b, h, w], [0, 1, 4, 2, 5, 3]),
-        Some(other) => return Err(format!("its mode `{other}` is not known; `DCR` and `CRD` are").into()),
+        Some(other) => return Err(format!("unknown mode `{other}`; use DCR or CRD").into()),
     };
     moved(n, data, &apart, &perm, &[batch, depth, high, wide])
 }

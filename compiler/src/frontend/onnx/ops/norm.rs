@@ -1,10 +1,10 @@
-//! Normalisations, as the arithmetic that they are.
+//! Normalizations, built from arithmetic.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, ReduceKind, Resample, Select, UnaryKind};
 
-/// The data as a matrix: everything before the axis by everything from it on.
+/// The data as a matrix: the dimensions before the axis by the others.
 pub(super) fn flattened(n: &mut NodeContext, data: ValueId, axis: usize) -> Result<ValueId, Reason> {
     let shape = n.shape(data)?;
     let size = |s: &[usize]| s.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
@@ -14,7 +14,7 @@ pub(super) fn flattened(n: &mut NodeContext, data: ValueId, axis: usize) -> Resu
     n.reshape("flatten", data, &[rows, columns])
 }
 
-/// A vector over the channels, dimension 1 of `rank`.
+/// Reshapes a vector over the channels so that it broadcasts along dimension 1 of `rank`.
 pub(super) fn channels(n: &mut NodeContext, suffix: &str, v: ValueId, rank: usize) -> Result<ValueId, Reason> {
     let shape = n.shape(v)?;
     let [c] = shape.as_slice() else { return Err(format!("its {suffix} must be a vector, found {}", n.ty(v)).into()) };
@@ -25,12 +25,12 @@ pub(super) fn channels(n: &mut NodeContext, suffix: &str, v: ValueId, rank: usiz
     n.reshape(suffix, v, &to)
 }
 
-/// `(x - mean) * scale / sqrt(variance + epsilon) + bias`, a factor and a term where the parameters are constants.
+/// `(x - mean) * scale / sqrt(variance + epsilon) + bias`; with constant parameters it becomes a factor and a term.
 pub(super) fn batch(n: &mut NodeContext) -> Result<(), Reason> {
     n.only("training_mode", 0)?;
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
-    // Beside batch and channels there is nothing that could have statistics of its own.
+    // With only batch and channels, no dimension could have statistics of its own.
     if rank == 2 {
         n.without_effect("spatial")
     } else {
@@ -50,7 +50,7 @@ pub(super) fn batch(n: &mut NodeContext) -> Result<(), Reason> {
     let term = n.binary("term", BinaryKind::Sub, p[1], shift)?;
     let v = n.binary("mul", BinaryKind::Mul, data, factor)?;
     let v = n.add("", v, term)?;
-    // Statistics of training are left out; files name them all the same.
+    // Training statistics are not computed, but files name them.
     let names = n.proto.output.iter().skip(1).filter(|s| !s.is_empty()).count();
     if names > 0 && n.opset() >= 14 {
         return n.output(v);
@@ -58,7 +58,7 @@ pub(super) fn batch(n: &mut NodeContext) -> Result<(), Reason> {
     n.outputs_first(v)
 }
 
-/// `(x - mean) / sqrt(mean((x - mean)^2) + epsilon)` over some dimensions; also the mean and the factor.
+/// `(x - mean) / sqrt(mean((x - mean)^2) + epsilon)` over some dimensions. Also returns the mean and the factor.
 fn standard(n: &mut NodeContext, x: ValueId, axes: &[usize], epsilon: f32) -> Result<[ValueId; 3], Reason> {
     let mean = n.reduce("mean", ReduceKind::Mean, axes, true, x)?;
     let less = n.binary("less", BinaryKind::Sub, x, mean)?;
@@ -72,7 +72,7 @@ fn standard(n: &mut NodeContext, x: ValueId, axes: &[usize], epsilon: f32) -> Re
     Ok([v, mean, factor])
 }
 
-/// `v * scale + bias`, the bias where the node has one.
+/// `v * scale + bias`; the bias is optional.
 fn affine(n: &mut NodeContext, v: ValueId, scale: ValueId, bias: Option<ValueId>) -> Result<ValueId, Reason> {
     let v = n.binary(if bias.is_some() { "mul" } else { "" }, BinaryKind::Mul, v, scale)?;
     match bias {
@@ -138,7 +138,7 @@ pub(super) fn group(n: &mut NodeContext) -> Result<(), Reason> {
     let v = n.reshape("shape", v, &shape)?;
     let (mut scale, mut bias) = (n.plain(1)?, n.plain(2)?);
     if n.opset() < 21 {
-        // A value for each group.
+        // One value per group.
         for (name, p) in [("scale", &mut scale), ("bias", &mut bias)] {
             let column = n.reshape(name, *p, &[groups, 1])?;
             let shape = vec![groups, shape[1] / groups];
@@ -151,7 +151,7 @@ pub(super) fn group(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// `x / (bias + alpha / size * sum of x^2 over neighbouring channels)^beta`.
+/// `x / (bias + alpha / size * sum of x^2 over neighboring channels)^beta`.
 pub(super) fn local_response(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -159,7 +159,7 @@ pub(super) fn local_response(n: &mut NodeContext) -> Result<(), Reason> {
         return Err(format!("its data must have channels, found {}", n.ty(data)).into());
     }
     let size = n.int("size").and_then(|s| usize::try_from(s).ok()).filter(|s| (1..1 << 16).contains(s));
-    let size = size.ok_or("its size must lie in 1..65536")?;
+    let size = size.ok_or("its size must be from 1 to 65535")?;
     let (alpha, beta) = (n.float("alpha").unwrap_or(1e-4), n.float("beta").unwrap_or(0.75));
     let channels = shape[1];
     let place = |i: usize| (i / size + i % size) as i64 - ((size - 1) / 2) as i64;
@@ -197,7 +197,7 @@ pub(super) fn lp(n: &mut NodeContext) -> Result<(), Reason> {
             let sum = n.reduce("sum", ReduceKind::Sum, &[axis], true, square)?;
             n.unary("sqrt", UnaryKind::Sqrt, sum)?
         }
-        p => return Err(format!("its p of {p} is not supported; 1 and 2 are").into()),
+        p => return Err(format!("its p of {p} is not supported; use 1 or 2").into()),
     };
     // Where the norm is 0, so is the result, as in ONNX Runtime; the quotient would be NaN.
     let quotient = n.binary("div", BinaryKind::Div, data, norm)?;

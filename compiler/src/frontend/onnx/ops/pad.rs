@@ -1,4 +1,4 @@
-//! Pad, of every mode.
+//! Pad, in all modes.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Gather, Pad, Slice};
@@ -25,7 +25,7 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
         return Err(format!("its pads {pads:?} are too large").into());
     }
     if mode != "constant" {
-        // The value is for constant borders alone.
+        // Only constant mode uses the value.
         if late {
             n.has_input(2);
         } else {
@@ -48,12 +48,12 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
             let at = p.rem_euclid(period);
             Some(if at < size { at } else { period - at }).filter(|&at| at < size)
         })?,
-        other => return Err(format!("its mode `{other}` is not known; constant, edge, reflect and wrap are").into()),
+        other => return Err(format!("unknown mode `{other}`; use constant, edge, reflect or wrap").into()),
     };
     n.output_like(v, data)
 }
 
-/// Pads below 0 cut elements off.
+/// Constant mode; negative pads cut elements off.
 fn constant(n: &mut NodeContext, data: ValueId, ends: &[(i64, i64)], value: f32) -> Result<ValueId, Reason> {
     let mut v = data;
     if ends.iter().any(|&(b, a)| b < 0 || a < 0) {
@@ -81,7 +81,7 @@ fn constant(n: &mut NodeContext, data: ValueId, ends: &[(i64, i64)], value: f32)
     if value.abs() > 16_777_216.0 || value.fract() != 0.0 {
         return Err(format!("its value {value} is not supported with {dtype}").into());
     }
-    // Integers of other types are few and small: sizes and masks.
+    // Tensors of other integer types are small: sizes and masks.
     (0..before.len()).try_fold(v, |v, a| {
         let part = |n: &mut NodeContext, size: usize| -> Result<Option<ValueId>, Reason> {
             if size == 0 {
@@ -99,7 +99,8 @@ fn constant(n: &mut NodeContext, data: ValueId, ends: &[(i64, i64)], value: f32)
     })
 }
 
-/// Each padded dimension from the elements that `place` names for coordinates outside and inside of what pads below 0 leave.
+/// Builds each padded dimension from the elements that `place` selects, by coordinates relative to what negative pads
+/// leave.
 fn chosen(
     n: &mut NodeContext,
     data: ValueId,
@@ -118,7 +119,7 @@ fn chosen(
         }
         let to = size + before + after;
         if to > 1 << 24 {
-            return Err(format!("{to} elements along dimension {axis} are not supported; up to 2^24 are").into());
+            return Err(format!("{to} elements along dimension {axis} are not supported; the maximum is 2^24").into());
         }
         n.room(&TensorType::new(DType::I64, &[usize::try_from(to).unwrap_or(usize::MAX)]))?;
         let places = -before.max(0)..left + after.max(0);

@@ -1,4 +1,4 @@
-//! MaxPool, AveragePool, and the pools over whole images.
+//! MaxPool, AveragePool and the global pools.
 
 use super::conv::{as_data, as_image};
 use super::{NCHW, Window, spatial, window};
@@ -33,7 +33,7 @@ pub(super) fn average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The averages of the windows that the node's attributes give.
+/// The averages of the windows that the node's attributes define.
 pub(super) fn averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result<ValueId, Reason> {
     let (data, line) = as_image(n, "data", data)?;
     let kernel = kernel(n, line)?;
@@ -63,7 +63,7 @@ pub(super) fn averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result
     as_data(n, v, line)
 }
 
-/// Sums of windows by a depthwise convolution with ones, over how many elements each has.
+/// Sums of windows, by a depthwise convolution with ones, divided by the number of elements in each.
 fn windows(
     n: &mut NodeContext,
     data: ValueId,
@@ -87,7 +87,7 @@ fn windows(
     let ones = |n: &mut NodeContext, c: usize| n.table("ones", &[c, kernel[0], kernel[1], 1], |_| 1f32);
     let taps = ones(n, channels)?;
     let sums = n.node("sums", conv(channels, w.pads), &[data, taps])?;
-    // What is counted: the image, and its padding where the file says so, but not what rounding up added.
+    // Counts the image, and its padding if the file says so, but not what `ceil_mode` added.
     let image = n.table("counted", &[1, 1, h, width], |_| 1f32)?;
     let tap = ones(n, 1)?;
     let (image, pads) = if count_pads {
@@ -108,7 +108,7 @@ pub(super) fn global_average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The averages over everything behind batch and channels.
+/// The averages over all dimensions after batch and channels.
 pub(super) fn global_averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result<ValueId, Reason> {
     match n.ty(data).rank() {
         4 => n.node(name, GlobalAvgPool { layout: NCHW, lo: -128, hi: 127 }, &[data]),

@@ -1,4 +1,4 @@
-//! QuantizeLinear, DequantizeLinear, and operators on integers with scales beside them, which become what stands
+//! QuantizeLinear, DequantizeLinear, and operators on integers with scales as operands, which become float operators
 //! between a dequantization and a quantization.
 
 use super::norm::flattened;
@@ -11,15 +11,15 @@ use crate::graph::op::{
 };
 use crate::graph::{DType, TensorData, ValueId};
 
-/// Scales and zero points that are known, zero points as int8 where the file has uint8.
+/// Known scales and zero points; zero points of uint8 are converted to int8.
 struct Parameters {
     scale: Vec<f32>,
     zero_point: Vec<i32>,
-    /// Element type of the zero point, none where it is absent.
+    /// Element type of the zero point; `None` if it is absent.
     dtype: Option<DType>,
 }
 
-/// Parameters from the operands of these places.
+/// Reads the parameters from these operands.
 fn parameters(n: &NodeContext, scale: usize, zero_point: usize) -> Result<Parameters, Reason> {
     let scale = n.floats(scale)?;
     let mut p = Parameters { zero_point: vec![0; scale.len()], scale, dtype: None };
@@ -40,24 +40,24 @@ fn parameters(n: &NodeContext, scale: usize, zero_point: usize) -> Result<Parame
 }
 
 impl Parameters {
-    /// Fails unless there is one value for all, or one for each place along an axis of the data.
+    /// Fails unless there is one value, or one per index along an axis of the data.
     fn check(&self, n: &NodeContext, data: ValueId, axis: usize) -> Result<(), Reason> {
         let (have, zeros) = (self.scale.len(), self.zero_point.len());
         if zeros != have {
-            return Err(format!("its scale has {have} values, its zero point {zeros}").into());
+            return Err(format!("its scale has {have} values, but its zero point has {zeros}").into());
         }
         let size = n.ty(data).dims.get(axis).and_then(|d| d.known());
         match size {
             Some(size) if have > 1 && size != have => {
-                Err(format!("its scale has {have} values for {size} places along axis {axis} of its data").into())
+                Err(format!("its scale has {have} values for {size} elements along axis {axis} of its data").into())
             }
             _ => Ok(()),
         }
     }
 }
 
-/// The real values of an operand with its scale and zero point beside it: one value for all, one for each place of `axis`,
-/// or tensors that broadcast to the operand.
+/// Dequantizes an operand with its scale and zero point: one value, one per index along `axis`, or tensors that
+/// broadcast to the operand.
 fn real(
     n: &mut NodeContext,
     what: &str,
@@ -79,7 +79,7 @@ fn real(
     n.node(&format!("{what}/dequantize"), Dequantize { scale: p.scale, zero_point: p.zero_point, axis }, &[v])
 }
 
-/// The real values of an operand whose scale and zero point broadcast to it.
+/// Dequantizes an operand whose scale and zero point broadcast to it.
 fn real_by_parts(n: &mut NodeContext, what: &str, [data, scale, zero_point]: [usize; 3]) -> Result<ValueId, Reason> {
     let data = n.plain(data)?;
     let shape = n.shape(data)?;
@@ -102,7 +102,7 @@ fn real_by_parts(n: &mut NodeContext, what: &str, [data, scale, zero_point]: [us
     n.binary(&format!("{what}/mul"), BinaryKind::Mul, v, scale)
 }
 
-/// Quantizes the result with scale and zero point of these operands.
+/// Quantizes the result with the scale and zero point in these operands, and makes it the node's output.
 fn finish(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> Result<(), Reason> {
     let mut p = parameters(n, scale, zero_point)?;
     let dtype = p.dtype.unwrap_or(DType::U8);
@@ -126,13 +126,13 @@ fn finish(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> R
     n.output(v)
 }
 
-/// True where scale and zero point are known, are not by blocks, and are bytes or 32-bit integers.
+/// True if scale and zero point are known and not blocked, and the zero point has one of these types.
 fn simple(n: &NodeContext, values: &[DType]) -> bool {
     let zero_point = !n.has_input(2) || n.known(2).is_some_and(|z| values.contains(&z.dtype()));
     n.int("block_size").unwrap_or(0) == 0 && n.known(1).is_some() && zero_point
 }
 
-/// An attribute that is an element type; none where it is left to others.
+/// An attribute that is an element type; `None` if it is not set.
 fn element_type(n: &NodeContext, name: &str) -> Result<Option<DType>, Reason> {
     match n.int(name).unwrap_or(0) {
         0 => Ok(None),
@@ -140,7 +140,7 @@ fn element_type(n: &NodeContext, name: &str) -> Result<Option<DType>, Reason> {
     }
 }
 
-/// The dimension along which there are several scales.
+/// The dimension that has a scale per index; 0 if there is only one scale.
 fn scale_axis(n: &NodeContext, scales: usize, rank: usize) -> Result<usize, Reason> {
     if scales > 1 {
         return n.axis_attribute(1, rank);
@@ -157,11 +157,11 @@ pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
         let zero_point = n.plain(2)?;
         let found = n.ty(zero_point).dtype;
         if found != asked {
-            return Err(format!("its output_dtype is {asked}, its zero point is of type {found}").into());
+            return Err(format!("its output_dtype is {asked}, but its zero point is of type {found}").into());
         }
     }
     if let Some(other) = element_type(n, "precision")?.filter(|&d| d != DType::F32) {
-        return Err(format!("its precision {other} is not supported; FLOAT is").into());
+        return Err(format!("its precision {other} is not supported; use FLOAT").into());
     }
     if !simple(n, &[DType::I8, DType::U8]) {
         return quantize_by_parts(n, data, asked);
@@ -188,7 +188,7 @@ pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let rank = n.ty(data).rank();
     if let Some(other) = element_type(n, "output_dtype")?.filter(|&d| d != DType::F32) {
-        return Err(format!("its output_dtype {other} is not supported; FLOAT, FLOAT16 and DOUBLE are").into());
+        return Err(format!("its output_dtype {other} is not supported; use FLOAT, FLOAT16 or DOUBLE").into());
     }
     if !simple(n, &[DType::I8, DType::U8, DType::I32]) {
         return dequantize_by_parts(n);
@@ -208,7 +208,7 @@ pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Scale or zero point of the data's shape, or one that broadcasts to it.
+/// A scale or zero point with the data's shape, or a shape that broadcasts to it.
 fn parameter(n: &mut NodeContext, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
     let v = n.cast(suffix, v, DType::F32)?;
     let have = n.shape(v)?;
@@ -224,7 +224,7 @@ fn parameter(n: &mut NodeContext, suffix: &str, v: ValueId, shape: &[usize]) -> 
         return n.reshape(suffix, v, &to);
     }
     if have.len() != shape.len() || have[axis].checked_mul(block).is_none_or(|n| n < shape[axis]) {
-        return Err(format!("its {suffix} {have:?} does not suit {shape:?} in blocks of {block}").into());
+        return Err(format!("its {suffix} {have:?} does not match {shape:?} in blocks of {block}").into());
     }
     let (mut apart, mut wide, mut joined) = (have.clone(), have.clone(), have);
     apart.insert(axis + 1, 1);
@@ -349,7 +349,7 @@ pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
         if opset >= 13 || axis + 1 == rank {
             return n.node("softmax", Softmax::float(axis, 1.0), &[x]);
         }
-        // Softmax of earlier sets sums over everything from the axis on.
+        // Softmax of earlier operator sets sums over all dimensions from the axis on.
         let shape = n.shape(x)?;
         let flat = flattened(n, x, axis)?;
         let v = n.node("softmax", Softmax::float(1, 1.0), &[flat])?;
@@ -365,7 +365,7 @@ pub(super) fn qlinear_average(n: &mut NodeContext) -> Result<(), Reason> {
     one(n, |n, x| pool::averages(n, "pool", x))
 }
 
-/// Axes are an attribute whatever the set.
+/// Axes are an attribute in every operator set.
 pub(super) fn qlinear_reduce_mean(n: &mut NodeContext) -> Result<(), Reason> {
     one(n, |n, x| {
         let rank = n.ty(x).rank();

@@ -1,4 +1,4 @@
-//! Reductions, and where the extreme lies.
+//! Reductions, ArgMax and ArgMin, CumSum, TopK and OneHot.
 
 use super::movement::from_end;
 use crate::frontend::onnx::node::{NodeContext, Reason};
@@ -7,7 +7,7 @@ use crate::graph::op::{
 };
 use crate::graph::{DType, Tensor, ValueId};
 
-/// The dimensions to reduce and whether they stay; none where nothing is to be reduced.
+/// The dimensions to reduce and whether they are kept; `None` if nothing is reduced.
 fn axes(n: &NodeContext, rank: usize, operand_since: i64) -> Result<(Option<Vec<usize>>, bool), Reason> {
     let keep = n.int("keepdims").unwrap_or(1) != 0;
     let noop = n.int("noop_with_empty_axes").unwrap_or(0) != 0;
@@ -23,7 +23,7 @@ fn axes(n: &NodeContext, rank: usize, operand_since: i64) -> Result<(Option<Vec<
     }
 }
 
-/// A reduction of something made from the data before, and something made from the result after.
+/// A reduction, with a function of the data before it and a function of the result after it.
 fn reduce(
     n: &mut NodeContext,
     kind: ReduceKind,
@@ -33,7 +33,7 @@ fn reduce(
 ) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let (axes, keep) = axes(n, n.ty(data).rank(), operand_since)?;
-    // Truth values have extremes as numbers do.
+    // Booleans have a minimum and a maximum as numbers do.
     let truth = n.ty(data).dtype == DType::Bool;
     let data = if truth { n.cast("number", data, DType::I32)? } else { data };
     let v = before(n, data)?;
@@ -74,7 +74,7 @@ pub(super) fn min(n: &mut NodeContext) -> Result<(), Reason> {
     reduce(n, ReduceKind::Min, 18, same, same)
 }
 
-/// Products are what sizes are multiplied by, and known: one slice after the other.
+/// Computes a product slice by slice: files use it for sizes, which are known.
 pub(super) fn product(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -84,7 +84,7 @@ pub(super) fn product(n: &mut NodeContext) -> Result<(), Reason> {
     for &axis in &axes {
         let size = n.shape(v)?[axis];
         if size == 0 || size > 64 {
-            return Err(format!("a product of {size} elements is not supported; 1 to 64 are").into());
+            return Err(format!("a product of {size} elements is not supported; use 1 to 64").into());
         }
         let part = |n: &mut NodeContext, i: usize| {
             let mut sizes = n.shape(v)?;
@@ -123,7 +123,7 @@ pub(super) fn sum_square(n: &mut NodeContext) -> Result<(), Reason> {
     reduce(n, ReduceKind::Sum, 18, square, same)
 }
 
-/// `max + log(sum(exp(x - max)))`, with 0 for a greatest element that is infinite, from which nothing can be subtracted.
+/// `max + log(sum(exp(x - max)))`, with 0 for a maximum that is infinite, because infinity cannot be subtracted.
 pub(super) fn log_sum_exp(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let (axes, keep) = axes(n, n.ty(data).rank(), 18)?;
@@ -161,7 +161,7 @@ pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
     arg(n, false)
 }
 
-/// Each step adds the sums of twice as many elements, so that a dimension takes as many steps as its size has bits.
+/// Each step adds sums of twice as many elements, so a dimension needs as many steps as its size has bits.
 pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -178,7 +178,7 @@ pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// The elements `by` places further on, or back, with zeros in the place of the first.
+/// The elements moved by `by` positions forward, or back, with zeros filled in.
 fn delayed(n: &mut NodeContext, v: ValueId, axis: usize, by: usize, reverse: bool) -> Result<ValueId, Reason> {
     let dtype = n.ty(v).dtype;
     let mut sizes = n.shape(v)?;
@@ -195,11 +195,11 @@ fn delayed(n: &mut NodeContext, v: ValueId, axis: usize, by: usize, reverse: boo
     n.node("delayed", Concat { axis }, &parts)
 }
 
-/// Each of the `k` results is found by where the extreme lies, which is then taken out by its place: for small `k`.
+/// Finds each of the `k` results by the position of the extreme, which is then excluded; for small `k`.
 ///
-/// A place is ranked 0 where it is taken, 2 where it holds the extreme of those left, else 1, so that the first of the
-/// highest rank is a new one whatever the elements are. A NaN is greater than every number: it is compared as infinity and
-/// ranked 3 among the greatest; among the least infinity itself is.
+/// A position has rank 0 if it is taken, 2 if it holds the extreme of the remaining ones, else 1, so that the first
+/// position with the highest rank is a new one whatever the elements are. NaN is greater than every number: it is
+/// compared as infinity and has rank 3 among the greatest; among the least, numbers have rank 3.
 pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let shape = n.shape(data)?;
@@ -207,21 +207,21 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let k = if n.opset() < 10 { n.int("k").unwrap_or(0) } else { n.number(1)? as i64 };
     let size = shape[axis];
     let k = usize::try_from(k).ok().filter(|&k| k <= size && k > 0);
-    let k = k.ok_or_else(|| Reason(format!("its k must lie in 1..={size}")))?;
+    let k = k.ok_or_else(|| Reason(format!("its k must be from 1 to {size}")))?;
     if k > 64 {
-        return Err(format!("its k of {k} is not supported; up to 64 are").into());
+        return Err(format!("its k of {k} is not supported; the maximum is 64").into());
     }
     let greatest = n.int("largest").unwrap_or(1) != 0;
     let mut places = vec![1; shape.len()];
     places[axis] = size;
     let places = n.table("places", &places, |i| i as i64)?;
     let worst = n.scalar("worst", if greatest { f32::NEG_INFINITY } else { f32::INFINITY });
-    // Saturates at the type's own end.
+    // The cast saturates at the limit of the type.
     let worst = n.cast("worst", worst, n.ty(data).dtype)?;
     let first = |greatest| ArgReduce { axis, keep_dims: true, greatest, last: false, dtype: DType::I64 };
     let kind = if greatest { ReduceKind::Max } else { ReduceKind::Min };
     let [zero, one, two, three] = [0, 1, 2, 3].map(|rank| n.made("rank", Tensor::scalar(rank)));
-    // What is compared, and the rank of its extreme.
+    // The values to compare, and the rank of their extreme.
     let (order, extreme_rank) = if n.ty(data).dtype == DType::F32 {
         let number = n.binary("number", BinaryKind::Equal, data, data)?;
         let infinity = n.scalar("infinity", f32::INFINITY);
@@ -265,17 +265,20 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     n.outputs(&[values, indices])
 }
 
-/// The position along a dimension compared with each index.
+/// Compares the position along a dimension with each index.
 pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
     let indices = n.plain(0)?;
     let depth = n.number(1)? as i64;
-    let depth = usize::try_from(depth).ok().filter(|&d| d > 0 && d < 1 << 20).ok_or("its depth must lie in 1..2^20")?;
+    let depth = usize::try_from(depth)
+        .ok()
+        .filter(|&d| d > 0 && d < 1 << 20)
+        .ok_or("its depth must be positive and below 2^20")?;
     let mut shape = n.shape(indices)?;
     let axis = n.axis_attribute(-1, shape.len() + 1)?;
     let indices = n.cast("indices", indices, DType::I64)?;
     shape.insert(axis, 1);
     let indices = n.reshape("column", indices, &shape)?;
-    // What lies outside of -depth..depth is equal to no position.
+    // Indices outside -depth..depth match no position.
     let indices = from_end(n, indices, depth as i64)?;
     let mut places = vec![1; shape.len()];
     places[axis] = depth;

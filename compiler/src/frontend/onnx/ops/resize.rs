@@ -1,16 +1,16 @@
-//! Resize and Upsample: each dimension on its own, nearest elements by `gather`, the others by `resample`.
+//! Resize and Upsample, one dimension at a time: nearest elements by `gather`, the other modes by `resample`.
 //!
-//! Sizes and coordinates are computed in single precision and in ONNX Runtime's order: where a coordinate falls on a boundary,
-//! its last bit decides which element is read.
+//! Sizes and coordinates are computed in single precision and in ONNX Runtime's order: if a coordinate is on a
+//! boundary, its last bit decides which element is read.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{BinaryKind, Gather, Resample, Select};
 use crate::graph::{DType, Tensor, TensorType, ValueId};
 
-/// The greatest size of a dimension.
+/// Maximum size of a dimension.
 const MOST: usize = 1 << 20;
 
-/// Rounding of nearest elements before set 11, which had no attribute for it: down, or up where a dimension shrinks.
+/// Rounding of nearest elements before set 11, which had no attribute for it: down, or up if a dimension shrinks.
 const OUTWARD: &str = "outward";
 
 /// How a dimension is resized.
@@ -24,7 +24,7 @@ struct Plan {
     extrapolation: f32,
 }
 
-/// A dimension's sizes, scale and the region that `tf_crop_and_resize` takes.
+/// A dimension's sizes, its scale, and its region for `tf_crop_and_resize`.
 struct Line {
     from: usize,
     to: usize,
@@ -51,7 +51,7 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Data with each of its dimensions resized.
+/// The data with each dimension resized.
 fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> Result<ValueId, Reason> {
     let (nearest, dtype) = (plan.mode == "nearest", n.ty(data).dtype);
     let mut v = data;
@@ -59,7 +59,7 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
         v = n.cast("float", v, DType::F32)?;
     }
     let crop = plan.coordinates == "tf_crop_and_resize";
-    // ONNX Runtime copies data that keep all their sizes, whatever the scales say.
+    // ONNX Runtime copies data whose sizes do not change, whatever the scales say.
     let copied = lines.iter().all(|l| l.from == l.to);
     let mut outside: Option<ValueId> = None;
     for (axis, line) in lines.iter().enumerate() {
@@ -67,7 +67,7 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
             continue;
         }
         if line.from == 0 || line.to == 0 {
-            return Err("its data and its result must have elements".into());
+            return Err("its data and its result must not be empty".into());
         }
         let places: Vec<f32> = (0..line.to).map(|o| place(plan, line, o)).collect::<Result<_, _>>()?;
         if let Some(o) = places.iter().position(|x| x.is_nan()) {
@@ -107,7 +107,7 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
     n.cast("", v, dtype)
 }
 
-/// Upsample is the resize of before.
+/// Upsample, the predecessor of Resize.
 pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
     let mode = n.word("mode").unwrap_or_else(|| "nearest".into());
     let mode = if mode == "bilinear" { "linear".into() } else { mode };
@@ -158,7 +158,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
     let mut lines: Vec<Line> = shape.iter().map(|&s| Line { from: s, to: s, scale: 1.0, region: (0.0, 1.0) }).collect();
     let wrong = |what: &str, found: usize| Reason(format!("its {what} must have {} values, found {found}", axes.len()));
     let policy = n.word("keep_aspect_ratio_policy");
-    // Nothing but a crop has a region.
+    // Only a crop has a region.
     n.has_input(region);
     let sizes = if n.has_input(sizes) { n.integers(sizes)? } else { Vec::new() };
     let scales = if n.has_input(scales) { n.floats(scales)? } else { Vec::new() };
@@ -173,15 +173,16 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             Some("not_larger") => Some(all.fold(f32::INFINITY, f32::min)),
             Some("not_smaller") => Some(all.fold(0.0, f32::max)),
             Some(p) => {
-                let known = "stretch, not_larger and not_smaller are";
-                return Err(format!("its keep_aspect_ratio_policy `{p}` is not known; {known}").into());
+                let known = "use stretch, not_larger or not_smaller";
+                return Err(format!("unknown keep_aspect_ratio_policy `{p}`; {known}").into());
             }
         };
         for (i, &a) in axes.iter().enumerate() {
             lines[a].scale = one.unwrap_or_else(|| exact(i));
             let size = one.map_or(sizes[i], |s| (s * shape[a] as f32).round() as i64);
             let to = usize::try_from(size).ok().filter(|&s| s <= MOST);
-            lines[a].to = to.ok_or_else(|| Reason(format!("its size {size} is not supported; up to {MOST} are")))?;
+            lines[a].to =
+                to.ok_or_else(|| Reason(format!("its size {size} is not supported; the maximum is {MOST}")))?;
         }
     } else {
         if scales.len() != axes.len() {
@@ -203,7 +204,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
     Ok(lines)
 }
 
-/// Where an element of the result lies in the data.
+/// The coordinate in the data of an element of the result.
 fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
     let (o, from, to, scale) = (o as f32, line.from as f32, line.to as f32, line.scale);
     Ok(match plan.coordinates.as_str() {
@@ -227,11 +228,15 @@ fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
                 0.5 * (start + end) * (from - 1.0)
             }
         }
-        other => return Err(format!("its coordinate_transformation_mode `{other}` is not known").into()),
+        other => {
+            let known = "half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric, \
+                         tf_half_pixel_for_nn or tf_crop_and_resize";
+            return Err(format!("unknown coordinate_transformation_mode `{other}`; use {known}").into());
+        }
     })
 }
 
-/// Whether a coordinate lies half way between two elements, as near as ONNX Runtime tells it.
+/// True if a coordinate is halfway between two elements, within ONNX Runtime's tolerance.
 fn lies_half_way(x: f32) -> bool {
     (x - x.floor() - 0.5).abs() < 1e-6
 }
@@ -250,11 +255,14 @@ fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
                 x.floor() as i64
             }
         }
-        other => return Err(format!("its nearest_mode `{other}` is not known").into()),
+        other => {
+            let known = "round_prefer_floor, round_prefer_ceil, floor or ceil";
+            return Err(format!("unknown nearest_mode `{other}`; use {known}").into());
+        }
     })
 }
 
-/// A filter as wide as a step of the result keeps patterns out that the result cannot show.
+/// Width of the filter. One as wide as a step of the result removes patterns that the result cannot show.
 fn filter_width(plan: &Plan, line: &Line) -> f64 {
     if plan.antialias && line.scale < 1.0 { 1.0 / f64::from(line.scale) } else { 1.0 }
 }
@@ -264,7 +272,7 @@ fn tap_count(plan: &Plan, line: &Line) -> Result<usize, Reason> {
     let reach = match plan.mode.as_str() {
         "linear" => 1.0,
         "cubic" => 2.0,
-        other => return Err(format!("its mode `{other}` is not known; nearest, linear and cubic are").into()),
+        other => return Err(format!("unknown mode `{other}`; use nearest, linear or cubic").into()),
     };
     let side = (reach * filter_width(plan, line)).ceil() as usize;
     let count = side.checked_mul(2).filter(|c| c.checked_mul(line.to).is_some_and(|n| n <= 1 << 24));
@@ -296,7 +304,7 @@ fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tenso
             }
             continue;
         }
-        // From so far outside on every tap reads the element at the edge.
+        // Beyond this distance outside, every tap reads the element at the edge.
         let x = f64::from(x).clamp(-(count as f64), (line.from + count) as f64);
         let first = x.floor() as i64 - count as i64 / 2 + 1;
         let row: Vec<(i64, f64)> = (first..first + count as i64).map(|i| (i, kernel((x - i as f64) / width))).collect();
@@ -306,7 +314,7 @@ fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tenso
         let sum: f64 = row.iter().map(kept).sum();
         for tap in &row {
             index.push(tap.0.clamp(0, line.from as i64 - 1) as i32);
-            // No tap at all counts where all lie outside and those do not.
+            // If all taps are outside and do not count, all weights are 0.
             weight.push(if sum == 0.0 { 0.0 } else { (kept(tap) / sum) as f32 });
         }
     }
@@ -315,9 +323,9 @@ fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tenso
     made.ok_or_else(|| "its result is too large".into())
 }
 
-/// The elements on both sides of a coordinate, held within the data, and their weights.
+/// The elements on both sides of a coordinate, clamped to the data, and their weights.
 ///
-/// At the last element both are that one, by half each: a weight of 0 would turn an infinity into a NaN.
+/// At the last element both are that element, with half the weight each: a weight of 0 would turn an infinity into NaN.
 fn neighbors(line: &Line, x: f32) -> [(i32, f32); 2] {
     let last = line.from as i32 - 1;
     let x = x.clamp(0.0, last as f32);

@@ -1,22 +1,23 @@
-//! ScatterND and ScatterElements: updates put in places of the data, or combined with what is there.
+//! ScatterND and ScatterElements: write updates into the data, or combine them with the elements there.
 //!
-//! Where the places are known, each row of the result is chosen from the rows of data and updates, and rows that meet in
-//! one place are combined one after the other. Where the run computes them, every place is compared with every index.
+//! If the positions are known, each row of the result is gathered from the rows of data and updates, and rows with the
+//! same position are combined one after the other. If they are computed at run time, every position is compared with
+//! every index.
 
 use super::movement::{columns, flat_index, from_end, part};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements, ReduceKind, Select};
 use crate::graph::{DType, Tensor, TensorData, TensorType, ValueId};
 
-/// How many updates may meet in one place, or be combined one by one in places that the run computes.
+/// Maximum number of updates of one position, or of updates to combine one by one at positions computed at run time.
 const MOST_COMBINED: usize = 64;
 
-/// The most pairs of a place and an index that the run compares.
+/// Maximum number of pairs of a position and an index to compare at run time.
 const MOST_COMPARED: usize = 1 << 24;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reduction {
-    /// The last update stays.
+    /// The last update wins.
     None,
     Add,
     Mul,
@@ -33,7 +34,7 @@ impl Reduction {
             Some("max") => Reduction::Max,
             Some("min") => Reduction::Min,
             Some(other) => {
-                return Err(format!("its reduction `{other}` is not known; none, add, mul, max and min are").into());
+                return Err(format!("unknown reduction `{other}`; use none, add, mul, max or min").into());
             }
         })
     }
@@ -49,7 +50,8 @@ impl Reduction {
     }
 }
 
-/// Data and updates in one form: as int8 where both are unsigned bytes whose order alone counts, else as in the file.
+/// Data and updates in the same form: stored as int8 if both are uint8 and only their order matters, else as in the
+/// file.
 fn pair(n: &mut NodeContext, reduction: Reduction) -> Result<[ValueId; 2], Reason> {
     let (data, updates) = (n.input(0)?, n.input(2)?);
     let summed = matches!(reduction, Reduction::Add | Reduction::Mul);
@@ -57,7 +59,7 @@ fn pair(n: &mut NodeContext, reduction: Reduction) -> Result<[ValueId; 2], Reaso
         if n.unsigned(data) && n.unsigned(updates) && !summed { [data, updates] } else { [n.plain(0)?, n.plain(2)?] };
     let [a, b] = pair.map(|v| n.ty(v).clone());
     if a.dtype != b.dtype {
-        return Err(format!("its updates must be of the data's type, found {b} and {a}").into());
+        return Err(format!("its updates must have the data's type, found {b} and {a}").into());
     }
     Ok(pair)
 }
@@ -67,7 +69,7 @@ fn product(sizes: &[usize]) -> Result<usize, Reason> {
     all.ok_or_else(|| "its operands are too large".into())
 }
 
-/// Indices that are known, negative ones counted from the end of `size` elements.
+/// Known indices, with negative ones counted from the end of `size` elements.
 fn wrapped(known: &Tensor, axis: usize, size: usize) -> Result<Vec<usize>, Reason> {
     op::check_indices(known, axis, size)?;
     let place = |i: i64| if i < 0 { (i + size as i64) as usize } else { i as usize };
@@ -87,9 +89,11 @@ pub(super) fn nd(n: &mut NodeContext) -> Result<(), Reason> {
     let wanted: Vec<usize> = outer.iter().chain(shape.get(width..).unwrap_or_default()).copied().collect();
     if width == 0 || width > shape.len() || n.shape(updates)? != wanted {
         let found = n.ty(updates);
-        return Err(
-            format!("its updates {found} do not suit data {shape:?} with indices {tuples:?}; {wanted:?} do").into()
-        );
+        return Err(format!(
+            "its updates {found} do not match data {shape:?} with indices {tuples:?}; their shape must be \
+                 {wanted:?}"
+        )
+        .into());
     }
     let (places, row, count) = (product(&shape[..width])?, product(&shape[width..])?, product(outer)?);
     if places * row == 0 || count == 0 {
@@ -109,7 +113,7 @@ pub(super) fn nd(n: &mut NodeContext) -> Result<(), Reason> {
             in_known_places(n, rows, &targets, reduction)?
         }
         None => {
-            // A tuple with an index outside its dimension names none of the places.
+            // A tuple with an index out of range matches no position.
             let flat = flat_index(n, &columns, (data, 0), Some(places))?;
             let flat = n.reshape("flat", flat, &[1, count, 1])?;
             let data = n.reshape("data/stack", rows[0], &[1, places, row])?;
@@ -131,7 +135,7 @@ pub(super) fn elements(n: &mut NodeContext) -> Result<(), Reason> {
     if !fits || n.shape(updates)? != chosen {
         let found = n.ty(updates);
         return Err(
-            format!("its updates {found} and indices {chosen:?} do not suit data {shape:?} along {axis}").into()
+            format!("its updates {found} and indices {chosen:?} do not match data {shape:?} along {axis}").into()
         );
     }
     if product(&shape)? == 0 || product(&chosen)? == 0 {
@@ -156,7 +160,7 @@ pub(super) fn elements(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// Elements in places that the run computes: those of the data that the indices reach, then the rest beside them.
+/// Updates elements at positions computed at run time: those that the indices can reach; the rest is appended.
 fn elements_computed(
     n: &mut NodeContext,
     [data, updates]: [ValueId; 2],
@@ -192,7 +196,7 @@ fn elements_computed(
     Ok(v)
 }
 
-/// Rows of data, `[places, row]`, with rows of updates, `[count, row]`, each in its place.
+/// Writes rows of updates, `[count, row]`, into rows of data, `[places, row]`, at known positions.
 fn in_known_places(
     n: &mut NodeContext,
     [data, updates]: [ValueId; 2],
@@ -203,16 +207,16 @@ fn in_known_places(
     if i32::try_from(places + targets.len()).is_err() {
         return Err("its operands are too large".into());
     }
-    // Counts of updates and the tables of the rounds are of this size.
+    // The counts of updates and the table of each round have this size.
     let index = TensorType::new(DType::I32, &[places]);
     n.room(&index)?;
     let mut hits = vec![0u32; places];
     targets.iter().for_each(|&t| hits[t] += 1);
     let rounds = if reduction == Reduction::None { 1 } else { hits.iter().copied().max().unwrap_or(0) };
     if rounds > MOST_COMBINED as u32 {
-        return Err(format!("{rounds} updates of one place are not supported; up to {MOST_COMBINED} are").into());
+        return Err(format!("{rounds} updates of one element are not supported; the maximum is {MOST_COMBINED}").into());
     }
-    // What a place takes that no update of the round goes to: its own row, or one that changes nothing.
+    // The row for a position without an update in a round: its own row, or one that changes nothing.
     let neutral = match reduction {
         Reduction::Add => Some(0.0),
         Reduction::Mul => Some(1.0),
@@ -247,8 +251,8 @@ fn in_known_places(
     Ok(v)
 }
 
-/// Data `[p, places, q]` with updates `[p, count, q]` along the second dimension, in places `[p, count, q or 1]` (i64, from 0)
-/// that the run computes; those outside are left out.
+/// Writes updates `[p, count, q]` into data `[p, places, q]` along dimension 1, at positions `[p, count, q or 1]` (i64,
+/// from 0) computed at run time; positions out of range are ignored.
 fn in_computed_places(
     n: &mut NodeContext,
     [data, updates]: [ValueId; 2],
@@ -257,12 +261,12 @@ fn in_computed_places(
 ) -> Result<ValueId, Reason> {
     let [p, places, q] = stack_of(n, data)?;
     let [_, count, own] = stack_of(n, index)?;
-    let remedy = "indices that follow from constants and sizes are not limited so";
+    let remedy = "indices that follow from constants and sizes have no such limit";
     if reduction != Reduction::None {
         if count > MOST_COMBINED {
             return Err(format!(
-                "{count} updates to be combined in places that the run computes are not supported; up to \
-                 {MOST_COMBINED} are, and {remedy}"
+                "combining {count} updates at indices computed at run time is not supported; the maximum is \
+                 {MOST_COMBINED}, but {remedy}"
             )
             .into());
         }
@@ -280,8 +284,8 @@ fn in_computed_places(
     let pairs = [p, places, count, own].iter().try_fold(1usize, |n, &d| n.checked_mul(d));
     if pairs.is_none_or(|pairs| pairs > MOST_COMPARED) {
         return Err(format!(
-            "{count} updates of {places} places that the run computes are too many to compare; up to {MOST_COMPARED} pairs \
-             are supported, and {remedy}"
+            "{count} updates of {places} elements at indices computed at run time are not supported; the maximum is \
+             {MOST_COMPARED} pairs, but {remedy}"
         )
         .into());
     }
@@ -298,7 +302,7 @@ fn in_computed_places(
     let rows = if own == q {
         n.node("rows", GatherElements { axis: 1 }, &[updates, from])?
     } else {
-        // One index chooses a whole row of the only stack.
+        // One index selects a whole row; there is only one stack.
         let (from, updates) =
             (n.reshape("from/row", from, &[places])?, n.reshape("updates/rows", updates, &[count, q])?);
         let rows = n.node("rows", Gather { axis: 0 }, &[updates, from])?;
@@ -308,5 +312,5 @@ fn in_computed_places(
 }
 
 fn stack_of(n: &NodeContext, v: ValueId) -> Result<[usize; 3], Reason> {
-    n.shape(v)?.try_into().map_err(|_| Reason(format!("takes 3 dimensions, found {}", n.ty(v))))
+    n.shape(v)?.try_into().map_err(|_| Reason(format!("needs 3 dimensions, found {}", n.ty(v))))
 }

@@ -1,4 +1,4 @@
-//! Constants, sizes and other shapes of the same elements.
+//! Constants, sizes, and operators that only change the shape.
 
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Expand, Reshape, Transpose};
@@ -18,7 +18,7 @@ pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     } else if let Some(v) = n.ints("value_ints") {
         Tensor::vector(v.to_vec())
     } else {
-        return Err("only constants of numbers are supported".into());
+        return Err("only numeric constants are supported".into());
     };
     n.room(&t.ty())?;
     n.output_known(t)
@@ -49,7 +49,7 @@ pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, v)
 }
 
-/// Nothing is dropped when a network answers, whatever the ratio is.
+/// Inference drops nothing, whatever the ratio is.
 pub(super) fn dropout(n: &mut NodeContext) -> Result<(), Reason> {
     if n.opset() >= 12 {
         n.has_input(1);
@@ -81,7 +81,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
     let count = ((limit - start) / delta).ceil().max(0.0);
     if !(delta != 0.0 && count <= (1u32 << 22) as f64) {
-        return Err(format!("its numbers from {start} to {limit} by {delta} are not supported").into());
+        return Err(format!("a range from {start} to {limit} in steps of {delta} is not supported").into());
     }
     let count = count as usize;
     let at = |i: usize| start + i as f64 * delta;
@@ -95,7 +95,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_known(t)
 }
 
-/// Indices of what is not 0, of a tensor that is known.
+/// Indices of the non-zero elements of a known tensor.
 pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
     let t = n.constant_input(0)?;
     let holds: Vec<bool> = match t.data() {
@@ -128,7 +128,7 @@ pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let v = if shape.contains(&0) && n.ty(data).shape().is_some() {
         let sizes = shape.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
-        n.reshape("", data, &sizes.map_err(|_| "its shape leaves no size open beside one of 0")?)?
+        n.reshape("", data, &sizes.map_err(|_| "its shape must not have both -1 and a size of 0")?)?
     } else {
         n.node("", Reshape { shape }, &[data])?
     };
@@ -139,7 +139,7 @@ pub(super) fn flatten(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let rank = n.ty(data).rank();
     let axis = n.int("axis").unwrap_or(1);
-    // The axis may also lie behind the last dimension.
+    // The axis can be one past the last dimension.
     let axis = if axis < 0 { n.axis(axis, rank)? } else { n.axis(axis, rank + 1)? };
     let shape = match axis {
         0 => vec![1, -1],

@@ -1,4 +1,4 @@
-//! Functions of one element, activations among them.
+//! Functions of one element, including activations.
 
 use super::norm::{channels, flattened};
 use crate::frontend::onnx::node::{NodeContext, Reason};
@@ -69,13 +69,13 @@ pub(super) fn gelu(n: &mut NodeContext) -> Result<(), Reason> {
     match n.word("approximate").as_deref() {
         None | Some("none") => plain(n, UnaryKind::Gelu, 0.0, 0.0),
         Some("tanh") => plain(n, UnaryKind::GeluTanh, 0.0, 0.0),
-        Some(other) => Err(format!("its approximate `{other}` is not known; `none` and `tanh` are").into()),
+        Some(other) => Err(format!("unknown approximate `{other}`; use none or tanh").into()),
     }
 }
 
 /// `gamma * (x > 0 ? x : alpha * (exp(x) - 1))`.
 pub(super) fn selu(n: &mut NodeContext) -> Result<(), Reason> {
-    // Before set 6 the defaults had four digits.
+    // Before set 6, the defaults had only four digits.
     let defaults = if n.opset() < 6 { (1.6732, 1.0507) } else { (1.673_263_2, 1.050_701) };
     let (alpha, gamma) = (n.float("alpha").unwrap_or(defaults.0), n.float("gamma").unwrap_or(defaults.1));
     let data = n.plain(0)?;
@@ -102,7 +102,7 @@ pub(super) fn swish(n: &mut NodeContext) -> Result<(), Reason> {
     scaled_swish(n, alpha)
 }
 
-/// The same with another default.
+/// Like [`swish`], with another default.
 pub(super) fn quick_gelu(n: &mut NodeContext) -> Result<(), Reason> {
     let alpha = n.float("alpha").unwrap_or(1.702);
     scaled_swish(n, alpha)
@@ -127,7 +127,7 @@ pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// What lies above `alpha`, else 0.
+/// The elements above `alpha`, else 0.
 pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: f32) -> Result<ValueId, Reason> {
     let at = |part: &str| if suffix.is_empty() { part.to_owned() } else { format!("{suffix}/{part}") };
     let (alpha, zero) = (n.scalar(&at("alpha"), alpha), n.scalar(&at("zero"), 0.0));
@@ -135,13 +135,13 @@ pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: 
     n.node(suffix, Select {}, &[above, v, zero])
 }
 
-/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that may be infinite
-/// or NaN `x < 0 ? slope * x : x`, since they count below 0 alone.
+/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that can be
+/// infinite or NaN `x < 0 ? slope * x : x`, because slopes only apply below 0.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, mut slope) = (n.plain(0)?, n.plain(1)?);
     let rank = n.ty(data).rank();
     if n.opset() < 7 && rank > 2 && n.ty(slope).element_count() != Some(1) {
-        // Before set 7 slopes are those of the channels.
+        // Before set 7, slopes are per channel.
         slope = channels(n, "slope", slope, rank)?;
     }
     let known = |n: &NodeContext, f: fn(f32) -> bool| n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| f(s)));
@@ -165,7 +165,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A bound that is left out is the end of the finite numbers, as the format says; one that is NaN bounds nothing.
+/// A missing bound is the smallest or greatest finite number, as the format says; a NaN bound does not limit anything.
 pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let dtype = n.ty(data).dtype;
@@ -229,21 +229,21 @@ fn clip_by_values(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// A value, and something else where it is NaN.
+/// A value, or `other` where it is NaN.
 fn number_or(n: &mut NodeContext, what: &str, v: ValueId, other: f32) -> Result<ValueId, Reason> {
     let number = n.binary(&format!("{what}/number"), BinaryKind::Equal, v, v)?;
     let other = n.scalar(&format!("{what}/open"), other);
     n.node(&format!("{what}/bound"), Select {}, &[number, v, other])
 }
 
-/// Data, the dimension that it runs over, and the shape that the result is given where data were flattened.
+/// The data, the dimension of the softmax, and the shape for the result if the data were flattened.
 fn softmax_data(n: &mut NodeContext) -> Result<(ValueId, usize, Option<Vec<usize>>), Reason> {
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
     if n.opset() >= 13 {
         return Ok((data, n.axis_attribute(-1, rank)?, None));
     }
-    // Earlier sets sum over everything from the axis on.
+    // Earlier operator sets sum over all dimensions from the axis on.
     let axis = n.axis_attribute(1, rank)?;
     if axis + 1 == rank {
         return Ok((data, axis, None));
@@ -281,9 +281,9 @@ pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
     let number = n.int("to").ok_or("its attribute `to` is missing")?;
-    let to = i32::try_from(number).map_err(|_| "its attribute `to` is no element type")?;
+    let to = i32::try_from(number).map_err(|_| "its attribute `to` is not an element type")?;
     if matches!(to, 10 | 11) {
-        // Half and double precision are single precision here.
+        // Half and double precision become single precision.
         let data = n.plain(0)?;
         let v = n.cast("", data, DType::F32)?;
         return n.output(v);

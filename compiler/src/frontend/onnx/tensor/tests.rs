@@ -4,7 +4,7 @@ use crate::frontend::{Sizes, onnx};
 use crate::graph::{Tensor, eval};
 use prost::Message;
 
-/// `x + c`, both f32[2,3], with `c` wherever `place` puts it.
+/// `x + c`, both f32[2,3]; `place` adds `c`.
 fn sum(place: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
     let mut model = ModelProto::read(&network(&[], &[2, 3], 1, &[], 17)).unwrap();
     let graph = model.graph.as_mut().unwrap();
@@ -24,7 +24,7 @@ fn floats(dims: &[i64], float_data: &[f32]) -> TensorProto {
     TensorProto { name, dims, data_type: 1, float_data, ..TensorProto::default() }
 }
 
-/// Two elements that are not 0, in these places.
+/// Two non-zero elements at these positions.
 fn sparse(dims: &[i64], indices_dims: &[i64], indices: &[i64]) -> SparseTensorProto {
     let (int64_data, indices_dims) = (indices.to_vec(), indices_dims.to_vec());
     let indices = TensorProto { dims: indices_dims, data_type: 7, int64_data, ..TensorProto::default() };
@@ -39,7 +39,7 @@ fn sparse_constants_are_expanded() {
     for t in both.clone() {
         assert_eq!(initializer(t).unwrap(), want);
     }
-    // As the value of a node.
+    // As an attribute of a node.
     let constant = |t: SparseTensorProto| {
         let value = AttributeProto {
             name: "sparse_value".into(),
@@ -50,7 +50,7 @@ fn sparse_constants_are_expanded() {
         result(&sum(|g| g.node.push(NodeProto { attribute: vec![value], ..node("c = Constant()") })))
     };
     assert_eq!(constant(both[0].clone()).unwrap(), want);
-    // Bytes are 0 where none is listed.
+    // Bytes that are not listed are 0.
     let mut bytes = sparse(&[2, 3], &[2], &[2, 4]);
     bytes.values =
         Some(TensorProto { data_type: 2, int32_data: vec![5, 200], float_data: vec![], ..floats(&[2], &[]) });
@@ -65,15 +65,18 @@ fn sparse_constants_are_expanded() {
 #[test]
 fn sparse_constants_that_do_not_fit_are_refused() {
     for (t, want) in [
-        (sparse(&[2, 3], &[2], &[2, 6]), "sparse constant `c`: its index 6 lies outside 6 elements"),
-        (sparse(&[2, 3], &[2], &[-1, 4]), "its index -1 lies outside 6 elements"),
-        (sparse(&[2, 3], &[2, 2], &[0, 2, 1, 3]), "its index 3 lies outside 3 elements"),
-        (sparse(&[2, 3], &[2], &[4, 2]), "its indices must ascend, each once"),
-        (sparse(&[2, 3], &[2], &[2, 2]), "its indices must ascend, each once"),
-        (sparse(&[2, 3], &[1], &[2]), "its indices i64[1] do not suit 2 values of 2 dimensions"),
-        (sparse(&[2, 3], &[2, 3], &[0; 6]), "its indices i64[2,3] do not suit 2 values of 2 dimensions"),
-        (sparse(&[1 << 40], &[2], &[2, 4]), "as a whole it is f32[1099511627776], for which the file is too small"),
-        (sparse(&[1 << 40, 1 << 40], &[2], &[2, 4]), "for which the file is too small"),
+        (sparse(&[2, 3], &[2], &[2, 6]), "sparse constant `c`: its index 6 is out of range for 6 elements"),
+        (sparse(&[2, 3], &[2], &[-1, 4]), "its index -1 is out of range for 6 elements"),
+        (sparse(&[2, 3], &[2, 2], &[0, 2, 1, 3]), "its index 3 is out of range for 3 elements"),
+        (sparse(&[2, 3], &[2], &[4, 2]), "its indices must be strictly ascending"),
+        (sparse(&[2, 3], &[2], &[2, 2]), "its indices must be strictly ascending"),
+        (sparse(&[2, 3], &[1], &[2]), "its indices i64[1] do not match 2 values of 2 dimensions"),
+        (sparse(&[2, 3], &[2, 3], &[0; 6]), "its indices i64[2,3] do not match 2 values of 2 dimensions"),
+        (
+            sparse(&[1 << 40], &[2], &[2, 4]),
+            "expanded it is f32[1099511627776], which is too much for a file of this size",
+        ),
+        (sparse(&[1 << 40, 1 << 40], &[2], &[2, 4]), "which is too much for a file of this size"),
         (SparseTensorProto { values: None, ..sparse(&[2, 3], &[2], &[2, 4]) }, "it has no values"),
     ] {
         let e = result(&sum(|g| g.sparse_initializer = vec![t])).unwrap_err();
@@ -96,7 +99,7 @@ fn data_that_are_given_twice_or_in_part_are_refused() {
         constant(twice).unwrap_err().contains("constant `c`: its data are given twice, as raw bytes and as a list")
     );
     let part = TensorProto { segment: Some(Segment { begin: 6, end: 12 }), ..whole };
-    assert!(constant(part).unwrap_err().contains("constant `c`: it is a segment, elements 6 to 12"));
+    assert!(constant(part).unwrap_err().contains("constant `c`: it is only a segment, elements 6 to 12"));
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn names_that_are_not_utf_8_are_read() {
     };
     assert_eq!(result(&file("Add")).unwrap(), [1.5; 6]);
     assert!(onnx::about(&file("Add")).is_some());
-    // A message says the name with its bytes.
+    // The message spells the bytes of the name.
     let e = result(&file("Bernoulli")).unwrap_err();
     assert!(e.contains("unsupported operators: Bernoulli (node `n_\u{fffd}fe\u{fffd}e9`"), "{e}");
 }
@@ -137,10 +140,10 @@ fn inputs_without_a_shape_take_that_of_their_data() {
     let given = |shape: &[usize]| Sizes { inputs: [("x".to_string(), shape.to_vec())].into(), ..Sizes::default() };
     assert_eq!(shape(given(&[4, 3])).unwrap(), [4, 3]);
     assert_eq!(shape(given(&[])).unwrap(), [3]);
-    // Data may hold several runs, so their outermost size is left alone.
+    // Data can hold several runs, so the outermost size is left alone.
     let data = |name: Option<&str>| Sizes { data: vec![(name.map(str::to_string), vec![10, 3])], ..Sizes::default() };
     assert_eq!(shape(data(None)).unwrap(), [1, 3]);
     assert_eq!(shape(data(Some("x"))).unwrap(), [1, 3]);
-    // The only array belongs to the only input that is open, whatever its name.
+    // The only array belongs to the only open input, whatever its name.
     assert_eq!(shape(data(Some("z"))).unwrap(), [1, 3]);
 }

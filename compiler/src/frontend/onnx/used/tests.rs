@@ -4,8 +4,8 @@ use crate::frontend::{Sizes, onnx};
 use crate::graph::{Graph, Tensor, eval};
 use prost::Message;
 
-/// A model of this node with floats `x`, f32[2,3,4], and constants: integers `i`, `shape` and `split`, bytes `z` (uint8) and `zi`
-/// (int8), the number `s`, and `slopes`.
+/// A model of this node with floats `x`, f32[2,3,4], and constants: integers `i`, `shape` and `split`, bytes `z`
+/// (uint8) and `zi` (int8), the number `s`, and `slopes`.
 fn model(text: &str, opset: i64) -> ModelProto {
     let file = network(&[], &[2, 3, 4], 1, &[("i", &[1]), ("shape", &[24]), ("split", &[2, 2])], opset);
     let mut model = ModelProto::read(&file).unwrap();
@@ -103,13 +103,13 @@ fn attributes_that_would_change_values_are_refused() {
         (
             "y = BatchNormalization(x, slopes, slopes, slopes, slopes) spatial=0",
             8,
-            "`spatial` of 0 is not supported; 1 is",
+            "`spatial` of 0 is not supported; it must be 1",
         ),
-        ("y = ConvTranspose(x, x) auto_pad='SAME'", 13, "its auto_pad `SAME` is not known; NOTSET, VALID"),
-        ("y = QuantizeLinear(x, s, z) output_dtype=3", 21, "its output_dtype is i8, its zero point is of type u8"),
+        ("y = ConvTranspose(x, x) auto_pad='SAME'", 13, "unknown auto_pad `SAME`; use NOTSET, VALID"),
+        ("y = QuantizeLinear(x, s, z) output_dtype=3", 21, "its output_dtype is i8, but its zero point is of type u8"),
         ("y = QuantizeLinear(x, s, z) precision=16", 23, "its precision: element type BFLOAT16 (number 16) is not"),
         ("y = DequantizeLinear(z, s, z) output_dtype=16", 23, "its output_dtype: element type BFLOAT16 (number 16)"),
-        ("y = Softmax(x) axis=[1]", 13, "its attribute `axis` is of type INTS; INT is supported"),
+        ("y = Softmax(x) axis=[1]", 13, "its attribute `axis` is of type INTS; it must be of type INT"),
         ("y = Softmax(x) axis=1 axis=2", 13, "its attribute `axis` is given twice"),
         ("y = Split(x) num_outputs=2 axis=2 split=[2,2]", 18, "its attribute `split` of [2, 2] has no meaning"),
         ("y = com.other.Relu(x)", 13, "unsupported operators: com.other.Relu (node `y`"),
@@ -117,7 +117,7 @@ fn attributes_that_would_change_values_are_refused() {
         refused(text, opset, want);
     }
     taken("y = QuantizeLinear(x, s, zi) output_dtype=3 precision=1", 23);
-    // Files of the format's first version do not say the type, so the field that has a value does.
+    // Files in the first version of the format do not store the type, so the field that has a value defines it.
     let mut model = model("y = Softmax(x)", 13);
     let axis = AttributeProto { r#type: 0, ..parsed("axis", "[1]") };
     model.graph.as_mut().unwrap().node[0].attribute.push(axis);
@@ -138,7 +138,7 @@ fn integer_convolutions_check_their_kernel_shape() {
     graph.initializer.extend([bytes("b", &[1, 1, 5]), bytes("w", &[1, 1, 2])]);
     assert!(read(&model).is_ok());
     model.graph.as_mut().unwrap().node[0].attribute[0].ints = vec![3];
-    assert!(read(&model).unwrap_err().contains("its kernel_shape [3] is not that of its weights"));
+    assert!(read(&model).unwrap_err().contains("its kernel_shape [3] does not match its weights"));
 }
 
 #[test]
@@ -147,10 +147,10 @@ fn operators_of_early_sets_keep_their_meaning() {
         let x = Tensor::from_fn(&[2, 3, 4], |_| -1f32);
         eval(&taken(text, opset), &[x]).unwrap()[0].as_slice::<f32>().unwrap().to_vec()
     };
-    // Slopes are those of the channels.
+    // Slopes are per channel.
     let y = run("y = PRelu(x, slopes)", 6);
     assert_eq!([y[0], y[3], y[4], y[8], y[11]], [-0.5, -0.5, -2.0, -3.0, -3.0]);
-    // As ONNX Runtime has it, set 1 with 1.6732 and 1.0507.
+    // As in ONNX Runtime: 1.6732 and 1.0507 in set 1.
     let selu = |alpha: f32, gamma: f32| gamma * alpha * ((-1f32).exp() - 1.0);
     assert!((run("y = Selu(x)", 1)[0] - selu(1.6732, 1.0507)).abs() < 1e-6);
     assert!((run("y = Selu(x)", 6)[0] - selu(1.673_263_2, 1.050_701)).abs() < 1e-6);
@@ -166,9 +166,9 @@ fn the_operator_set_is_one() {
     };
     assert!(read(&with(&[import("com.microsoft", 1), import("ai.onnx", 13), import("", 13)], 8)).is_ok());
     let e = read(&with(&[import("", 11), import("ai.onnx", 13)], 8)).unwrap_err();
-    assert!(e.contains("its operator set is 11 and 13; one is needed"), "{e}");
+    assert!(e.contains("it names two operator sets, 11 and 13; keep one"), "{e}");
     let e = read(&with(&[import("com.microsoft", 1)], 8)).unwrap_err();
     assert!(e.contains("it does not name its operator set"), "{e}");
-    // Files of the format's first two versions are of the first set.
+    // Files in the first two versions of the format use operator set 1.
     assert!(read(&with(&[], 2)).is_ok());
 }

@@ -1,7 +1,7 @@
-//! Writes a graph as an ONNX file: floats, with `QuantizeLinear` and `DequantizeLinear` where it has them.
+//! Writes a graph as an ONNX file. Quantization is written as `QuantizeLinear` and `DequantizeLinear`.
 //!
-//! Operator set 17. Images must be `[N, C, H, W]`. Names of inputs and outputs are the graph's; sizes must be known.
-//! Integer forms, which only this toolkit's back ends know, have no place in such a file and are refused by name.
+//! Operator set 17. Images must be `[N, C, H, W]`. Inputs and outputs keep the graph's names; sizes must be known.
+//! Integer operators that only this toolkit's back ends know cannot be written; the error names them.
 
 mod ops;
 
@@ -10,23 +10,23 @@ use crate::graph::{DType, Graph, Node, Op, Tensor, TensorType, ValueId};
 use prost::Message;
 use std::collections::HashSet;
 
-/// The operator set that files are written for.
+/// The operator set of written files.
 const OPSET: i64 = 17;
 
-/// Why a graph has no ONNX form.
+/// The reason why a graph cannot be written as ONNX.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// An operator without a form.
+    /// An operator that cannot be written.
     #[error("node `{node}` ({op}) cannot be written as ONNX: {reason}")]
     NoForm {
         /// The node.
         node: String,
         /// Its operator.
         op: &'static str,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A size that is open.
+    /// An open size.
     #[error("`{value}` has the open shape {shape}, which cannot be written; bind its sizes first")]
     OpenShape {
         /// The value.
@@ -34,19 +34,19 @@ pub enum WriteError {
         /// Its type.
         shape: String,
     },
-    /// An output that would give a name to a second value.
-    #[error("output `{output}` has the name of another value, and a name stands for one value in ONNX; rename it")]
+    /// An output whose name another value already has.
+    #[error("output `{output}` has the name of another value, but names are unique in ONNX; rename it")]
     NameTaken {
         /// The output.
         output: String,
     },
 }
 
-/// The graph as the bytes of an ONNX file.
+/// Writes the graph as an ONNX file and returns its bytes.
 ///
 /// # Errors
-/// [`WriteError`], naming the first node, value or output that has no form.
-#[allow(clippy::needless_update)] // messages may have fields that a written file has no use for
+/// [`WriteError`] for the first node, value or output that cannot be written.
+#[allow(clippy::needless_update)] // messages can have fields that a written file does not need
 pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
     let mut w = Writer {
         graph,
@@ -62,7 +62,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         inputs.push(w.info(name, v)?);
     }
     let mut promised = Vec::new();
-    // Outputs that are another name of a value, each once.
+    // Outputs that are another name of a value, one entry per name.
     let mut aliases: Vec<(&String, ValueId)> = Vec::new();
     for (name, v) in graph.outputs() {
         if w.names[v.0].as_ref() == Some(name) || aliases.contains(&(name, *v)) {
@@ -81,7 +81,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
     }
     for (_, node) in graph.nodes() {
         let out = node.output();
-        // Constants are written when something asks for them, in the form that it needs.
+        // Constants are written when a node needs them, in the form that it needs.
         if w.is_constant(out) && !promised.contains(&out) {
             continue;
         }
@@ -144,7 +144,7 @@ fn ints(name: &str, list: &[usize]) -> AttributeProto {
 
 struct Writer<'g> {
     graph: &'g Graph,
-    /// Names in the file, of values that are there already.
+    /// Names of the values that are in the file already.
     names: Vec<Option<String>>,
     taken: HashSet<String>,
     nodes: Vec<NodeProto>,
@@ -162,7 +162,7 @@ impl Writer<'_> {
         Ok(ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }), ..Default::default() })
     }
 
-    /// A name that nothing has yet.
+    /// A name that is not used yet.
     fn fresh(&mut self, stem: &str) -> String {
         let mut name = stem.to_string();
         let mut k = 1;
@@ -184,7 +184,7 @@ impl Writer<'_> {
         });
     }
 
-    /// A node whose result has a name of its own.
+    /// Writes a node with a new name for its result, and returns the name.
     fn part(&mut self, stem: &str, op: &str, inputs: &[&str], attribute: Vec<AttributeProto>) -> String {
         let name = self.fresh(stem);
         self.emit(op, inputs, &name, attribute);
@@ -215,7 +215,7 @@ impl Writer<'_> {
         self.constant(stem, &Tensor::scalar(x))
     }
 
-    /// True for a constant and for one behind `dequantize`.
+    /// True for a constant and for a dequantized constant.
     fn is_constant(&self, v: ValueId) -> bool {
         match self.graph.def_node(v) {
             Some((_, Node { op: Op::Constant(_), .. })) => true,
@@ -224,7 +224,7 @@ impl Writer<'_> {
         }
     }
 
-    /// The name of a value, which is written first where it is a constant.
+    /// The name of a value; a constant is written first.
     fn value(&mut self, v: ValueId) -> Result<String, WriteError> {
         if let Some(name) = &self.names[v.0] {
             return Ok(name.clone());
@@ -237,8 +237,8 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// A value whose dimensions are in another order, and perhaps of another shape before it; a constant is turned
-    /// here, with integers behind `dequantize` staying behind it.
+    /// Writes a constant as `turn` changes it, and returns its name; `None` if the value is not constant. Dequantized
+    /// integers are changed before their `dequantize`.
     fn turned(
         &mut self,
         v: ValueId,
@@ -268,7 +268,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Scale and zero point as constants: numbers where there is one of each. 32-bit integers have none.
+    /// Writes scale and zero point as constants, scalars if there is one of each. 32-bit integers have no zero point.
     fn parameters(&mut self, stem: &str, dtype: DType, scale: &[f32], zero_point: &[i32]) -> (String, Option<String>) {
         let shape: &[usize] = if scale.len() == 1 { &[] } else { &[scale.len()] };
         let s = self.constant(&format!("{stem}/scale"), &Tensor::from_fn(shape, |i| scale[i]));

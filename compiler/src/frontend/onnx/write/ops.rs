@@ -1,4 +1,4 @@
-//! The forms of operators.
+//! Writes each operator.
 
 use super::{WriteError, Writer, element, float, int, ints};
 use crate::graph::op::{
@@ -7,12 +7,12 @@ use crate::graph::op::{
 use crate::graph::{DType, Node, Op, Tensor, ValueId};
 
 impl Writer<'_> {
-    /// Writes a node whose result gets the name `out`.
+    /// Writes a node whose result is named `out`.
     pub(super) fn node(&mut self, node: &Node, out: &str) -> Result<(), WriteError> {
         let no_form = |reason: String| WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason };
         let nchw = |layout: Layout| match layout {
             Layout::Nchw => Ok(()),
-            Layout::Nhwc => Err(no_form("its images are [N, H, W, C], and ONNX knows [N, C, H, W] alone".into())),
+            Layout::Nhwc => Err(no_form("its images are [N, H, W, C], but ONNX only has [N, C, H, W]".into())),
         };
         if let Op::Constant(c) = &node.op {
             self.constant_named(out, &c.value);
@@ -30,7 +30,7 @@ impl Writer<'_> {
                 | Op::Pad(_)
         );
         if computes && self.graph.ty(node.inputs[0]).dtype != DType::F32 {
-            return Err(no_form("it works on integers, and only the form of floats is written".into()));
+            return Err(no_form("it works on integers, but only its float form can be written".into()));
         }
         match &node.op {
             Op::Conv2d(op) => {
@@ -90,7 +90,8 @@ impl Writer<'_> {
                 let starts = list(&s.starts);
                 let end = |i: usize| {
                     let end = starts[i] + s.sizes[i] as i64 * s.steps[i];
-                    // Below 0 an end counts from behind; what walks to the front ends before everything.
+                    // A negative end counts from the end; a slice that steps back to element 0 must end before
+                    // everything.
                     if end < 0 { i64::MIN + 1 } else { end }
                 };
                 let ends: Vec<i64> = (0..starts.len()).map(end).collect();
@@ -144,7 +145,7 @@ impl Writer<'_> {
             }
             Op::Quantize(q) => {
                 if q.rounding != QuantRounding::HalfEven {
-                    return Err(no_form("it rounds ties away from zero, and QuantizeLinear to even".into()));
+                    return Err(no_form("it rounds ties away from zero, but QuantizeLinear to even".into()));
                 }
                 let (scale, zero_point) = self.parameters(out, q.dtype, &q.scale, &q.zero_point);
                 let zero_point = zero_point.unwrap_or_default();
@@ -153,18 +154,18 @@ impl Writer<'_> {
             }
             Op::Dequantize(d) => {
                 let dtype = self.graph.ty(node.inputs[0]).dtype;
-                // A zero point is an element of its tensor's type there, and that of 32-bit integers is 0.
+                // In ONNX a zero point has the type of its tensor, and that of 32-bit integers is 0.
                 let legal = match dtype {
                     DType::I8 => -128..=127,
                     DType::U8 => 0..=255,
                     _ => 0..=0,
                 };
                 if let Some(zero) = d.zero_point.iter().find(|zero| !legal.contains(*zero)) {
-                    return Err(no_form(format!("{zero} is no zero point of {dtype} there")));
+                    return Err(no_form(format!("{zero} is not a zero point of {dtype} in ONNX")));
                 }
                 self.dequantize(out, inputs[0], dtype, &d.scale, &d.zero_point, d.axis as i64);
             }
-            _ => return Err(no_form("it is an integer form of this toolkit's own".into())),
+            _ => return Err(no_form("it is an integer operator that ONNX does not have".into())),
         }
         Ok(())
     }
@@ -266,7 +267,7 @@ impl Writer<'_> {
                 let attributes = vec![float("alpha", u.alpha), float("beta", u.beta)];
                 return self.emit("HardSigmoid", &[x], out, attributes);
             }
-            // In parts, since operator set 17 has none of these whole.
+            // In parts, because operator set 17 does not have these.
             Silu => {
                 let s = self.part(&format!("{out}/sigmoid"), "Sigmoid", &[x], vec![]);
                 return self.emit("Mul", &[x, &s], out, vec![]);
@@ -319,7 +320,7 @@ impl Writer<'_> {
         self.emit("Cast", &[&index], out, vec![int("to", element(a.dtype).into())]);
     }
 
-    /// A sum over taps, each a choice of elements times weights.
+    /// Writes a sum over taps, each a `Gather` times weights.
     fn resample(&mut self, node: &Node, axis: usize, x: &str, out: &str) -> Result<(), WriteError> {
         let no_form =
             |reason: &str| WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason: reason.into() };
@@ -327,7 +328,7 @@ impl Writer<'_> {
         let (index, weight) = (constant(node.inputs[1])?, constant(node.inputs[2])?);
         let (places, factors) = match (index.as_slice::<i32>(), weight.as_slice::<f32>()) {
             (Ok(p), Ok(f)) => (p, f),
-            _ => return Err(no_form("its weights are no floats")),
+            _ => return Err(no_form("its weights are not floats")),
         };
         let taps = index.shape().get(1).copied().unwrap_or(0);
         let to = index.shape()[0];

@@ -1,4 +1,4 @@
-//! What is written is read again and computes the same.
+//! Written files are read again and must compute the same.
 
 use super::*;
 use crate::frontend::{Sizes, onnx};
@@ -11,7 +11,7 @@ fn read(bytes: &[u8]) -> Graph {
     onnx::import(bytes, "written.onnx", None, &Sizes::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The problem with its operands but the first as constants.
+/// The problem with all operands after the first as constants.
 fn frozen(p: &Problem) -> (Graph, Vec<Tensor>) {
     let mut b = GraphBuilder::new("frozen");
     let mut map = Vec::new();
@@ -63,7 +63,7 @@ fn images_change_their_order_and_nothing_else() {
     for p in suite::problems(11, 2).unwrap() {
         let turned = to_nchw(&p.graph).unwrap();
         let nhwc = turned.nodes().any(|(_, n)| format!("{:?}", n.op).contains("Nhwc"));
-        // Integer forms that no float network has stay as they are.
+        // Integer forms that no float network has are not converted.
         if nhwc {
             continue;
         }
@@ -89,7 +89,7 @@ fn what_has_no_form_is_named() {
     b.output("y", q);
     let e = write(&b.finish().unwrap()).unwrap_err().to_string();
     let expected =
-        "node `q` (quantize) cannot be written as ONNX: it rounds ties away from zero, and QuantizeLinear to even";
+        "node `q` (quantize) cannot be written as ONNX: it rounds ties away from zero, but QuantizeLinear to even";
     assert_eq!(e, expected);
     let mut b = GraphBuilder::new("g");
     let open = TensorType { dtype: DType::F32, dims: vec![crate::graph::Dim::Symbol("n".into())] };
@@ -100,7 +100,7 @@ fn what_has_no_form_is_named() {
     assert_eq!(e, "`x` has the open shape f32[n], which cannot be written; bind its sizes first");
 }
 
-/// Outputs that are inputs, constants, or the same value under two names have their names all the same.
+/// Outputs that are inputs, constants, or a value with two names still get their names.
 #[test]
 fn every_output_has_its_name() {
     let mut b = GraphBuilder::new("g");
@@ -117,7 +117,7 @@ fn every_output_has_its_name() {
     assert!(again.outputs().iter().map(|(n, _)| n.as_str()).eq(["same", "const", "a", "b", "x2", "x"]));
 }
 
-/// A file would define the name twice.
+/// The file would define the name twice.
 #[test]
 fn an_output_with_the_name_of_another_value_is_refused() {
     let mut b = GraphBuilder::new("g");
@@ -125,5 +125,5 @@ fn an_output_with_the_name_of_another_value_is_refused() {
     let y = b.node("y", Relu {}, &[x]).unwrap();
     b.output("x", y);
     let e = write(&b.finish().unwrap()).unwrap_err().to_string();
-    assert_eq!(e, "output `x` has the name of another value, and a name stands for one value in ONNX; rename it");
+    assert_eq!(e, "output `x` has the name of another value, but names are unique in ONNX; rename it");
 }

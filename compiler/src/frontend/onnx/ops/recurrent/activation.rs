@@ -1,11 +1,11 @@
-//! The activations of recurrent cells, which a node names.
+//! Activation functions of recurrent cells, which a node selects by name.
 
 use super::super::unary::thresholded;
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, Clip, Unary, UnaryKind};
 
-/// A function with its parameters.
+/// An activation function with its parameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Activation {
     function: Function,
@@ -16,7 +16,7 @@ pub(super) struct Activation {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     Relu,
-    /// `x` above alpha, else 0.
+    /// `x` if it is above alpha, else 0.
     ThresholdedRelu,
     /// `alpha * x + beta`.
     Affine,
@@ -28,9 +28,9 @@ enum Function {
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
 enum Parameter {
-    /// It has none.
+    /// The function has no such parameter.
     None,
-    /// With the default of the operator of the same name.
+    /// It has the default of the operator with the same name.
     Default(f32),
     /// It must be given.
     Needed,
@@ -38,7 +38,7 @@ enum Parameter {
 
 use Parameter::{Default, Needed, None as Without};
 
-/// Names of the format, with alpha and beta.
+/// The format's names of the functions, with alpha and beta.
 const FUNCTIONS: [(&str, Function, Parameter, Parameter); 11] = [
     ("Affine", Function::Affine, Needed, Needed),
     ("Elu", Function::Other(UnaryKind::Elu), Default(1.0), Without),
@@ -53,9 +53,10 @@ const FUNCTIONS: [(&str, Function, Parameter, Parameter); 11] = [
     ("ThresholdedRelu", Function::ThresholdedRelu, Default(1.0), Without),
 ];
 
-/// The activations of each direction, one direction after the other: those named, else `defaults`.
+/// The activations of each direction, in order: the named ones, else `defaults`.
 ///
-/// Values of `activation_alpha` and `activation_beta` go, in order, to the functions that have such a parameter.
+/// Values of `activation_alpha` and `activation_beta` are assigned, in order, to the functions that have such a
+/// parameter.
 pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str]) -> Result<Vec<Activation>, Reason> {
     let count = directions * defaults.len();
     let names =
@@ -70,7 +71,7 @@ pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str])
         let known = FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(&name));
         let &(name, function, alpha, beta) = known.ok_or_else(|| {
             let all: Vec<&str> = FUNCTIONS.iter().map(|f| f.0).collect();
-            Reason(format!("its activations name `{name}`, which is not known; {} are", all.join(", ")))
+            Reason(format!("unknown activation `{name}`; use one of {}", all.join(", ")))
         })?;
         let take = |parameter, which: &str, given: &mut std::slice::Iter<f32>| match parameter {
             Without => Ok(0.0),
@@ -78,7 +79,7 @@ pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str])
             Needed => given
                 .next()
                 .copied()
-                .ok_or_else(|| Reason(format!("its activation {name} has no default; give it in `{which}`"))),
+                .ok_or_else(|| Reason(format!("its activation {name} needs a parameter; add it to `{which}`"))),
         };
         let alpha = take(alpha, "activation_alpha", &mut alphas)?;
         let beta = take(beta, "activation_beta", &mut betas)?;
@@ -86,14 +87,14 @@ pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str])
     }
     for (left, which) in [(alphas.len(), "activation_alpha"), (betas.len(), "activation_beta")] {
         if left > 0 && n.words("activations").is_some() {
-            return Err(format!("its {which} has {left} values more than its activations take").into());
+            return Err(format!("its {which} has {left} more values than its activations use").into());
         }
     }
     Ok(made)
 }
 
 impl Activation {
-    /// The function of each element.
+    /// Applies the function to each element.
     pub fn apply(&self, n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
         let &Activation { function, alpha, beta } = self;
         match function {

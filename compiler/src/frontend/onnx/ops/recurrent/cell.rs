@@ -7,28 +7,28 @@ use crate::frontend::onnx::ops::movement::part;
 use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, Clip, Concat};
 
-/// What goes from step to step, `[batch, hidden]` each.
+/// The state that goes from step to step, `[batch, hidden]` each.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct State {
-    /// The result.
+    /// The output.
     pub h: ValueId,
-    /// The cell of LSTM.
+    /// The cell state of an LSTM.
     pub c: Option<ValueId>,
 }
 
-/// A direction's weights and functions.
+/// Weights and activation functions of one direction.
 pub(super) struct Cell<'a> {
     kind: Kind,
     hidden: usize,
-    /// `[gates * hidden, hidden]`; of a GRU that resets first, those of update and reset alone.
+    /// `[gates * hidden, hidden]`; for a GRU with reset first, only those of update and reset.
     r: ValueId,
-    /// The hidden gate's `[hidden, hidden]` of a GRU that resets first.
+    /// `[hidden, hidden]` of the hidden gate, for a GRU with reset first.
     r_hidden: Option<ValueId>,
-    /// Terms of the products of the input, `[gates * hidden]`.
+    /// Biases of the input's products, `[gates * hidden]`.
     pub input_bias: Option<ValueId>,
-    /// Terms of the products of the state, where they cannot be added to the input's.
+    /// Biases of the state's products, if they cannot be added to the input's.
     state_bias: Option<ValueId>,
-    /// Factors of the cell for input, output and forget gates, `[hidden]` each.
+    /// Factors of the cell state for input, output and forget gates, `[hidden]` each.
     peepholes: Option<[ValueId; 3]>,
     activations: &'a [Activation],
     clip: Option<f32>,
@@ -63,7 +63,7 @@ impl<'a> Cell<'a> {
         Ok(Cell { kind, hidden, r, r_hidden, input_bias, state_bias, peepholes, activations, clip, input_forget, one })
     }
 
-    /// The state behind a step, from its products of the input `[batch, gates * hidden]` and the state before it.
+    /// The state after a step, from the step's input products `[batch, gates * hidden]` and the state before it.
     pub fn step(&self, n: &mut NodeContext, at: &str, x: ValueId, last: State) -> Result<State, Reason> {
         match (self.kind, last.c) {
             (Kind::Lstm, Some(c)) => self.lstm(n, at, x, last.h, c),
@@ -99,7 +99,7 @@ impl<'a> Cell<'a> {
         let c = n.add(&format!("{at}/c"), kept, new)?;
         let o = self.peeped(n, &format!("{at}/o"), o, 1, c)?;
         let o = self.activate(n, 0, &format!("{at}/o"), o)?;
-        // The bound is on the gates' sums; the cell goes into its function as it is.
+        // `clip` limits the sums of the gates; the cell state enters its function unchanged.
         let out = self.activations[2].apply(n, &format!("{at}/out"), c)?;
         Ok(State { h: n.binary(&format!("{at}/h"), BinaryKind::Mul, o, out)?, c: Some(c) })
     }
@@ -134,7 +134,7 @@ impl<'a> Cell<'a> {
         Ok(State { h: n.add(&format!("{at}/h"), new, kept)?, c: None })
     }
 
-    /// The state's products, with their terms.
+    /// The state's products with their biases.
     fn product(&self, n: &mut NodeContext, suffix: &str, h: ValueId, r: ValueId) -> Result<ValueId, Reason> {
         let mut operands = vec![h, r];
         operands.extend(self.state_bias);
@@ -146,7 +146,7 @@ impl<'a> Cell<'a> {
         part(n, suffix, v, 1, k * self.hidden, self.hidden)
     }
 
-    /// The `k`-th function of the direction, of values held within the bound.
+    /// The `k`-th function of the direction, applied to clipped values.
     fn activate(&self, n: &mut NodeContext, k: usize, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
         let v = match self.clip {
             Some(clip) => n.node(&format!("{suffix}/clip"), Clip { lo: -clip, hi: clip }, &[v])?,
@@ -155,7 +155,7 @@ impl<'a> Cell<'a> {
         self.activations[k].apply(n, suffix, v)
     }
 
-    /// A gate with its look at the cell.
+    /// A gate with its peephole term, if it has one.
     fn peeped(&self, n: &mut NodeContext, suffix: &str, v: ValueId, k: usize, c: ValueId) -> Result<ValueId, Reason> {
         let Some(peepholes) = self.peepholes else { return Ok(v) };
         let term = n.binary(&format!("{suffix}/peephole"), BinaryKind::Mul, peepholes[k], c)?;
@@ -163,8 +163,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Terms of the input's products and of the state's: one sum, but of a GRU that is linear before its reset, whose hidden gate
-/// (of this size) keeps them apart.
+/// Biases of the input's products and of the state's. They are added up, except for a GRU that is linear before its
+/// reset: its hidden gate, of size `apart`, keeps them apart.
 fn biases(
     n: &mut NodeContext,
     label: &str,

@@ -1,8 +1,8 @@
 //! RNN, GRU and LSTM, unrolled over their steps.
 //!
-//! The products of all steps' input are one dense layer; each step adds the product of the state, takes it through the
-//! cell's functions ([`cell`]), and keeps the state of the sequences that have ended. A step of every direction is made
-//! of the same few nodes, which the CPU compiles once.
+//! The input products of all steps are one dense layer. Each step adds the product of the state, applies the cell's
+//! functions ([`cell`]), and keeps the state of sequences that have ended. The steps of both directions consist of the
+//! same few nodes, which the CPU back end compiles once.
 
 mod activation;
 mod cell;
@@ -15,10 +15,10 @@ use activation::{Activation, activations};
 use cell::{Cell, State};
 use std::collections::BTreeSet;
 
-/// The most steps of a node, those of both directions together.
+/// Maximum number of steps of a node, both directions together.
 const MOST_STEPS: usize = 2048;
 
-/// Results that are joined at once: a place is compared with the ends of that many.
+/// Number of results that are joined at once: an element's position is compared with the ends of that many.
 const JOINED: usize = 8;
 
 const DENSE: Dense = Dense { data_zero_point: 0, weight_zero_point: 0 };
@@ -31,7 +31,8 @@ enum Kind {
 }
 
 impl Kind {
-    /// Gates in the order of the weights: the state's own; update, reset, hidden; input, output, forget, cell.
+    /// Number of gates. Their order in the weights: the state's own; update, reset, hidden; input, output, forget,
+    /// cell.
     fn gates(self) -> usize {
         match self {
             Kind::Rnn => 1,
@@ -40,7 +41,7 @@ impl Kind {
         }
     }
 
-    /// Nodes and constants that a step becomes, at most.
+    /// Maximum number of nodes and constants that a step becomes.
     fn step_nodes(self) -> usize {
         match self {
             Kind::Rnn => 20,
@@ -49,7 +50,7 @@ impl Kind {
         }
     }
 
-    /// Names of the functions that a direction has if none are named.
+    /// Default activation functions of a direction.
     fn activations(self) -> &'static [&'static str] {
         match self {
             Kind::Rnn => &["Tanh"],
@@ -93,7 +94,7 @@ fn unrolled(n: &mut NodeContext, kind: Kind) -> Result<(), Reason> {
     n.outputs(&results)
 }
 
-/// What the directions give, one beside the other.
+/// Joins the results of the directions.
 fn beside(n: &mut NodeContext, suffix: &str, axis: usize, parts: &[ValueId]) -> Result<ValueId, Reason> {
     match parts {
         [one] => Ok(*one),
@@ -101,7 +102,7 @@ fn beside(n: &mut NodeContext, suffix: &str, axis: usize, parts: &[ValueId]) -> 
     }
 }
 
-/// Many tensors one behind the other along dimension 0, by a tree.
+/// Joins many tensors along dimension 0, as a tree.
 fn joined(n: &mut NodeContext, suffix: &str, mut parts: Vec<ValueId>) -> Result<ValueId, Reason> {
     let mut level = 0;
     while parts.len() > 1 {
@@ -122,11 +123,11 @@ struct Sizes {
     hidden: usize,
 }
 
-/// How long each sequence of the batch is.
+/// The lengths of the batch's sequences.
 struct Lengths {
     /// `[batch, 1]`, i32.
     value: ValueId,
-    /// Steps that all of them have; none are known of lengths that the run gives.
+    /// Number of steps that all sequences have; 0 for lengths that are computed at run time.
     common: usize,
 }
 
@@ -134,9 +135,9 @@ struct Lengths {
 struct Recurrence {
     kind: Kind,
     sizes: Sizes,
-    /// For each direction whether it goes from the last step to the first.
+    /// For each direction, whether it runs from the last step to the first.
     reverse: Vec<bool>,
-    /// The node's tensors have batches outside.
+    /// True if the node's tensors have batches outside.
     batch_first: bool,
     /// `[steps, batch, input]`.
     x: ValueId,
@@ -144,13 +145,13 @@ struct Recurrence {
     w: ValueId,
     /// `[directions, gates * hidden, hidden]`.
     r: ValueId,
-    /// `[directions, 2 * gates * hidden]`: terms of the input's products, then of the state's.
+    /// `[directions, 2 * gates * hidden]`: biases of the input's products, then of the state's.
     b: Option<ValueId>,
     /// `[directions, batch, hidden]`.
     h: ValueId,
-    /// The same of the cells of LSTM.
+    /// The initial cell state of an LSTM, in the same shape.
     c: Option<ValueId>,
-    /// `[directions, 3 * hidden]`: factors of the cell for input, output and forget gates.
+    /// `[directions, 3 * hidden]`: factors of the cell state for input, output and forget gates.
     peepholes: Option<ValueId>,
     lengths: Option<Lengths>,
     activations: Vec<Activation>,
@@ -159,12 +160,12 @@ struct Recurrence {
     input_forget: bool,
 }
 
-/// An operand that must be floats of this shape, which `what` says in words.
+/// An operand that must be f32 with this shape, which `what` describes in words.
 fn operand(n: &mut NodeContext, i: usize, name: &str, shape: &[usize], what: &str) -> Result<ValueId, Reason> {
     let v = n.plain(i)?;
     let wanted = TensorType::new(DType::F32, shape);
     if n.ty(v) != &wanted {
-        return Err(format!("its {name} must be {wanted}, that is {what}, found {}", n.ty(v)).into());
+        return Err(format!("its {name} must be {wanted} ({what}), found {}", n.ty(v)).into());
     }
     Ok(v)
 }
@@ -173,7 +174,7 @@ fn flag(n: &NodeContext, name: &str) -> Result<bool, Reason> {
     match n.int(name).unwrap_or(0) {
         0 => Ok(false),
         1 => Ok(true),
-        other => Err(format!("its {name} {other} is not known; 0 and 1 are").into()),
+        other => Err(format!("its {name} must be 0 or 1, found {other}").into()),
     }
 }
 
@@ -184,15 +185,15 @@ impl Recurrence {
             Some("reverse") => vec![true],
             Some("bidirectional") => vec![false, true],
             Some(other) => {
-                let known = "forward, reverse and bidirectional are";
-                return Err(format!("its direction `{other}` is not known; {known}").into());
+                let known = "use forward, reverse or bidirectional";
+                return Err(format!("unknown direction `{other}`; {known}").into());
             }
         };
         let directions = reverse.len();
         let batch_first = flag(n, "layout")?;
         let x = n.plain(0)?;
         if n.ty(x).rank() != 3 || n.ty(x).dtype != DType::F32 {
-            return Err(format!("its X must be f32 of 3 dimensions, found {}", n.ty(x)).into());
+            return Err(format!("its X must be f32 with 3 dimensions, found {}", n.ty(x)).into());
         }
         check_length(n, x, usize::from(batch_first))?;
         let outer = |first: &str, second: &str| {
@@ -245,7 +246,7 @@ impl Recurrence {
         })
     }
 
-    /// The results of all steps, `[steps * batch, hidden]`, and the last state of a direction.
+    /// The results of all steps, `[steps * batch, hidden]`, and the final state of a direction.
     fn direction(&self, n: &mut NodeContext, d: usize) -> Result<(ValueId, State), Reason> {
         let Sizes { steps, batch, input, hidden } = self.sizes;
         let label = if self.reverse[d] { "reverse" } else { "forward" };
@@ -273,7 +274,7 @@ impl Recurrence {
         Ok((y, state))
     }
 
-    /// A step's result and state: 0 and the state before for sequences that have ended.
+    /// A step's result and state; for sequences that have ended, 0 and the state before.
     fn alive(
         &self,
         n: &mut NodeContext,
@@ -302,7 +303,7 @@ impl Recurrence {
         n.reshape(suffix, v, &shape[1..])
     }
 
-    /// A result as the node's layout has it.
+    /// Converts a result to the node's layout.
     fn turned<const N: usize>(
         &self,
         n: &mut NodeContext,
@@ -317,16 +318,14 @@ impl Recurrence {
     }
 }
 
-/// Refuses a sequence whose length nobody gave: the outermost size of an input stands for runs, and is taken for 1. Behind
-/// operators that are not followed, a length of 1 may come from any of them.
+/// Fails if the sequence length is an open size that was not given: the outermost size of an input is its batch size
+/// and is assumed to be 1. Beyond operators that are not followed, a length of 1 can come from any of their operands.
 fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reason> {
     let open = |v: ValueId| n.cx.assumed.get(&v);
     let refuse = |s: &str| {
         let remedy = format!("give it with --bind {s}=SIZE");
-        Err(format!(
-            "the length of its sequence is, or may come from, the size `{s}`, which the model leaves open; {remedy}"
-        )
-        .into())
+        Err(format!("the length of its sequence can depend on the size `{s}`, which the model leaves open; {remedy}")
+            .into())
     };
     if n.shape(x)?[axis] != 1 {
         return Ok(());
@@ -335,7 +334,7 @@ fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reas
     while let Some(node) = n.cx.builder.def(v) {
         let next = match &node.op {
             Op::Transpose(t) => t.perm.get(axis).copied(),
-            // What computes each element by itself has the steps of its data.
+            // An element-wise operator has the steps of its data.
             Op::Unary(_) | Op::Cast(_) | Op::Relu(_) | Op::Clip(_) | Op::Quantize(_) | Op::Dequantize(_) => Some(axis),
             _ => None,
         };
@@ -347,7 +346,7 @@ fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reas
     open(v).filter(|_| axis == 0).map_or(Ok(()), |s| refuse(s))
 }
 
-/// The values that a value is made of, itself among them.
+/// A value and all values that it is computed from.
 fn ancestors(n: &NodeContext, v: ValueId) -> BTreeSet<ValueId> {
     let (mut found, mut left) = (BTreeSet::new(), vec![v]);
     while let Some(v) = left.pop() {
@@ -358,7 +357,7 @@ fn ancestors(n: &NodeContext, v: ValueId) -> BTreeSet<ValueId> {
     found
 }
 
-/// The size of the state, which the weights have and the attribute may repeat.
+/// The size of the state, which follows from the weights; the attribute can repeat it.
 fn hidden_size(n: &mut NodeContext) -> Result<usize, Reason> {
     let r = n.plain(2)?;
     let hidden = match n.shape(r)?.as_slice() {
@@ -367,7 +366,7 @@ fn hidden_size(n: &mut NodeContext) -> Result<usize, Reason> {
     };
     match n.int("hidden_size") {
         Some(given) if usize::try_from(given) != Ok(hidden) => {
-            Err(format!("its hidden_size {given} does not suit its R, {}", n.ty(r)).into())
+            Err(format!("its hidden_size {given} does not match its R, {}", n.ty(r)).into())
         }
         _ => Ok(hidden),
     }
@@ -380,14 +379,13 @@ fn check_sizes(n: &mut NodeContext, kind: Kind, sizes: Sizes, directions: usize)
     }
     let all = steps.saturating_mul(directions);
     if all > MOST_STEPS {
-        let remedy =
-            "give a shorter sequence with --bind or --shape, and export Y_h and initial_h to go on from part to part";
-        return Err(format!("its {all} steps are not supported; up to {MOST_STEPS} are: {remedy}").into());
+        let remedy = "set a shorter sequence with --bind or --shape, and export Y_h and initial_h to run it in parts";
+        return Err(format!("its {all} steps are not supported; the maximum is {MOST_STEPS}: {remedy}").into());
     }
     n.room_for_nodes(all * kind.step_nodes())
 }
 
-/// The first state of each direction, `[directions, batch, hidden]`; zeros where the node has none.
+/// The initial state of each direction, `[directions, batch, hidden]`; zeros if the node has none.
 fn state(
     n: &mut NodeContext,
     i: usize,
@@ -408,18 +406,18 @@ fn state(
     n.node(name, Transpose { perm: vec![1, 0, 2] }, &[v])
 }
 
-/// Lengths of the sequences, none where all have every step.
+/// Lengths of the sequences; `None` if all have every step.
 fn lengths(n: &mut NodeContext, sizes: Sizes) -> Result<Option<Lengths>, Reason> {
     let v = n.plain(4)?;
     let wanted = TensorType::new(DType::I32, &[sizes.batch]);
     if n.ty(v) != &wanted {
-        return Err(format!("its sequence_lens must be {wanted}, one for each of the batch, found {}", n.ty(v)).into());
+        return Err(format!("its sequence_lens must be {wanted}, one per sequence, found {}", n.ty(v)).into());
     }
     let mut common = 0;
     if let Some(TensorData::I32(known)) = n.known(4).as_ref().map(Tensor::data) {
         let within = |&l: &i32| usize::try_from(l).is_ok_and(|l| (1..=sizes.steps).contains(&l));
         if let Some(other) = known.iter().find(|l| !within(l)) {
-            return Err(format!("its sequence_lens has {other}; lengths must lie in 1..={}", sizes.steps).into());
+            return Err(format!("its sequence_lens has {other}; lengths must be from 1 to {}", sizes.steps).into());
         }
         common = known.iter().filter_map(|&l| usize::try_from(l).ok()).min().unwrap_or(0);
         if common == sizes.steps {
