@@ -6,7 +6,7 @@ use super::{MAX_RANK, TensorType};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum OpError {
     /// Wrong number of operands.
-    #[error("takes {expected} operands, found {found}")]
+    #[error("needs {expected} operands, found {found}")]
     Arity {
         /// The counts allowed, in words.
         expected: String,

@@ -161,7 +161,7 @@ fn operators_refuse_what_they_cannot_take() {
     };
     let f = |s: &[usize]| TensorType::new(DType::F32, s);
     let i = |s: &[usize]| TensorType::new(DType::I8, s);
-    check(conv().into(), &[i(&[1, 9, 7, 4])], "takes 2 to 3 operands, found 1");
+    check(conv().into(), &[i(&[1, 9, 7, 4])], "needs 2 to 3 operands, found 1");
     check(conv().into(), &[i(&[1, 9, 7, 4]), i(&[8, 3, 2, 5])], "`weight` must be of 4 input channels");
     check(conv().into(), &[i(&[1, 1, 1, 4]), i(&[8, 9, 2, 4])], "`kernel` covers 9 elements of height, but");
     let stuck = Conv2d { strides: [0, 1], ..conv() };

@@ -61,7 +61,7 @@ fn turn(node: &Node, op: Op) -> Option<Patch> {
     Some(p.replace(node.output(), back))
 }
 
-/// The channels-last value that a transpose puts channels first again; `None` if there is no such transpose.
+/// The channels-last operand of a transpose back to channels first; `None` if the value has no such transpose.
 fn last(view: &View, v: ValueId) -> Option<ValueId> {
     match view.def(v)? {
         Node { op: Op::Transpose(t), inputs, .. } if t.perm == TO_FIRST => Some(inputs[0]),

@@ -47,7 +47,7 @@ pub(super) struct Context<'a> {
     pub unsigned: HashSet<ValueId>,
     /// Inputs whose outermost size is open and was not given, with its symbol; it is assumed to be 1.
     pub assumed: HashMap<ValueId, String>,
-    /// Bytes of constants that the import may still make.
+    /// Bytes of constants that the import can still allocate.
     pub room: usize,
     /// Folders that can hold data files.
     pub folders: &'a [&'a Path],

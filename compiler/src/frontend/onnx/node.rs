@@ -216,7 +216,7 @@ impl NodeContext<'_, '_> {
         self.cx.take(count.checked_mul(NODE_BYTES), || format!("becomes {count} nodes"))
     }
 
-    /// Subtracts the bytes of a tensor from those that the import may still make.
+    /// Subtracts the bytes of a tensor from those that the import can still allocate.
     fn take_room(&mut self, ty: &TensorType) -> bool {
         let bytes = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
         let left = bytes.and_then(|b| self.cx.room.checked_sub(b));

@@ -128,7 +128,7 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     made.ok_or_else(misfit)
 }
 
-/// Expands a sparse tensor. Its bytes are subtracted from `room`, the bytes that the import may still make.
+/// Expands a sparse tensor. Its bytes are subtracted from `room`, the bytes that the import can still allocate.
 pub(super) fn dense(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
     let name = t.values.as_ref().map(|v| v.name.as_str()).unwrap_or_default();
     expand(t, folders, room).map_err(|reason| format!("sparse constant `{name}`: {reason}"))

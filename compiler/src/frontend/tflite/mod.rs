@@ -144,7 +144,7 @@ struct Context<'a> {
     /// The value of each tensor, in the order of the operators; if several tensors became one value, their names are
     /// listed in this order.
     values: IndexMap<usize, ValueId>,
-    /// Bytes of constants and names that the import may still make.
+    /// Bytes of constants and names that the import can still allocate.
     room: Room,
 }
 

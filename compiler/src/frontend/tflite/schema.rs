@@ -73,7 +73,7 @@ const VERSION: u32 = 3;
 const TENSOR_FIELDS: usize = 11;
 const QUANTIZATION_FIELDS: usize = 7;
 
-/// Bytes that the import of a file may still make. Each of many references to one table becomes a copy.
+/// Bytes that the import of a file can still allocate. Each of many references to one table becomes a copy.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room(usize);
 
