@@ -1,35 +1,35 @@
-//! The cache that simulators and bitstreams share: a folder for each result, which is made under another name and renamed when it is
-//! whole.
+//! The cache that simulators and bitstreams share. Each result is a folder or file, built under a temporary name and
+//! renamed when it is complete.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The cache's folder for this user, or none where neither `XDG_CACHE_HOME` nor `HOME` is set.
+/// Cache folder of this user, or `None` if neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub fn folder() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let caches = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")))?;
     Some(caches.join("tilewright"))
 }
 
-/// What the names of folders begin with that are being made.
+/// Prefix of the names of unfinished builds.
 pub const BUILD_PREFIX: &str = "build-";
 
-/// How long nobody touches a folder that is being made before it is held to be cut off.
+/// Age after which an untouched unfinished build counts as abandoned.
 const LEFT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long nobody takes a result before it is removed.
+/// Age after which an unused result is removed.
 const UNUSED: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// Removes the folders of builds that were cut off or failed: those that nobody has touched for a day.
+/// Removes the folders of builds that were interrupted or failed: those untouched for a day.
 pub fn remove_left_builds(cache: &Path) {
     remove_older(cache, BUILD_PREFIX, LEFT);
 }
 
-/// Removes results, whose names begin with `prefix`, that nobody has taken for ninety days.
+/// Removes results whose names begin with `prefix` and that were not used for ninety days.
 pub fn remove_unused(cache: &Path, prefix: &str) {
     remove_older(cache, prefix, UNUSED);
 }
 
-/// Says of a result that it was taken just now. Where that may not be said, it goes ninety days after it was made.
+/// Marks a result as just used. If that fails, the result is removed ninety days after it was built.
 pub fn touch(result: &Path) {
     let _ = std::fs::File::open(result).and_then(|result| result.set_modified(SystemTime::now()));
 }
@@ -39,7 +39,7 @@ fn remove_older(cache: &Path, prefix: &str, most: Duration) {
         let named = entry.file_name().to_string_lossy().starts_with(prefix);
         let age = entry.metadata().and_then(|m| m.modified()).ok().and_then(|t| t.elapsed().ok());
         if named && age.is_some_and(|age| age > most) {
-            // It may be another process's by now, or gone.
+            // Errors are ignored: another process may have replaced or removed it.
             let path = entry.path();
             let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         }

@@ -1,4 +1,4 @@
-//! A hardware instance: read from TOML, checked as a whole, and everything that is derived from it.
+//! A hardware configuration: reads it from TOML, validates it as a whole, and derives all sizes.
 
 mod derive;
 mod energy;
@@ -18,27 +18,27 @@ use std::borrow::Cow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DramSection {
-    /// Cycles from a request's place at the server to its first beat.
+    /// Cycles from when the memory takes up a request to its first beat.
     pub latency: u32,
-    /// Sixteenths of a cycle that one beat takes: 16 is a beat a cycle.
+    /// Sixteenths of a cycle per beat: 16 is one beat per cycle.
     pub beat_sixteenths: u32,
-    /// Whether reads and writes take their places at one server.
+    /// Whether reads and writes share one server.
     pub shared: bool,
-    /// Sixteenths of a cycle for opening another row of 2 KiB; 0 for none.
+    /// Sixteenths of a cycle for opening another 2 KiB row; 0 for none.
     pub row_open_sixteenths: u32,
-    /// Sixteenths of a cycle that each burst takes at the server before its beats; 0 for none.
+    /// Sixteenths of a cycle that each burst occupies the server before its beats; 0 for none.
     pub burst_sixteenths: u32,
 }
 
 impl DramSection {
-    /// The greatest value of each figure: a beat of the widest bus over the slowest serial line that a shell has.
+    /// Greatest value of each figure: a beat of the widest bus over the slowest serial line that a shell supports.
     pub const MOST: u32 = 1 << 30;
-    /// Parts of a cycle in which times at the server are counted.
+    /// Fractions of a cycle in which server times are counted.
     pub const SIXTEENTHS: u32 = 16;
-    /// Bytes of a row.
+    /// Bytes of a DRAM row.
     pub const ROW_BYTES: u32 = 2048;
 
-    /// Bytes of a bus that pass in a cycle.
+    /// Bytes per cycle of a bus that is `bus_bytes` wide.
     pub fn bytes_per_cycle(&self, bus_bytes: u32) -> f64 {
         f64::from(bus_bytes * Self::SIXTEENTHS) / f64::from(self.beat_sixteenths.max(1))
     }
@@ -50,12 +50,13 @@ impl Default for DramSection {
     }
 }
 
-/// Reads a table of what is not hardware; every key that it does not take, or whose value is of another kind.
+/// Reads a table that does not describe hardware. The error lists every unknown key and every value of the wrong type,
+/// as (key, problem, remedy).
 fn section<T: serde::de::DeserializeOwned>(
     name: &str,
     value: &toml::Value,
 ) -> Result<T, Vec<(String, String, String)>> {
-    let remedy = || format!("see docs/configuration.md on [{name}]");
+    let remedy = || format!("see [{name}] in docs/configuration.md");
     let whole = match value.clone().try_into::<T>() {
         Ok(section) => return Ok(section),
         Err(e) => vec![(name.to_string(), one_line(&e), remedy())],
@@ -82,7 +83,7 @@ pub struct Violation {
     pub remedy: String,
 }
 
-/// Why a configuration was refused: all reasons at once.
+/// Why a configuration was rejected: all reasons at once.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ConfigError {
     /// The file is not TOML.
@@ -104,12 +105,12 @@ pub enum ConfigError {
     /// No preset has this name.
     #[error("no configuration is named {name}; the presets are {}, or give a path that ends in .toml", presets.join(", "))]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// What there is.
+        /// The presets.
         presets: Vec<&'static str>,
     },
-    /// The values cannot be built.
+    /// The hardware cannot be built with these values.
     #[error("{file}: {} violation(s)\n  {}", violations.len(), crate::list::first(violations, "\n  "))]
     Illegal {
         /// File or preset.
@@ -136,8 +137,8 @@ impl HwConfig {
         HwConfig::parse(name_or_path, &text_of(name_or_path)?)
     }
 
-    /// Reads a configuration from its text; `file` names it in errors, and as a path that ends in `.toml` names the
-    /// configuration where the text does not.
+    /// Reads a configuration from its text. `file` names it in errors. If the text has no `name` and `file` is a path
+    /// that ends in `.toml`, the file's name becomes the configuration's.
     ///
     /// # Errors
     /// [`ConfigError::Syntax`], or [`ConfigError::Illegal`] with every violation.
@@ -185,7 +186,7 @@ impl HwConfig {
         if violations.is_empty() { Ok(config) } else { Err(ConfigError::Illegal { file: file.into(), violations }) }
     }
 
-    /// The figures of `[host]` that a preset or file leaves to their defaults, by their keys; `target` is the first.
+    /// Keys of `[host]` that a preset or file leaves at their defaults; `target` comes first.
     ///
     /// # Errors
     /// [`ConfigError::Unknown`], [`ConfigError::Io`] or [`ConfigError::Syntax`].
@@ -198,7 +199,7 @@ impl HwConfig {
         Ok(keys.filter(|key| host.is_none_or(|host| !host.contains_key(*key))).collect())
     }
 
-    /// The configuration as a file's text, which [`HwConfig::parse`] reads back.
+    /// The configuration as TOML text, which [`HwConfig::parse`] reads back.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()
     }
@@ -231,8 +232,8 @@ impl HwConfig {
             found.extend(rules(self));
             return found;
         }
-        // Derived sizes need sound values, so rules are checked with the wrong ones replaced; what is broken with the
-        // least values and with the greatest does not come from them.
+        // Derived sizes need legal values, so the rules are checked with illegal values replaced. A rule that is broken
+        // both with the least and with the greatest legal values does not depend on them.
         let broken = [false, true].map(|greatest| rules(&self.repaired(&wrong, greatest)));
         let [least, greatest] = &broken;
         found.extend(
@@ -241,19 +242,19 @@ impl HwConfig {
         found
     }
 
-    /// The configuration with legal values for some parameters.
+    /// Returns a copy with legal values for some parameters: the greatest or the least.
     fn repaired(&self, keys: &[String], greatest: bool) -> HwConfig {
         let mut config = self.clone();
         for p in PARAMS.iter().filter(|p| keys.iter().any(|key| key == p.key)) {
             if let Legal::Range(lo, hi) | Legal::PowerOfTwo(lo, hi) = p.legal {
-                // A number within the legal values is taken.
+                // A number within the legal range is always accepted.
                 let _ = (p.set)(&mut config, &toml::Value::Integer(if greatest { hi } else { lo } as i64));
             }
         }
         config
     }
 
-    /// Checks what is not hardware.
+    /// Checks the parts that do not describe hardware.
     fn surroundings(&self) -> Vec<Violation> {
         let dram = [
             ("dram.latency", self.dram.latency, 0),
@@ -269,15 +270,15 @@ impl HwConfig {
             }
         }
         if self.name.contains(char::is_control) {
-            // It stands in a comment of the package.
-            bad("name", "holds a control character".into(), "use a name of one line".into());
+            // The name goes into a comment of the generated package.
+            bad("name", "contains a control character".into(), "use a name of one line".into());
         }
         found.extend(self.host.violations());
         found.extend(self.energy.iter().flat_map(EnergySection::violations));
         found
     }
 
-    /// Checks the rules between parameters, but for the length of instructions.
+    /// Checks the rules between parameters, except for the length of instructions.
     fn rule_violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         let mut bad = |key: &str, what: String, remedy: String| {
@@ -305,7 +306,7 @@ impl HwConfig {
             ("out_banks", self.out_banks, self.out_depth),
         ] {
             if banks * 2 > depth {
-                bad(key, format!("is {banks} for {depth} entries"), "give a bank two entries or more".into());
+                bad(key, format!("is {banks} for {depth} entries"), "use at least two entries per bank".into());
             }
         }
         for (key, beats) in
@@ -336,7 +337,11 @@ impl HwConfig {
         if self.vector_lut && self.table_entries() > self.param_depth {
             bad(
                 "vector_lut",
-                format!("needs a table of {} param entries, and there are {}", self.table_entries(), self.param_depth),
+                format!(
+                    "needs a table of {} param entries, but only {} are available",
+                    self.table_entries(),
+                    self.param_depth
+                ),
                 "make param_depth larger or set vector_lut = false".into(),
             );
         }
@@ -376,7 +381,7 @@ fn one_line(e: &toml::de::Error) -> String {
 fn nearest(key: &str) -> String {
     let best = PARAMS.iter().map(|p| p.key).min_by_key(|candidate| distance(key, candidate));
     match best {
-        // A third of the letters may be wrong: more of a short word is another word.
+        // Up to a third of the letters may differ; with more, a short word is another word.
         Some(name) if distance(key, name) <= (key.chars().count() / 3).clamp(1, 3) => format!("did you mean {name}"),
         _ => "remove it, or see the table of parameters".into(),
     }

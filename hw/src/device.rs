@@ -1,4 +1,4 @@
-//! The contract between programs and whatever runs them: a simulator, a board, a remote machine.
+//! The contract between programs and the devices that run them: simulators, boards, remote machines.
 
 pub mod queue;
 
@@ -7,7 +7,7 @@ use crate::isa::{INSN_BYTES, Unit};
 use crate::regs::{TrapCause, TrapUnit, UnitState};
 use std::ops::Range;
 
-/// A base register: where a region begins in device memory and how many bytes it has.
+/// A base register: address and size of a region in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Base {
     /// Address of the region's first byte.
@@ -25,8 +25,9 @@ pub struct Command {
     pub insns: u32,
     /// Base registers, from 0; the rest are empty regions.
     pub bases: Vec<Base>,
-    /// The run ends with [`DeviceError::CycleLimit`] after so many cycles, or on simulators without time with
-    /// [`DeviceError::InsnLimit`] after so many instructions, or micro-ops or rows of a unit; `None` for the device's own default.
+    /// Limit of the run; `None` for the device's own default. A device that counts cycles ends with
+    /// [`DeviceError::CycleLimit`] after so many cycles. An untimed simulator ends with [`DeviceError::InsnLimit`]
+    /// after so many instructions, or micro-ops or rows of one unit.
     pub cycle_limit: Option<u64>,
 }
 
@@ -42,7 +43,7 @@ impl Command {
     }
 }
 
-/// Names a submitted command.
+/// Identifies a submitted command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
@@ -55,7 +56,7 @@ pub struct Trap {
     pub cause: TrapCause,
     /// The instruction's ordinal in its unit, from 0; its place in the stream for fetch.
     pub ordinal: u32,
-    /// The cycle, where the device knows time.
+    /// The cycle, if the device counts cycles.
     pub cycle: Option<u64>,
 }
 
@@ -73,54 +74,57 @@ impl std::fmt::Display for Trap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnitCounters(pub [[u64; UnitState::ALL.len()]; TrapUnit::ALL.len()]);
 
-/// The cycles of one instruction. Cycle 0 is the one whose edge takes the doorbell's write; an instruction that starts or
-/// retires in t does so in the registers' state of t, so that others see it in t+1 (`hw/TIMING.md`).
+/// When an instruction started and retired. Cycle 0 is the cycle whose clock edge takes the doorbell's write. An
+/// instruction that starts or retires in cycle t does so in the register state of t, so other units see it in t+1
+/// (`hw/TIMING.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Span {
     /// The unit.
     pub unit: Unit,
-    /// The instruction's place among its unit's, from 0.
+    /// The instruction's place among those of its unit, from 0.
     pub ordinal: u32,
-    /// The cycle in which it leaves its queue and takes its tokens.
+    /// The cycle in which the instruction leaves its queue and takes its tokens.
     pub start: u64,
-    /// The cycle in which it retires and gives its tokens; `None` where a trap came first.
+    /// The cycle in which it retires and gives its tokens; `None` if a trap came first.
     pub end: Option<u64>,
-    /// Cycles of its unit that were its own, by [`UnitState`]: those in which it worked, and those in which the unit waited
-    /// for what it needs. `hw/TIMING.md` says whose a cycle is; cycles without an instruction are nobody's. Those of load and
-    /// store are zero where the run ended in a trap other than a deadlock, which cuts off what they have on the bus.
+    /// Cycles that its unit spent on it, by [`UnitState`]: working, or waiting for what the instruction needs.
+    /// `hw/TIMING.md` defines which instruction a cycle belongs to; cycles without an instruction belong to none. For
+    /// load and store all are zero if the run ended in a trap other than a deadlock, because the trap cuts off their
+    /// bus accesses.
     pub states: [u64; UnitState::ALL.len()],
 }
 
 impl Span {
-    /// Cycles in which the unit waited on the instruction's behalf.
+    /// Cycles in which the unit was stalled on this instruction.
     pub fn stalled(&self) -> u64 {
         UnitState::ALL.iter().filter(|state| state.is_stall()).map(|state| self.states[*state as usize]).sum()
     }
 }
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReport {
-    /// Cycles from the doorbell to the completion, where the device knows time.
+    /// Cycles from the doorbell to the completion, if the device counts cycles.
     pub cycles: Option<u64>,
-    /// The trap that ended the run, or none.
+    /// The trap that ended the run, if any.
     pub trap: Option<Trap>,
-    /// What a simulator knows of the trap beyond its place: who waits for whom, whose tokens are too many.
+    /// A simulator's further description of the trap: who waits for whom, whose token counter overflows.
     pub trap_text: Option<String>,
     /// Instructions retired by load, gemm, vector and store.
     pub retired: [u32; 4],
     /// Multiply-accumulates of the gemm instructions that retired, padding included.
     pub macs: u64,
-    /// Bytes that the memory bus carried: whole beats read, instructions included, and bytes written. `None` where the
-    /// device has no bus.
+    /// Bytes that the memory bus carried: (read, written). Reads are whole beats and include instructions. `None` if
+    /// the device has no bus.
     pub bytes: Option<(u64, u64)>,
-    /// Cycles by unit and state, where the device counts them.
+    /// Cycles by unit and state, if the device counts them.
     pub counters: Option<UnitCounters>,
-    /// When each instruction started and retired, by unit, then ordinal; empty unless the device was asked to keep them.
+    /// Start and retirement of each instruction, by unit, then ordinal; empty unless the device was asked to record
+    /// them.
     pub spans: Vec<Span>,
 }
 
-/// Why a device could not do as asked. A trap is no such error: it is the outcome of a run.
+/// Error of a device. A trap is not an error but an outcome of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
     /// An access outside device memory.
@@ -133,7 +137,7 @@ pub enum DeviceError {
         /// Bytes of the memory.
         size: u64,
     },
-    /// The stream lies wrongly.
+    /// The stream is not aligned.
     #[error("the stream at {addr:#x} is not aligned to 32 bytes")]
     Misaligned {
         /// Address of the stream.
@@ -150,7 +154,7 @@ pub enum DeviceError {
         last: u64,
     },
     /// More bases than the configuration has.
-    #[error("the command has {given} bases, the configuration {available}")]
+    #[error("the command has {given} bases, but the configuration has only {available}")]
     TooManyBases {
         /// Bases of the command.
         given: usize,
@@ -163,7 +167,7 @@ pub enum DeviceError {
         /// The limit.
         limit: u64,
     },
-    /// The run had more instructions than its limit, or more micro-ops or rows of one unit, on a simulator that knows no cycles.
+    /// The run exceeded its limit of instructions, or of micro-ops or rows of one unit, on an untimed simulator.
     #[error(
         "the run did not end within {limit} instructions, or micro-ops or rows of one unit; raise the limit (run --max-cycles), \
          which counts them here"
@@ -203,15 +207,15 @@ pub enum DeviceError {
     },
 }
 
-/// Whatever runs instruction streams.
+/// A device that runs instruction streams.
 ///
-/// Memory is one flat space from address 0. Commands run in the order of their submission; memory written between a
-/// submission and its report is visible to the command or not, as the device pleases, so callers do not.
+/// Memory is one flat space from address 0. Commands run in the order of their submission. Do not write memory that a
+/// command uses between its submission and its report: whether the command sees such a write depends on the device.
 pub trait Device: Send {
     /// The hardware's configuration.
     fn config(&self) -> &HwConfig;
 
-    /// The device's name, as `--device` takes it.
+    /// The device's name, as `--device` accepts it.
     fn name(&self) -> &str;
 
     /// Bytes of device memory.
@@ -229,7 +233,7 @@ pub trait Device: Send {
     /// [`DeviceError::OutOfMemory`], or the transport's.
     fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
-    /// Makes what the host wrote visible to the device. Nothing to do where memory is coherent.
+    /// Makes the host's writes visible to the device. Does nothing if memory is coherent.
     ///
     /// # Errors
     /// The transport's.
@@ -237,7 +241,7 @@ pub trait Device: Send {
         Ok(())
     }
 
-    /// Makes the host see what the device wrote. Nothing to do where memory is coherent.
+    /// Makes the device's writes visible to the host. Does nothing if memory is coherent.
     ///
     /// # Errors
     /// The transport's.
@@ -251,7 +255,7 @@ pub trait Device: Send {
     /// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`], or the transport's.
     fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError>;
 
-    /// Waits for a command's end and takes its report. After a trap the device is reset before the next command.
+    /// Waits for a command to end and takes its report. After a trap the device is reset before the next command.
     ///
     /// # Errors
     /// [`DeviceError::UnknownTicket`], [`DeviceError::CycleLimit`], [`DeviceError::Program`], or the transport's.
@@ -275,7 +279,7 @@ pub trait Device: Send {
     }
 }
 
-/// The bytes from `addr` on, where a memory of `size` bytes has `len` of them.
+/// The range of `len` bytes from `addr`, checked against a memory of `size` bytes.
 ///
 /// # Errors
 /// [`DeviceError::OutOfMemory`].
@@ -286,7 +290,7 @@ pub fn memory_range(addr: u64, len: u64, size: u64) -> Result<std::ops::Range<us
     }
 }
 
-/// Checks what every device checks of a command.
+/// Checks a command against the rules that all devices share.
 ///
 /// # Errors
 /// [`DeviceError::Misaligned`], [`DeviceError::TooManyBases`], [`DeviceError::Unaddressable`].

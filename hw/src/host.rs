@@ -1,24 +1,24 @@
-//! What a host does with the registers, whatever carries their accesses.
+//! Host-side access to the device's registers, independent of the transport that carries it.
 
 use crate::config::{Counters, HwConfig};
 use crate::device::{Base, Command, RunReport, Trap, UnitCounters};
 use crate::isa::{Decoder, INSN_BYTES, ISA_VERSION, Op};
 use crate::regs::{self, TrapCause, TrapUnit, UnitState};
 
-/// What hardware says that it is.
+/// Identity that hardware reports in its registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Version of its instruction set.
+    /// Instruction set version.
     pub isa_version: u32,
-    /// Hash of its configuration.
+    /// Configuration hash.
     pub config_hash: u64,
 }
 
 impl Identity {
-    /// Checks that it is hardware of a configuration.
+    /// Checks that the hardware was built for `config`.
     ///
     /// # Errors
-    /// What is other.
+    /// [`WrongHardware`] if the instruction set version or the configuration hash differs.
     pub fn check(&self, config: &HwConfig) -> Result<(), WrongHardware> {
         if self.isa_version != ISA_VERSION {
             return Err(WrongHardware::Isa { found: self.isa_version, known: ISA_VERSION });
@@ -31,42 +31,44 @@ impl Identity {
     }
 }
 
-/// Hardware that is not what a program is for.
+/// Hardware that does not match the program.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongHardware {
-    /// No accelerator.
-    #[error("the register ID is {found:#010x}, and no accelerator's")]
+    /// The ID register does not hold an accelerator's ID.
+    #[error("the register ID is {found:#010x}, which is not a Tilewright accelerator's")]
     NoAccelerator {
-        /// Its value.
+        /// Value of the ID register.
         found: u32,
     },
     /// Another version of the instruction set.
-    #[error("the board has version {found} of the instruction set, this program version {known}")]
+    #[error("the board has version {found} of the instruction set, but this program needs version {known}")]
     Isa {
-        /// The board's.
+        /// The board's version.
         found: u32,
-        /// The program's.
+        /// The program's version.
         known: u32,
     },
     /// Another configuration.
-    #[error("the board has configuration {found:016x}, and {name} is {asked:016x}")]
+    #[error("the board has configuration {found:016x}, but {name} is {asked:016x}")]
     Config {
         /// The board's hash.
         found: u64,
         /// The hash of the configuration that was given.
         asked: u64,
-        /// Its name.
+        /// Name of that configuration.
         name: String,
     },
 }
 
 impl WrongHardware {
-    /// What to do.
+    /// What the user can do about it.
     pub fn remedy(&self) -> &'static str {
         match self {
             WrongHardware::NoAccelerator { .. } => "synthesize and flash the board again",
             WrongHardware::Isa { .. } => "synthesize and flash the board with this version",
-            WrongHardware::Config { .. } => "give the configuration of its bitstream (--hw), or flash it with this one",
+            WrongHardware::Config { .. } => {
+                "pass the configuration of its bitstream with --hw, or flash a bitstream of this configuration"
+            }
         }
     }
 }
@@ -79,7 +81,7 @@ pub trait Registers {
     /// Reads a register.
     ///
     /// # Errors
-    /// The access failed; so for all that follow.
+    /// The transport's error if the access fails; all methods below fail likewise.
     fn read_reg(&mut self, addr: u32) -> Result<u32, Self::Error>;
 
     /// Writes a register.
@@ -88,7 +90,7 @@ pub trait Registers {
     /// As [`Registers::read_reg`].
     fn write_reg(&mut self, addr: u32, value: u32) -> Result<(), Self::Error>;
 
-    /// Reads two registers that follow each other, the low half first, and that do not change meanwhile.
+    /// Reads two adjacent registers, low half first. Their values must not change between the two reads.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -96,7 +98,7 @@ pub trait Registers {
         Ok(u64::from(self.read_reg(addr)?) | u64::from(self.read_reg(addr + 4)?) << 32)
     }
 
-    /// What the hardware is; the inner error is that it is no accelerator.
+    /// Reads the hardware's identity. The inner error means that these are not an accelerator's registers.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -109,8 +111,8 @@ pub trait Registers {
         Ok(Ok(Identity { isa_version, config_hash: self.read_wide(regs::CONFIG_HASH_LO)? }))
     }
 
-    /// Resets the core, which keeps the bases, and tells whether it came back within so many looks at its status: every burst
-    /// that is under way ends first.
+    /// Soft-resets the core, which keeps the base registers. Every burst in flight completes first. Returns whether the
+    /// core became idle within `looks` reads of its status.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -137,7 +139,7 @@ pub trait Registers {
         Ok(())
     }
 
-    /// Starts a command, whose bases are written already. The last access is the doorbell's.
+    /// Starts a command whose bases are already written. The doorbell write is the last access.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -149,7 +151,7 @@ pub trait Registers {
         self.write_reg(regs::DOORBELL, 1)
     }
 
-    /// What the registers tell of a command that has ended; multiply-accumulates and bytes are left to the caller.
+    /// Reads the report of a finished command. The caller fills in multiply-accumulates and bytes.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -165,7 +167,7 @@ pub trait Registers {
         Ok(report)
     }
 
-    /// The trap, where there is one.
+    /// Reads the trap, if there is one.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -180,7 +182,7 @@ pub trait Registers {
         Ok(Some(Trap { unit, cause, ordinal, cycle: Some(self.read_wide(regs::TRAP_CYCLE_LO)?) }))
     }
 
-    /// Cycles of each unit in each state.
+    /// Reads the cycles that each unit spent in each state.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -196,17 +198,18 @@ pub trait Registers {
     }
 }
 
-/// What the base registers hold, so that a command writes those alone that it changes.
+/// Copy of what the base registers hold, so that a command writes only the bases that it changes.
 #[derive(Debug, Clone)]
 pub struct BaseRegisters(Vec<Base>);
 
 impl BaseRegisters {
-    /// Those of a configuration, which hold anything until they are cleared.
+    /// Base registers of a configuration. Call [`BaseRegisters::clear`] first: the hardware's contents are unknown
+    /// until then.
     pub fn new(config: &HwConfig) -> BaseRegisters {
         BaseRegisters(vec![Base::default(); config.bases as usize])
     }
 
-    /// Writes bases that nothing fits in to all of them.
+    /// Writes an empty base, which no access fits, to every register.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -218,7 +221,7 @@ impl BaseRegisters {
         Ok(())
     }
 
-    /// Writes a command's bases, and bases that nothing fits in to the rest.
+    /// Writes a command's bases, and empty bases to the remaining registers.
     ///
     /// # Errors
     /// As [`Registers::read_reg`].
@@ -234,7 +237,8 @@ impl BaseRegisters {
     }
 }
 
-/// Multiply-accumulates of the first `retired` gemm instructions of a stream, as far as it can be decoded.
+/// Multiply-accumulates of the first `retired` gemm instructions of a stream. Counting stops at the first instruction
+/// that does not decode.
 pub fn retired_macs(stream: &[u8], retired: u32, config: &HwConfig) -> u64 {
     let (insns, _) = stream.as_chunks::<INSN_BYTES>();
     let decoder = Decoder::new(config);

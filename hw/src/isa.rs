@@ -1,4 +1,4 @@
-//! The instruction set: one table of instructions and fields, and all that is derived from it.
+//! The instruction set: one table of instructions and fields, and everything that is derived from it.
 //!
 //! An instruction has 256 bits, little-endian: opcode, pop mask, push mask and type code in the low 16, then the fields
 //! of its row in [`insn`] one after the other, each as wide as the configuration makes it. Bits after the last field are
@@ -24,7 +24,7 @@ pub use unit::{Unit, UnitSet};
 pub use uop::{GemmUop, VectorUop, decode_uop, encode_uop};
 pub use vector::{TABLE_BYTES, TAP_STRIDE, VecDst, VecOp, VecSrc};
 
-/// Changes whenever a stream of the old version would mean something else.
+/// Version of the instruction set; change it when the meaning of existing streams changes.
 pub const ISA_VERSION: u32 = 1;
 /// Bits of an instruction.
 pub const INSN_BITS: u32 = 256;
@@ -35,11 +35,11 @@ pub const HEADER_BITS: u32 = 16;
 /// Bytes of a vector descriptor; see [`Descriptor`].
 pub const DESCRIPTOR_BYTES: usize = 36;
 
-/// Rows of a param entry, each with a byte for each of block_out channels; loads address rows, vector reads entries.
+/// Rows of a param entry, each with one byte per channel of block_out; loads address rows, vector reads entries.
 pub const PARAM_ROWS: u32 = PARAM_SHIFT_ROW + 1;
-/// The first of the four rows with the bytes of each channel's bias, the lowest first.
+/// First of the four rows with the bytes of each channel's bias, lowest byte first.
 pub const PARAM_BIAS_ROW: u32 = 0;
-/// The first of the four rows with the bytes of each channel's multiplier, the lowest first.
+/// First of the four rows with the bytes of each channel's multiplier, lowest byte first.
 pub const PARAM_MULTIPLIER_ROW: u32 = PARAM_BIAS_ROW + 4;
 /// The row with each channel's shift.
 pub const PARAM_SHIFT_ROW: u32 = PARAM_MULTIPLIER_ROW + 4;

@@ -1,21 +1,23 @@
-//! How tensors lie in device memory. Compiler, driver and runtime take every address from here.
+//! Layout of tensors in device memory. Compiler, driver and runtime take every address from here.
 //!
-//! Version 2. Activations are blocked by channels, `[N][C/b][H][W][b]` with b the block of [`HwConfig::block`], or, where
-//! windows of columns are loaded as channels, dense with padded rows, `[N][H][before + W + behind][C]`; weights
-//! are tiles in the order in which gemm reads them; parameters are nine rows of block_out bytes to an entry.
+//! Version 2:
+//! - Activations are blocked by channels, `[N][C/b][H][W][b]` with b the block of [`HwConfig::block`]. If windows of
+//!   columns are loaded as channels, activations are dense with padded rows instead, `[N][H][before + W + behind][C]`.
+//! - Weights are tiles in the order in which gemm reads them.
+//! - Parameters are nine rows of block_out bytes per entry.
 
 use crate::config::HwConfig;
 use crate::isa::{PARAM_BIAS_ROW, PARAM_MULTIPLIER_ROW, PARAM_ROWS, PARAM_SHIFT_ROW};
 
-/// Changes whenever bytes in memory would mean something else.
+/// Version of the layout; change it when the meaning of bytes in memory changes.
 pub const LAYOUT_VERSION: u32 = 2;
 
-/// An int8 activation tensor in device memory, channels in blocks of `block`.
+/// An int8 activation tensor in device memory, with channels in blocks of `block`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Activation {
     /// Images.
     pub n: usize,
-    /// Channels that the tensor has; the last block is filled up.
+    /// Channels of the tensor; the last block is padded.
     pub c: usize,
     /// Rows.
     pub h: usize,
@@ -70,15 +72,15 @@ impl Activation {
             + c % self.block
     }
 
-    /// Blocks a dense tensor of `n * c * h * w` values whose element is found by `at(n, c, y, x)`; channels that the
-    /// tensor does not have are `fill`.
+    /// Packs `n * c * h * w` values into blocks, reading each from `at(n, c, y, x)`. Padding channels are set to
+    /// `fill`.
     pub fn pack(&self, fill: i8, at: impl Fn(usize, usize, usize, usize) -> i8) -> Vec<i8> {
         let mut packed = vec![fill; self.bytes()];
         self.each(|n, c, y, x| packed[self.offset(n, c, y, x)] = at(n, c, y, x));
         packed
     }
 
-    /// Hands every element of a blocked tensor to `put(n, c, y, x, value)`. Bytes past the end count as 0.
+    /// Calls `put(n, c, y, x, value)` for every element of a blocked tensor. Bytes past the end of `packed` read as 0.
     pub fn unpack(&self, packed: &[i8], mut put: impl FnMut(usize, usize, usize, usize, i8)) {
         self.each(|n, c, y, x| put(n, c, y, x, packed.get(self.offset(n, c, y, x)).copied().unwrap_or(0)));
     }
@@ -96,14 +98,14 @@ impl Activation {
     }
 }
 
-/// Weights of a matrix product or convolution as gemm's tiles: `[O/bo][I/bi][taps][bo][bi]`.
+/// Weights of a matrix product or convolution, as gemm's tiles: `[O/bo][I/bi][taps][bo][bi]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Weights {
     /// Output channels.
     pub o: usize,
     /// Input channels.
     pub i: usize,
-    /// Kernel positions, rows before columns.
+    /// Kernel positions, row by row.
     pub taps: usize,
     /// Output channels of a tile.
     pub block_out: usize,
@@ -142,7 +144,7 @@ impl Weights {
         self.out_tiles() * self.in_tiles() * self.taps * self.tile_bytes()
     }
 
-    /// Tiles the weights found by `at(output channel, input channel, tap)`; what they do not have is zero.
+    /// Packs weights into tiles, reading each from `at(output channel, input channel, tap)`. Padding is zero.
     pub fn pack(&self, at: impl Fn(usize, usize, usize) -> i8) -> Vec<i8> {
         let mut packed = vec![0; self.bytes()];
         for o in 0..self.o {
@@ -158,9 +160,9 @@ impl Weights {
     }
 }
 
-/// Parameter entries of requantization, one to a block of output channels: rows of bias, multiplier and shift bytes.
+/// Packs requantization parameters, one entry per block of output channels: rows of bias, multiplier and shift bytes.
 ///
-/// The slices have one value to a channel; channels that fill up the last block get zeros.
+/// Each slice has one value per channel. Channels that pad the last block get zeros.
 pub fn pack_params(config: &HwConfig, bias: &[i32], multiplier: &[i32], shift: &[i8]) -> Vec<u8> {
     let block = config.block_out as usize;
     let entries = bias.len().max(multiplier.len()).max(shift.len()).div_ceil(block);
@@ -182,7 +184,7 @@ pub fn pack_params(config: &HwConfig, bias: &[i32], multiplier: &[i32], shift: &
     packed
 }
 
-/// The table of a lookup as whole param entries; element `i` is the value of the byte `i`, unsigned.
+/// Packs a lookup table into whole param entries. Element `i` is the result for the unsigned byte `i`.
 pub fn pack_table(config: &HwConfig, table: &[i8; crate::isa::TABLE_BYTES]) -> Vec<u8> {
     let (whole, part) = (config.param_entry_bytes() as usize, config.table_entry_bytes() as usize);
     let mut packed = vec![0u8; config.table_entries() as usize * whole];
@@ -192,7 +194,7 @@ pub fn pack_table(config: &HwConfig, table: &[i8; crate::isa::TABLE_BYTES]) -> V
     packed
 }
 
-/// A descriptor as whole param entries.
+/// Packs a descriptor into whole param entries.
 pub fn pack_descriptor(config: &HwConfig, descriptor: &crate::isa::Descriptor) -> Vec<u8> {
     let mut packed = descriptor.to_bytes().to_vec();
     packed.resize((config.descriptor_entries() * config.param_entry_bytes()) as usize, 0);

@@ -1,6 +1,6 @@
 //! Tilewright's hardware: configuration, instruction set, integer arithmetic, the device contract, and the RTL.
 //!
-//! This crate knows no other crate of the workspace.
+//! This crate depends on no other crate of the workspace.
 
 pub mod cache;
 pub mod config;

@@ -1,32 +1,32 @@
 //! The link between a host and a board's shell: one table of frames for the shell's bridge and the driver.
 //!
-//! A link carries bytes both ways at once, over a UART (8 data bits, no parity, one stop bit) or SPI. They form frames: a kind
-//! ([`ToBoard`], [`ToHost`]), a body, and a CRC of kind and body ([`crc`]), its low byte first. Bytes of 0x00 and 0xff between
-//! frames mean nothing: over SPI the board sends zeros while it has nothing to say, and a host that only listens sends 0xff, for
-//! a run of zeros has a meaning to the board. Numbers have their low byte first.
+//! A link carries bytes both ways at once, over a UART (8 data bits, no parity, one stop bit) or SPI. The bytes form
+//! frames: a kind ([`ToBoard`], [`ToHost`]), a body, and a CRC of kind and body ([`crc`]). Numbers and the CRC are
+//! little-endian. Bytes of 0x00 and 0xff between frames mean nothing: over SPI the board sends zeros while it has
+//! nothing to send, and a host that only listens sends 0xff, because a run of zeros resets the board (see "Resync").
 //!
-//! **Registers.** Each [`ToBoard::WriteReg`] is answered by [`ToHost::Done`], each [`ToBoard::ReadReg`] by [`ToHost::Value`]. A
-//! host sends the next of the two when the answer to the last one is there. [`ToHost::Interrupt`] tells that the core raised its
-//! interrupt.
+//! **Registers.** The board answers each [`ToBoard::WriteReg`] with [`ToHost::Done`], and each [`ToBoard::ReadReg`]
+//! with [`ToHost::Value`]. A host waits for the answer before it sends the next register access. [`ToHost::Interrupt`]
+//! reports that the core raised its interrupt.
 //!
-//! **Memory behind the link** ([`Memory::Host`]): the board has no memory of its own. What the core reads and writes over its bus
-//! comes as [`ToHost::ReadRequest`] and [`ToHost::WriteRequest`], in the order in which the core asked; the host answers each
-//! with [`ToBoard::ReadData`] or [`ToBoard::WriteDone`]. Answers to one client's reads keep their order. Both may come between
-//! the frames of register accesses, in both directions.
+//! **Memory at the host** ([`Memory::Host`]): the board has no memory of its own. The core's bus reads and writes
+//! arrive as [`ToHost::ReadRequest`] and [`ToHost::WriteRequest`], in the order in which the core issued them. The host
+//! answers each with [`ToBoard::ReadData`] or [`ToBoard::WriteDone`]. Answers to one client's reads keep their order.
+//! Requests and answers can come between the frames of register accesses, in both directions.
 //!
-//! **Memory on the board** ([`Memory::Board`]): the host reaches it by [`ToBoard::WriteMemory`], answered by [`ToHost::Done`],
-//! and [`ToBoard::ReadMemory`], answered by [`ToHost::MemoryData`]; a host treats them as register accesses and uses them while
-//! no command runs.
+//! **Memory on the board** ([`Memory::Board`]): the host writes it with [`ToBoard::WriteMemory`], answered by
+//! [`ToHost::Done`], and reads it with [`ToBoard::ReadMemory`], answered by [`ToHost::MemoryData`]. A host treats these
+//! as register accesses and uses them only while no command runs.
 //!
-//! **Errors.** A frame with a wrong CRC or an unknown kind is answered by [`ToHost::Refused`]; from then on the shell ignores
-//! everything until the link is begun anew. Data of a [`ToBoard::ReadData`] reach the core before the CRC is seen, so a refusal
-//! spoils the command that runs.
+//! **Errors.** The shell answers a frame with a wrong CRC or an unknown kind with [`ToHost::Refused`], and from then on
+//! ignores everything until a resync. Data of a [`ToBoard::ReadData`] reach the core before the CRC is checked, so a
+//! refusal spoils the running command.
 //!
-//! **Beginning anew.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core as power-on
-//! does; the shell then sends [`ToHost::Hello`], which may follow a part of another frame. A host begins so, whatever state the
-//! board is in. A run that is twice as long resets twice; zeros that came before count, so that the reset may come early. Behind the
-//! zeros a host sends [`GREETING_PAUSE_BYTES`] bytes of 0xff, in whose time the greeting is over: a frame that arrives while the shell
-//! greets would spoil both.
+//! **Resync.** [`resync_bytes`] zero bytes in a row, more than any frame has, reset the shell and the core like
+//! power-on. The shell then sends [`ToHost::Hello`], which can follow part of another frame. A host starts with a
+//! resync, whatever state the board is in. A run of zeros twice as long resets twice. Zeros that came before count, so
+//! the reset can come early. After the zeros a host sends [`GREETING_PAUSE_BYTES`] bytes of 0xff, which cover the time
+//! of the greeting: a frame that arrives while the shell greets would spoil both.
 
 pub mod spi;
 pub mod stream;
@@ -39,16 +39,16 @@ use crate::config::{HwConfig, PAGE_BYTES};
 /// Version of the link, which [`ToHost::Hello`] carries.
 pub const VERSION: u8 = 2;
 
-/// The least cycles of a shell's clock in a bit of a UART.
+/// Fewest cycles of a shell's clock per bit of a UART.
 pub const UART_CLOCKS: u32 = 4;
 
-/// The most cycles of a shell's clock in a bit of a UART.
+/// Most cycles of a shell's clock per bit of a UART.
 pub const UART_MOST_CLOCKS: u32 = 1 << 16;
 
-/// Bits of a UART's line that a byte takes: those of the start and the stop among them.
+/// Bits per byte on a UART's line, including start and stop bit.
 pub const UART_BYTE_BITS: u32 = 10;
 
-/// The least cycles of a shell's clock in one of SPI's.
+/// Fewest cycles of a shell's clock per cycle of SPI's clock.
 pub const SPI_CLOCKS: u32 = 8;
 
 /// Bytes of an address in a frame.
@@ -57,34 +57,34 @@ pub const ADDR_BYTES: usize = 5;
 /// Bytes of the body of [`ToHost::Hello`].
 pub const HELLO_BYTES: usize = 4;
 
-/// Bytes of 0xff behind the zeros that begin the link anew: more than [`ToHost::Hello`] takes.
+/// Bytes of 0xff after the zeros of a resync: more than [`ToHost::Hello`] takes.
 pub const GREETING_PAUSE_BYTES: usize = 16;
 
 /// Bytes of the CRC.
 pub const CRC_BYTES: usize = 2;
 
-/// More bytes than a frame of any configuration has; so many zeros begin the link of any board anew.
+/// More bytes than a frame of any configuration has; so many zeros resync any board.
 pub const MOST_FRAME_BYTES: usize = 1 << 13;
 
 /// Where the memory is that the core reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
-    /// At the host, behind the link.
+    /// At the host, reached over the link.
     Host,
     /// On the board.
     Board {
-        /// Binary logarithm of its bytes.
+        /// Base-2 logarithm of its size in bytes.
         bytes_log: u8,
     },
 }
 
 impl Memory {
-    /// Memory of so many bytes, a power of two, on the board.
+    /// Memory of `bytes` bytes, a power of two, on the board.
     pub fn on_board(bytes: u64) -> Memory {
         Memory::Board { bytes_log: bytes.max(1).ilog2() as u8 }
     }
 
-    /// Its bytes, where it is on the board.
+    /// Its size in bytes, if it is on the board.
     pub fn bytes(self) -> Option<u64> {
         match self {
             Memory::Host => None,
@@ -124,8 +124,8 @@ kinds! {
         WriteReg = 0x01,
         /// Reads a register. Body: address (2).
         ReadReg = 0x02,
-        /// Answers a read request. Body: client (1), beats - 1 (1), status (1: 0 fine, 1 a bus error, which each beat then
-        /// carries), the beats, each with its bytes in the order of their addresses.
+        /// Answers a read request. Body: client (1), beats - 1 (1), status (1: 0 fine, 1 a bus error, which each beat
+        /// then carries), the beats, each with its bytes in address order.
         ReadData = 0x03,
         /// Answers a write request. Body: status (1: 0 fine, 1 a bus error).
         WriteDone = 0x04,
@@ -141,20 +141,21 @@ kinds! {
     ToHost {
         /// A register's value. Body: value (4).
         Value = 0x81,
-        /// The write of a register, or of memory on the board, is done. No body.
+        /// The write to a register, or to memory on the board, is done. No body.
         Done = 0x82,
         /// The core reads. Body: client (1: 0 fetch, 1 load), address (5), a multiple of a beat, beats - 1 (1).
         ReadRequest = 0x83,
-        /// The core writes. Body: address (5), a multiple of a beat, beats - 1 (1), the first beat's write strobes, the beats, the
-        /// last beat's write strobes. Strobes take a bit for each byte of a beat and [`strobe_bytes`] bytes; beats between
-        /// the first and the last are written whole, and of a single beat both strobes are the same.
+        /// The core writes. Body: address (5), a multiple of a beat, beats - 1 (1), the first beat's write strobes, the
+        /// beats, the last beat's write strobes. Strobes have a bit for each byte of a beat and take [`strobe_bytes`]
+        /// bytes. Beats between the first and the last are written whole; for a single beat both strobes are the same.
         WriteRequest = 0x84,
         /// The core's interrupt rose. No body.
         Interrupt = 0x85,
-        /// Memory on the board. Body: the beats that were asked for.
+        /// Memory on the board. Body: the requested beats.
         MemoryData = 0x86,
-        /// The shell begins anew. Body: [`VERSION`] (1), binary logarithm of a beat's bytes (1), where the memory is
-        /// (1: 0 at the host, 1 on the board), binary logarithm of the bytes of memory on the board (1: 0 where there is none).
+        /// The shell has reset. Body: [`VERSION`] (1), base-2 logarithm of a beat's bytes (1), where the memory is (1:
+        /// 0 at the host, 1 on the board), base-2 logarithm of the bytes of memory on the board (1: 0 if there is
+        /// none).
         Hello = 0x87,
         /// A frame was not understood. Body: reason (1: 1 wrong CRC, 2 unknown kind).
         Refused = 0x88,
@@ -175,19 +176,19 @@ pub fn strobe_bytes(config: &HwConfig) -> usize {
     (config.bus_bytes() as usize).div_ceil(8)
 }
 
-/// Beats of the longest burst that the core asks for.
+/// Beats of the longest burst that the core requests.
 pub fn longest_burst(config: &HwConfig) -> u32 {
     config.max_burst_beats.max(config.fetch_burst_beats())
 }
 
-/// Zero bytes in a row that begin the link anew: a power of two greater than the bytes of any frame.
+/// Zero bytes in a row that resync the link: a power of two greater than the bytes of any frame.
 pub fn resync_bytes(config: &HwConfig) -> usize {
     let beats = longest_burst(config) * config.bus_bytes();
     let longest = 1 + 1 + ADDR_BYTES + 2 * strobe_bytes(config) + beats.min(PAGE_BYTES) as usize + CRC_BYTES;
     (longest + 1).next_power_of_two()
 }
 
-/// The greatest number of beats that one [`ToBoard::WriteMemory`] or [`ToBoard::ReadMemory`] may carry.
+/// Most beats that one [`ToBoard::WriteMemory`] or [`ToBoard::ReadMemory`] can carry.
 pub fn memory_beats(config: &HwConfig) -> u32 {
     config.max_burst_beats
 }

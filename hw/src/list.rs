@@ -1,11 +1,11 @@
-//! Lists of errors for people: the first of them, and how many more there are.
+//! Shortens lists of errors for people: the first entries, and how many more there are.
 
 use std::fmt::Display;
 
-/// How many entries of a list are shown.
+/// Most entries of a list that are shown.
 pub const SHOWN: usize = 20;
 
-/// The first [`SHOWN`] entries, with `between` before each but the first, and the number of those left out.
+/// Joins the first [`SHOWN`] entries with `between`, followed by the number of those left out.
 pub fn first<T: Display>(list: &[T], between: &str) -> String {
     let mut parts: Vec<String> = list.iter().take(SHOWN).map(T::to_string).collect();
     if list.len() > SHOWN {

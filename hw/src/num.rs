@@ -18,7 +18,7 @@ pub enum Rounding {
     Single,
 }
 
-/// The high 32 bits of twice the product, rounded half up; saturates where both factors are `i32::MIN`.
+/// The high 32 bits of twice the product, rounded half up; saturates if both factors are `i32::MIN`.
 ///
 /// Equal to gemmlowp's `SaturatingRoundingDoublingHighMul` on all inputs.
 pub const fn doubling_high_mul(a: i32, b: i32) -> i32 {
@@ -62,7 +62,7 @@ pub const fn scale_double(x: i32, multiplier: i32, shift: i8) -> i32 {
 
 /// `x * multiplier / 2^(31 + shift)` in *single* mode: exact product, one rounding, half up.
 ///
-/// `shift` is clamped to `0..=31`. The only product whose result passes 32 bits, `i32::MIN` squared with shift 0,
+/// `shift` is clamped to `0..=31`. Only one product has a result beyond 32 bits, `i32::MIN` squared with shift 0; it
 /// saturates.
 pub const fn scale_single(x: i32, multiplier: i32, shift: i8) -> i32 {
     let right = if shift > 31 {
@@ -77,7 +77,7 @@ pub const fn scale_single(x: i32, multiplier: i32, shift: i8) -> i32 {
     if rounded > i32::MAX as i64 { i32::MAX } else { rounded as i32 }
 }
 
-/// Scales `x` in the mode given.
+/// Scales `x` in rounding mode `mode`.
 pub const fn scale(x: i32, multiplier: i32, shift: i8, mode: Rounding) -> i32 {
     match mode {
         Rounding::Double => scale_double(x, multiplier, shift),
@@ -93,14 +93,14 @@ pub const fn offset_clamp(x: i32, zero_point: i32, lo: i32, hi: i32) -> i32 {
     if v < lo as i64 { lo } else { v as i32 }
 }
 
-/// What turns an accumulator into the next layer's value.
+/// Parameters that turn an accumulator into the next layer's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Requant {
     /// Added to the accumulator, wrapping.
     pub bias: i32,
     /// Fixed-point factor, a fraction of 2^31.
     pub multiplier: i32,
-    /// See [`Rounding`] for its sign.
+    /// Right or left shift; see [`Rounding`] for its sign.
     pub shift: i8,
     /// Added after scaling.
     pub zero_point: i32,
@@ -145,7 +145,8 @@ pub struct Qadd {
     pub hi: i32,
 }
 
-/// Quantized addition: both operands to a common scale, sum, scale to the output's. *Double* mode, wrapping sums.
+/// Quantized addition: scales both operands to a common scale, adds them, and scales the sum to the output's. *Double*
+/// mode, wrapping sums.
 pub const fn quantized_add(a: i32, b: i32, q: &Qadd) -> i32 {
     let left = (q.left_shift & 31) as u32;
     let sa = scale_double(a.wrapping_sub(q.a.zero_point).wrapping_shl(left), q.a.multiplier, q.a.shift);
@@ -154,8 +155,8 @@ pub const fn quantized_add(a: i32, b: i32, q: &Qadd) -> i32 {
     offset_clamp(sum, q.out.zero_point, q.lo, q.hi)
 }
 
-/// The square of the difference of two quantized values: both operands to a common scale as in [`quantized_add`], their
-/// difference, its square, and that to the output's scale. *Double* mode, wrapping.
+/// Square of the difference of two quantized values. Scales both operands to a common scale as in [`quantized_add`],
+/// subtracts, squares, and scales the square to the output's scale. *Double* mode, wrapping.
 pub const fn quantized_squared_difference(a: i32, b: i32, q: &Qadd) -> i32 {
     let left = (q.left_shift & 31) as u32;
     let sa = scale_double(a.wrapping_sub(q.a.zero_point).wrapping_shl(left), q.a.multiplier, q.a.shift);
@@ -164,7 +165,7 @@ pub const fn quantized_squared_difference(a: i32, b: i32, q: &Qadd) -> i32 {
     offset_clamp(scale_double(d.wrapping_mul(d), q.out.multiplier, q.out.shift), q.out.zero_point, q.lo, q.hi)
 }
 
-/// Quantized multiplication: `(a - za) * (b - zb)`, wrapping, then [`requantize`] with `r.bias` 0 as it stands.
+/// Quantized multiplication: `(a - za) * (b - zb)`, wrapping, then [`requantize`]. Callers set `r.bias` to 0.
 pub const fn quantized_mul(a: i32, b: i32, za: i32, zb: i32, r: &Requant) -> i32 {
     requantize(a.wrapping_sub(za).wrapping_mul(b.wrapping_sub(zb)), r)
 }
@@ -192,29 +193,30 @@ pub fn quantize_multiplier(real: f64) -> (i32, i8) {
     (q as i32, shift as i8)
 }
 
-/// From this factor on every integer but 0 leaves the range of 8 bits, wherever the zero point lies in it.
+/// From this factor on, every integer but 0 saturates 8 bits, for any zero point.
 pub const MOST_BYTE_FACTOR: f64 = 256.0;
 
 /// [`quantize_multiplier`] of a factor whose result is held in 8 bits.
 ///
-/// Factors past [`MOST_BYTE_FACTOR`] give the same results as that one, whose shift of 9 leaves integers of 22 bits their
-/// room; the shift of a greater one would not.
+/// Factors above [`MOST_BYTE_FACTOR`] give the same results as [`MOST_BYTE_FACTOR`] itself. Its shift of 9 keeps
+/// integers of 22 bits within 32; a larger factor's shift would not.
 pub fn byte_multiplier(real: f64) -> (i32, i8) {
     quantize_multiplier(real.min(MOST_BYTE_FACTOR))
 }
 
-/// The multiplier that, rounded once, gives `(x as f64 * real).round()`, ties away from zero, for each `x` whose magnitude
-/// is at most `bound`, as far as results of 8 bits show it.
+/// Finds a multiplier that gives `(x as f64 * real).round()`, ties away from zero, for each `x` with magnitude up to
+/// `bound`, as far as 8-bit results can tell.
 ///
-/// That rounding once is [`scale_single`] where `shift`, which has *double* mode's sign, is 0 or less; where it is 0 or more
-/// [`scale_double`], if `x * 2^shift` fits 32 bits. Half up differs from away from zero at negative ties, and a multiplier a
-/// little above the factor decides them; `None` where none decides all that `bound` lets come up and rounds the others right.
-/// Of the multipliers that qualify the nearest to `real` is used.
+/// The multiplier is applied with one rounding: by [`scale_single`] if `shift`, which has *double* mode's sign, is 0 or
+/// negative; by [`scale_double`] if it is 0 or positive and `x * 2^shift` fits 32 bits. Rounding half up differs from
+/// rounding away from zero at negative ties, and a multiplier slightly above the factor makes these ties round right.
+/// Returns the qualifying multiplier nearest to `real`, or `None` if no multiplier rounds all ties and all other values
+/// up to `bound` right.
 pub fn away_multiplier(real: f64, shift: i8, bound: i64) -> Option<i32> {
     let bits = 31 - i32::from(shift);
     let (mut least, mut most) = (0i128, i128::from(i32::MAX));
     for k in 1..=255i64 {
-        // From `first` on the result is `k` or more, from `-first` down `-k` or less.
+        // The result is `k` or more from `first` up, and `-k` or less from `-first` down.
         let first = first_rounded_to(real, k, bound);
         let half = i128::from(2 * k - 1) << (bits - 1);
         if first > 1 {
@@ -229,8 +231,8 @@ pub fn away_multiplier(real: f64, shift: i8, bound: i64) -> Option<i32> {
     (least <= most).then(|| nearest.clamp(least, most) as i32)
 }
 
-/// The least positive integer whose product with `real` is rounded, ties away from zero, to `k` or more; `bound + 1` where
-/// it lies past `bound`.
+/// The least positive integer whose product with `real` rounds, ties away from zero, to `k` or more; `bound + 1` if
+/// none up to `bound` does.
 pub fn first_rounded_to(real: f64, k: i64, bound: i64) -> i64 {
     let reaches = |x: i64| (x as f64 * real).round() >= k as f64;
     let mut x = (((k as f64 - 0.5) / real).ceil() as i64).clamp(1, bound.saturating_add(1));
@@ -243,7 +245,7 @@ pub fn first_rounded_to(real: f64, k: i64, bound: i64) -> i64 {
     x
 }
 
-/// The multiplier, in *single* mode with shift 0, whose result equals division by `count`, ties away from zero.
+/// The multiplier that, in *single* mode with shift 0, equals division by `count`, ties away from zero.
 ///
 /// Checked for every `count` from 2 to 2,952 over all sums of that many 8-bit values; a count of 1 needs no division.
 pub const fn average_multiplier(count: u32) -> i32 {

@@ -1,4 +1,4 @@
-//! The host's registers: one table for the RTL, the driver, the shells and the C header.
+//! Host registers: one table for the RTL, the driver, the shells and the C header.
 
 use crate::isa::Unit;
 
@@ -70,7 +70,8 @@ pub const CONTROL_IRQ_ENABLE: u32 = 2;
 pub const STATUS_BUSY: u32 = 1;
 /// Bit of [`STATUS`]: the device has trapped.
 pub const STATUS_TRAPPED: u32 = 2;
-/// Commands that the ring holds beside the running one; a lean device's holds fewer, as its status says.
+/// Commands that the ring holds in addition to the running one. A lean device holds fewer, as its status register
+/// shows.
 pub const RING_ENTRIES: u32 = 4;
 /// Bits of a register address.
 pub const ADDR_BITS: u32 = 12;
@@ -158,7 +159,7 @@ macro_rules! states {
                 match self { $(UnitState::$name => $doc,)* }
             }
 
-            /// The name in reports: of a stall, what is missing.
+            /// The name in reports. For a stall, what the unit waits for.
             pub fn name(self) -> &'static str {
                 match self { $(UnitState::$name => $short,)* }
             }
@@ -184,7 +185,7 @@ states! {
 }
 
 impl UnitState {
-    /// Whether an instruction waits in this state.
+    /// Whether an instruction is stalled in this state.
     pub fn is_stall(self) -> bool {
         !matches!(self, UnitState::Empty | UnitState::Busy)
     }

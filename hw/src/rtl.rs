@@ -1,9 +1,9 @@
-//! The RTL's sources, carried in the library so that an installed binary can build a simulator or a netlist.
+//! The RTL's sources, embedded in the library so that an installed binary can build a simulator or a netlist.
 
 macro_rules! sources {
     ($($name:literal),* $(,)?) => {
-        /// Name and text of every SystemVerilog source, packages first; `tw_cfg_pkg` is written per configuration by
-        /// [`crate::isa::config_package`] and comes before them all.
+        /// Name and text of every SystemVerilog source, packages first. [`crate::isa::config_package`] writes
+        /// `tw_cfg_pkg` for each configuration; it comes before all of them.
         pub const SOURCES: &[(&str, &str)] = &[$(($name, include_str!(concat!("../rtl/", $name)))),*];
     };
 }
@@ -47,18 +47,18 @@ sources!(
     "tw_axi.sv",
 );
 
-/// The package of what a part wants, among [`SOURCES`], with this many of gemm's lanes of lookup tables.
+/// The package of part-specific settings among [`SOURCES`], with `gemm_table_lanes` gemm lanes of lookup tables.
 #[must_use]
 pub fn part_package(gemm_table_lanes: u32) -> String {
     let (_, text) = SOURCES.iter().find(|(path, _)| *path == PART).expect("it is among the sources");
     text.replace("GemmTableLanes = 0;", &format!("GemmTableLanes = {gemm_table_lanes};"))
 }
 
-/// The file of [`part_package`].
+/// File name of [`part_package`].
 pub const PART: &str = "tw_part_pkg.sv";
 
 /// The top module.
 pub const TOP: &str = "tw_core";
 
-/// The core as an AXI peripheral, which is above [`TOP`].
+/// The core as an AXI peripheral; this module contains [`TOP`].
 pub const PERIPHERAL: &str = "tw_axi";

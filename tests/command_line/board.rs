@@ -192,7 +192,7 @@ fn doctor_looks_at_a_board() {
         assert_eq!(found.stdout.lines().count(), begins.len());
         let other = doctor("1x4x4");
         assert_eq!(other.code, 2);
-        let said = other.stderr.contains("the board has configuration") && other.stderr.contains("and 1x4x4 is ");
+        let said = other.stderr.contains("the board has configuration") && other.stderr.contains("but 1x4x4 is ");
         assert!(said, "{}", other.stderr);
     }
 }

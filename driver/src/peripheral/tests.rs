@@ -363,7 +363,10 @@ fn a_core_that_is_another_is_not_used() {
     system.put("dev/uio1", &"\0".repeat(WINDOW_BYTES as usize));
     let uio = Uio::open(system.root(), &Names::default()).expect("it is there");
     let error = PeripheralDevice::open(uio, config, PeripheralOptions::default()).expect_err("it is none");
-    assert!(error.to_string().contains("the register ID is 0x00000000, and no accelerator's"), "{error}");
+    assert!(
+        error.to_string().contains("the register ID is 0x00000000, which is not a Tilewright accelerator's"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -31,22 +31,22 @@ impl Mem {
     /// All memories in code order.
     pub const ALL: [Mem; 7] = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param, Mem::GemmUop, Mem::VectorUop];
 
-    /// The name in programs' text.
+    /// The name in assembly text.
     pub fn name(self) -> &'static str {
         ["inp", "wgt", "acc", "out", "param", "guop", "vuop"][self as usize]
     }
 }
 
-/// Bytes that no burst crosses a multiple of: AXI's rule, and so the most that a burst moves.
+/// Boundary that no burst crosses (AXI's rule), and therefore the most bytes that a burst moves.
 pub const PAGE_BYTES: u32 = 4096;
 
-/// Beats of fetch's longest burst where its buffer takes as many.
+/// Beats of fetch's longest burst, if its buffer holds that many.
 const FETCH_BURST_BEATS: u32 = 16;
 
-/// Cycles of a pass through a serial requantize lane.
+/// Cycles of one pass through a serial requantize lane.
 const SERIAL_PASS_CYCLES: u32 = 48;
 
-/// Cycles of an element in the serial vector unit: of operations without constants, of those with bounds, and of a requantization.
+/// Cycles per element in the serial vector unit: operations without constants, operations with bounds, requantization.
 const SERIAL_ELEMENT_CYCLES: [u32; 3] = [14, 30, 135];
 
 /// Field widths of the instruction set that depend on the configuration.
@@ -68,7 +68,8 @@ impl HwConfig {
         (1 << self.offset_bits) - 1
     }
 
-    /// Bytes of memory that a program's weights, instructions and tensors may take: what there is and addresses reach.
+    /// Bytes of memory for a program's weights, instructions and tensors, limited by the host's memory and by the
+    /// address width.
     pub fn memory_bytes(&self) -> u64 {
         (u64::from(self.host.memory_mib) << 20).min(1 << self.offset_bits)
     }
@@ -83,23 +84,23 @@ impl HwConfig {
         u64::from(self.batch) * u64::from(self.block_in) * u64::from(self.block_out)
     }
 
-    /// The channel block of activations in DRAM: the widest of block_in, block_out and dma_align, so that every pixel lies
-    /// where a row of a load or store may begin.
+    /// The channel block of activations in DRAM: the largest of block_in, block_out and dma_align, so that a row of a
+    /// load or store can begin at every pixel.
     pub fn block(&self) -> u32 {
         self.block_in.max(self.block_out).max(self.dma_align)
     }
 
-    /// Whether a pixel of a channel block is a row of inp's entries and one of out's.
+    /// Whether a pixel of a channel block is exactly one row of inp's entries and one row of out's.
     pub fn block_is_row(&self) -> bool {
         [self.block_in, self.block_out] == [self.block(); 2]
     }
 
-    /// Whether vector reads and writes inp: where its rows are out's rows.
+    /// Whether vector reads and writes inp: only if its rows are as wide as out's.
     pub fn vector_reaches_inp(&self) -> bool {
         self.block_in == self.block_out
     }
 
-    /// Bytes of one entry as loads and stores address it; for param one of its rows.
+    /// Bytes of one entry as loads and stores address it; for param, of one row.
     pub fn entry_bytes(&self, mem: Mem) -> u32 {
         match mem {
             Mem::Inp => self.batch * self.block_in,
@@ -112,7 +113,7 @@ impl HwConfig {
         }
     }
 
-    /// Entries as loads and stores address them; for param the rows of all its entries.
+    /// Number of entries as loads and stores address them; for param, the rows of all entries.
     pub fn entries(&self, mem: Mem) -> u32 {
         match mem {
             Mem::Inp => self.inp_depth,
@@ -125,7 +126,7 @@ impl HwConfig {
         }
     }
 
-    /// Rows of an entry that loads address one by one where the hardware holds it as a whole.
+    /// Rows per stored entry that loads address one by one: nine for param, unless its memory consists of rows; else 1.
     pub fn rows_of_entry(&self, mem: Mem) -> u32 {
         if mem == Mem::Param && !self.vector_serial() { PARAM_ROWS } else { 1 }
     }
@@ -135,7 +136,7 @@ impl HwConfig {
         PARAM_ROWS * self.block_out
     }
 
-    /// Banks of a memory, selected by high address bits.
+    /// Banks of a memory; high address bits select one.
     pub fn banks(&self, mem: Mem) -> u32 {
         match mem {
             Mem::Inp => self.inp_banks,
@@ -150,12 +151,12 @@ impl HwConfig {
         entry / (self.entries(mem) / self.banks(mem))
     }
 
-    /// Bytes that a load or store moves between the bus and `mem` in a cycle: the smaller of beat and entry.
+    /// Bytes that a load or store moves between the bus and `mem` per cycle: the smaller of beat and entry.
     pub fn chunk_bytes(&self, mem: Mem) -> u32 {
         self.bus_bytes().min(self.entry_bytes(mem))
     }
 
-    /// Beats that fetch's buffer takes.
+    /// Beats that fetch's buffer holds.
     pub fn fetch_buffer_beats(&self) -> u32 {
         self.fetch_buffer_insns * INSN_BYTES as u32 / self.bus_bytes()
     }
@@ -165,93 +166,95 @@ impl HwConfig {
         self.fetch_buffer_beats().min(FETCH_BURST_BEATS)
     }
 
-    /// Rows of loads that are requested and not yet being written: as many as bursts may be under way.
+    /// Load rows that can be requested but not yet being written: at least as many as bursts in flight.
     pub fn load_rows(&self) -> u32 {
         if self.lean { 2 } else { self.outstanding.max(8) }
     }
 
-    /// Rows of loads that are walked and not yet cut into bursts.
+    /// Load rows whose addresses are generated but that are not yet split into bursts.
     pub fn load_requests(&self) -> u32 {
         if self.lean { 1 } else { 4 }
     }
 
-    /// Rows of stores that are walked and not yet being read.
+    /// Store rows whose addresses are generated but that are not yet being read.
     pub fn store_reads(&self) -> u32 {
         if self.lean { 1 } else { 4 }
     }
 
-    /// Words that stand behind a buffer's memory: of beats that were read, and of chunks that store read.
+    /// Words in the registers at a buffer memory's output, for beats that were read and for chunks that store read.
     pub fn front_words(&self) -> u32 {
         if self.lean { 2 } else { 4 }
     }
 
-    /// Words that stand behind the memory of store's beats, which leave it one a cycle.
+    /// Words in the registers at the output of the memory of store's beats, which leave one per cycle.
     pub fn beat_words(&self) -> u32 {
         if self.lean { 3 } else { 4 }
     }
 
-    /// Commands that the ring holds beside the running one.
+    /// Commands that the ring holds in addition to the running one.
     pub fn ring_entries(&self) -> u32 {
         if self.lean { 1 } else { RING_ENTRIES }
     }
 
-    /// Rows of stores that are walked and not yet cut into bursts: enough for rows of one beat to follow each other.
+    /// Store rows whose addresses are generated but that are not yet split into bursts: enough for rows of one beat to
+    /// follow each other.
     pub fn store_rows(&self) -> u32 {
         if self.lean { 1 } else { self.outstanding.clamp(4, 16) }
     }
 
-    /// Loads between their start and the writing of their first row.
+    /// Loads in flight between their start and the write of their first row.
     pub fn loads_under_way(&self) -> u32 {
         if self.lean { 1 } else { 2 * self.queue_depth }
     }
 
-    /// Stores between start and retirement.
+    /// Stores in flight between start and retirement.
     pub fn stores_under_way(&self) -> u32 {
         if self.lean { 2 } else { 2 * self.queue_depth }
     }
 
-    /// Bits of an instruction that enter a lean queue, and leave it, in a cycle: a beat's, as long as it is no longer.
+    /// Bits of an instruction that enter or leave a lean queue per cycle: one beat, but at most one instruction.
     pub fn insn_word_bits(&self) -> u32 {
         self.bus_bits.min(INSN_BITS)
     }
 
-    /// Cycles that an instruction with this opcode takes into a lean queue, and again from there to its unit.
+    /// Cycles that an instruction with this opcode takes to enter a lean queue, and again to leave it for its unit.
     pub fn insn_words(&self, op: Opcode) -> u32 {
         insn_bits(op, self).div_ceil(self.insn_word_bits())
     }
 
-    /// Bits of a row's place in a memory as load and store walk it: bytes where rows can be packed, else entries. A place that
-    /// an instruction names may lie behind the memory, and a stride's length behind one that lies in it.
+    /// Bits of a row's place in a memory, as load and store compute it: in bytes if rows can be packed, else in
+    /// entries. The extra bit covers places past the memory's end: an instruction can name one, and a stride can lead
+    /// to one.
     pub fn place_bits(&self) -> u32 {
         let log = Mem::ALL.iter().map(|&m| self.entry_bytes(m).ilog2()).max().unwrap_or(0);
         self.width(WidthName::Entry) + 1 + if self.dma_pack { log } else { 0 }
     }
 
-    /// Bits, sign included, of how far the ordinal of an instruction that has not retired is from the retired ones' number:
-    /// units have no more under way.
+    /// Bits, including the sign, of the difference between the ordinal of an instruction in flight and the number of
+    /// retired instructions. The number of instructions that a unit has in flight bounds it.
     pub fn flight_bits(&self) -> u32 {
         let loads = self.loads_under_way() + self.load_rows() + 4;
         index_bits(u64::from(loads.max(self.stores_under_way()).max(30)) + 1) + 1
     }
 
-    /// Bits of the number of a command's cycles, which wraps.
+    /// Bits of a command's cycle counter, which wraps.
     pub fn cycle_bits(&self) -> u32 {
         if self.counters == Counters::None { 32 } else { 64 }
     }
 
-    /// Bits of the number of a chunk in its entry.
+    /// Bits of a chunk's index in its entry.
     pub fn chunk_index_bits(&self) -> u32 {
         let chunks = Mem::ALL.iter().map(|&m| self.entry_bytes(m) / self.chunk_bytes(m)).max();
         index_bits(chunks.unwrap_or(1).into())
     }
 
-    /// Bits of the length of a row that lies in a memory.
+    /// Bits of the length of a row in a memory.
     pub fn row_bytes_bits(&self) -> u32 {
         let largest = Mem::ALL.iter().map(|&m| u64::from(self.entries(m)) * u64::from(self.entry_bytes(m))).max();
         index_bits(largest.unwrap_or(1) + 1).min(16)
     }
 
-    /// Bits of a number of instructions: of as many as memory can hold.
+    /// Bits of an instruction count: enough for as many instructions as memory can hold.
     pub fn count_bits(&self) -> u32 {
         (self.offset_bits - INSN_BYTES.ilog2() + 1).min(32)
     }
@@ -290,14 +293,14 @@ impl HwConfig {
         }
     }
 
-    /// Whether the vector unit is the serial one, of one element at a time on one adder: where control is lean, there is one
-    /// lane of each kind, and no operation is built that a part can do without.
+    /// Whether the vector unit is the serial one, which handles one element at a time with one adder: if control is
+    /// lean, there is one lane of each kind, and no optional operation is built.
     pub fn vector_serial(&self) -> bool {
         let optional = VecOp::ALL.iter().any(|op| op.parameter(self).is_some_and(|(_, built)| built));
         self.lean && self.requant_serial && self.vector_lanes == 1 && self.requant_lanes == 1 && !optional
     }
 
-    /// Cycles of an element of this operation in the serial vector unit.
+    /// Cycles per element of an operation in the serial vector unit.
     pub fn serial_element_cycles(&self, op: VecOp) -> u32 {
         SERIAL_ELEMENT_CYCLES[match op {
             VecOp::Requant => 2,
@@ -306,22 +309,22 @@ impl HwConfig {
         }]
     }
 
-    /// Cycles that a row takes on the requantize lanes, where an operation needs so many passes.
+    /// Cycles that a row takes on the requantize lanes for an operation of `passes` passes.
     pub fn deep_row_cycles(&self, passes: u32) -> u32 {
         self.row_elements().div_ceil(self.requant_lanes) * passes * self.pass_cycles()
     }
 
-    /// Cycles that reading a descriptor takes: one for each param entry that it covers.
+    /// Cycles to read a descriptor: one for each param entry that it covers.
     pub fn descriptor_entries(&self) -> u32 {
         (crate::isa::DESCRIPTOR_BYTES as u32).div_ceil(self.param_entry_bytes())
     }
 
-    /// Param entries that the table of a lookup takes: 256 bytes, the first eight rows of each.
+    /// Param entries of a lookup table: 256 bytes, in the first eight rows of each entry.
     pub fn table_entries(&self) -> u32 {
         (TABLE_BYTES as u32).div_ceil(self.table_entry_bytes())
     }
 
-    /// Bytes of a table that a param entry holds.
+    /// Bytes of a lookup table in one param entry.
     pub fn table_entry_bytes(&self) -> u32 {
         (PARAM_ROWS - 1) * self.block_out
     }
@@ -331,7 +334,7 @@ impl HwConfig {
         if op == VecOp::Lut { self.table_entries() } else { self.descriptor_entries() }
     }
 
-    /// The instruction set's widths for this configuration.
+    /// Bits of a named width in this configuration.
     pub fn width(&self, name: WidthName) -> u32 {
         let deepest = Mem::ALL.iter().map(|&m| self.entries(m)).max().unwrap_or(1);
         let pack_bytes = self.entry_bytes(Mem::Inp).max(self.entry_bytes(Mem::Out));
@@ -357,7 +360,7 @@ impl HwConfig {
         }
     }
 
-    /// A field's width, 0 where the configuration leaves the field out.
+    /// Bits of a field; 0 if the configuration leaves the field out.
     pub fn field_width(&self, width: Width) -> u32 {
         match width {
             Width::Bits(n) => n,
@@ -394,12 +397,12 @@ impl HwConfig {
         }
     }
 
-    /// Identifies the hardware: streams, artifacts and a register of the device carry it. Name, host and DRAM model
-    /// do not change it.
+    /// Hash that identifies the hardware: streams, artifacts and a register of the device carry it. Name, host, DRAM
+    /// model and energy do not change it.
     pub fn hash(&self) -> u64 {
         let mut sha = Sha256::new();
         sha.update(crate::isa::ISA_VERSION.to_le_bytes());
-        // So that hardware that was made before an operation was there is not taken for one that has it.
+        // Hardware that was built before an operation existed must not pass for hardware that has it.
         sha.update(VecOp::mask(|op| op.is_built(self)).to_le_bytes());
         for p in super::PARAMS {
             sha.update(p.key.as_bytes());

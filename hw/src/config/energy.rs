@@ -1,9 +1,10 @@
-//! What work costs in energy, where somebody has measured or estimated it: not hardware, and without defaults.
+//! Energy coefficients of the accelerator's work, from a measurement or an estimate. They are optional, have no
+//! defaults, and do not change the hardware.
 
 use super::Violation;
 use serde::{Deserialize, Serialize};
 
-/// A coefficient: its key in `[energy]`, unit and meaning.
+/// A coefficient of `[energy]`: its key, unit and meaning.
 pub struct EnergyParam {
     /// Key in the table.
     pub key: &'static str,
@@ -20,7 +21,7 @@ pub const MOST_ENERGY: f64 = 1e9;
 
 macro_rules! energy {
     ($($key:ident: $unit:literal, $doc:literal;)*) => {
-        /// What the configuration file says of energy.
+        /// The `[energy]` table.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(deny_unknown_fields)]
         pub struct EnergySection {
@@ -44,7 +45,7 @@ macro_rules! energy {
 energy! {
     mac_pj: "pJ", "Energy of a multiply-accumulate that the array does, padding included, with the scratchpads that feed it.";
     dram_pj_per_byte: "pJ", "Energy of a byte that the memory bus carries.";
-    static_mw: "mW", "Power that is drawn whatever is done, over the accelerator's cycles.";
+    static_mw: "mW", "Power that is drawn regardless of activity, over the accelerator's cycles.";
 }
 
 impl EnergySection {
@@ -53,7 +54,7 @@ impl EnergySection {
         (self.mac_pj * macs as f64 + self.dram_pj_per_byte * bytes as f64) * 1e-9 + self.static_mw * ms * 1e-3
     }
 
-    /// Coefficients outside of their legal values, and a source that says nothing.
+    /// Reports coefficients outside their legal values, and an empty source.
     pub(super) fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         for p in Self::PARAMS {

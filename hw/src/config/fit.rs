@@ -1,12 +1,14 @@
-//! Instructions that a configuration makes too long: which parameters widen them, and which alone would make them fit.
+//! Reports instructions that a configuration makes too long: which parameters widen them, and which single change would
+//! make them fit.
 
 use super::{HwConfig, Legal, PARAMS, Param, Violation};
 use crate::isa::{INSN_BITS, Opcode, insn_bits};
 
-/// What is wrong where an instruction with this opcode is longer than an instruction can be.
+/// Reports an instruction with this opcode that is longer than [`INSN_BITS`].
 ///
-/// It is put on the parameter that can help and that the file most likely set: one that alone makes the instruction fit
-/// before one that only makes it shorter, one that differs from its default before one that does not.
+/// The violation names the parameter that can help and that the file most likely set. A parameter that alone makes the
+/// instruction fit comes before one that only shortens it; one that differs from its default comes before one that does
+/// not.
 pub(super) fn violation(config: &HwConfig, op: Opcode) -> Option<Violation> {
     let bits = insn_bits(op, config);
     if bits <= INSN_BITS {
@@ -41,7 +43,7 @@ pub(super) fn violation(config: &HwConfig, op: Opcode) -> Option<Violation> {
         }
     };
     let value = PARAMS.iter().find(|p| p.key == key).map_or(String::new(), |p| shown(p, config));
-    let what = format!("is {value}, and the {} instruction takes {bits} bits, more than {INSN_BITS}", op.name());
+    let what = format!("is {value}, so the {} instruction takes {bits} bits, more than {INSN_BITS}", op.name());
     Some(Violation { key: key.into(), what, remedy })
 }
 
@@ -50,7 +52,7 @@ fn shown(p: &Param, config: &HwConfig) -> String {
     if p.legal == Legal::Flag { (value == 1).to_string() } else { value.to_string() }
 }
 
-/// The configuration with each smaller legal value of a parameter, the greatest first.
+/// The configuration with each smaller legal value of a parameter, greatest first.
 fn smaller<'a>(p: &'a Param, config: &'a HwConfig) -> impl Iterator<Item = (u64, HwConfig)> + 'a {
     let now = p.value(config);
     let next = move |value: &u64| match p.legal {

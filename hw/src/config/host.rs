@@ -1,9 +1,10 @@
-//! The target host: the processor beside the accelerator, as far as its speed decides where an operator runs.
+//! The target host: the processor that runs what is not offloaded, and the figures of its speed that decide where an
+//! operator runs.
 
 use super::Violation;
 use serde::{Deserialize, Serialize};
 
-/// A figure of the host: its key in `[host]`, unit, legal values and meaning.
+/// A figure of `[host]`: its key, unit, legal values and meaning.
 pub struct HostParam {
     /// Key in the table.
     pub key: &'static str,
@@ -18,7 +19,7 @@ pub struct HostParam {
 }
 
 impl HostParam {
-    /// Its legal values in words.
+    /// The legal values as text.
     pub fn legal_text(&self) -> String {
         format!("{} to {}", self.legal.0, self.legal.1)
     }
@@ -26,7 +27,7 @@ impl HostParam {
 
 macro_rules! host {
     ($($key:ident: $ty:ty = $default:expr, $unit:literal, ($lo:expr, $hi:expr), $doc:literal;)*) => {
-        /// What the configuration file says of the machine around the accelerator.
+        /// The `[host]` table: the machine around the accelerator.
         #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
         pub struct HostSection {
@@ -58,31 +59,31 @@ host! {
     clock_mhz: f64 = 100.0, "MHz", (0.001, 100000),
         "Clock of the accelerator, for turning cycles into time.";
     memory_mib: u32 = 512, "MiB", (1, 1 << 20),
-        "Memory that the accelerator reaches: weights, programs and tensors lie there.";
+        "Memory of the accelerator, for weights, programs and tensors.";
     cores: u32 = 2, "cores", (1, 1024),
         "Cores of the host that share an operator's work.";
     cpu_clock_mhz: f64 = 650.0, "MHz", (0.001, 100000),
         "Clock of the host's cores.";
     int8_macs_per_cycle: f64 = 4.0, "multiply-accumulates", (0.001, 65536),
-        "Products of bytes that a core sums in a cycle.";
+        "Multiply-accumulates of bytes per core and cycle.";
     f32_macs_per_cycle: f64 = 2.0, "multiply-accumulates", (0.001, 65536),
-        "Products of 32-bit floats that a core sums in a cycle.";
+        "Multiply-accumulates of 32-bit floats per core and cycle.";
     ops_per_cycle: f64 = 1.0, "operations", (0.001, 65536),
-        "Scalar operations of other operators' expressions that a core does in a cycle.";
+        "Scalar operations of other operators' expressions per core and cycle.";
     bytes_per_cycle: f64 = 3.2, "bytes", (0.001, 65536),
-        "Bytes that all cores together move to and from memory in a cycle of theirs.";
+        "Bytes that all cores together move to and from memory per cycle of `cpu_clock_mhz`.";
     convert_bytes_per_cycle: f64 = 0.25, "bytes", (0.001, 65536),
-        "Bytes of a tensor that a core turns into the accelerator's layout, or back, in a cycle.";
+        "Bytes of a tensor that a core converts to or from the accelerator's layout per cycle.";
     transfer_mb_per_s: f64 = 1000.0, "MB/s", (0.001, 1000000),
-        "Rate at which tensors come to the accelerator's memory and back.";
+        "Rate at which tensors are copied to the accelerator's memory and back.";
     launch_us: f64 = 10.0, "us", (0, 1000000),
-        "Time to start a program of the accelerator and to see its end.";
+        "Time to start a program on the accelerator and to detect its end.";
     call_us: f64 = 1.0, "us", (0, 1000000),
         "Time to call a function of the host's code.";
 }
 
 impl HostSection {
-    /// Figures outside of their legal values, and a processor without a name.
+    /// Reports figures outside their legal values, and an empty target.
     pub(super) fn violations(&self) -> Vec<Violation> {
         let mut found = Vec::new();
         for p in Self::PARAMS {

@@ -5,7 +5,7 @@ fn presets_are_legal_and_named_by_their_geometry() {
     for (name, text) in PRESETS {
         let c = HwConfig::parse(name, text).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(c.name, *name);
-        // What it is for may stand behind.
+        // A suffix can say what the preset is for.
         assert_eq!(name.split('-').next(), Some(format!("{}x{}x{}", c.batch, c.block_in, c.block_out).as_str()));
         for mem in Mem::ALL {
             if mem != Mem::Param {
@@ -50,13 +50,13 @@ fn a_long_instruction_is_blamed_on_what_widens_it() {
     let config = HwConfig::load("1x16x16").unwrap();
     assert_eq!(
         text(HwConfig { param_depth: 1024, ..config.clone() }),
-        "param_depth: is 1024, and the vector instruction takes 259 bits, more than 256; use param_depth = 512 or less, \
+        "param_depth: is 1024, so the vector instruction takes 259 bits, more than 256; use param_depth = 512 or less, \
          or vector_uop_depth = 128 or less, or loops = 2, or vector_mac = false"
     );
     let deep = HwConfig { inp_depth: 65536, wgt_depth: 65536, acc_depth: 65536, out_depth: 65536, ..config };
     let keys: Vec<String> = deep.violations().into_iter().map(|v| v.key).collect();
     assert_eq!(keys, ["offset_bits", "inp_depth", "loops"], "{}", text(deep));
-    // What is proposed is legal.
+    // The proposed change is legal.
     let config = HwConfig { param_depth: 1024, vector_mac: false, ..HwConfig::load("1x16x16").unwrap() };
     assert_eq!(config.violations(), []);
 }
@@ -113,7 +113,7 @@ fn a_wrong_value_hides_no_rule_that_does_not_rest_on_it() {
 fn every_figure_of_the_host_is_checked() {
     let legal = |text: &str| HwConfig::parse("f.toml", &format!("[host]\n{text}"));
     for p in HostSection::PARAMS {
-        // Whole numbers, which every figure takes.
+        // Whole numbers, which every figure accepts.
         for (value, fine) in [(p.legal.1 as i64, true), (p.legal.1 as i64 + 1, false), (-1, false)] {
             match legal(&format!("{} = {value}", p.key)) {
                 Ok(config) => assert!(fine && (p.get)(&config.host) == value as f64, "{} = {value}", p.key),
@@ -129,7 +129,7 @@ fn every_figure_of_the_host_is_checked() {
     let keys: Vec<&str> = violations.iter().map(|v| v.key.as_str()).collect();
     let wrong = ["cores", "cpu_clock_mhz", "int8_macs_per_cycle", "bytes_per_cycle", "launch_us"];
     assert_eq!(keys, wrong.map(|key| format!("host.{key}")));
-    // The preset says what the defaults are.
+    // The preset's host is the default host.
     assert_eq!(HwConfig::load("1x16x16").unwrap().host, HostSection::default());
     let other = HwConfig { host: HostSection { cores: 64, ..HostSection::default() }, ..HwConfig::default() };
     assert_eq!(other.hash(), HwConfig::default().hash());

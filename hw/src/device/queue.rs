@@ -1,26 +1,26 @@
-//! Commands that wait and reports that nobody has taken yet, for devices that run one command at a time.
+//! A queue of commands and of reports that nobody has taken yet, for devices that run one command at a time.
 
 use crate::config::HwConfig;
 use crate::device::{Command, DeviceError, RunReport, Ticket, check_command};
 use std::collections::VecDeque;
 
-/// Cycles after which a command without a limit of its own is given up.
+/// Cycles after which a command without its own limit is aborted.
 pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
 
 type Outcome = Result<RunReport, DeviceError>;
 
-/// The queue of a device that runs its commands when their reports are waited for, in the order of their submission.
+/// Queue of a device that runs its commands in the order of submission, when their reports are requested.
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: VecDeque<(Ticket, Command)>,
     done: Vec<(Ticket, Outcome)>,
     next: u64,
-    /// The limit of commands that have none of their own.
+    /// Limit of commands that have none of their own.
     pub cycle_limit: Option<u64>,
 }
 
 impl Queue {
-    /// Takes a command in, once it is found to be one that the configuration takes.
+    /// Queues a command after checking it against the configuration.
     ///
     /// # Errors
     /// As [`check_command`].
@@ -33,12 +33,12 @@ impl Queue {
         Ok(ticket)
     }
 
-    /// The first command that waits, unless it came after `ticket`.
+    /// Takes the first waiting command, unless it was submitted after `ticket`.
     pub fn next(&mut self, ticket: Ticket) -> Option<(Ticket, Command)> {
         if self.waiting.front()?.0 <= ticket { self.waiting.pop_front() } else { None }
     }
 
-    /// Keeps a command's outcome until it is asked for.
+    /// Keeps a command's outcome until it is taken.
     pub fn done(&mut self, ticket: Ticket, outcome: Outcome) {
         self.done.push((ticket, outcome));
     }

@@ -1,4 +1,4 @@
-//! Instructions to bits and back.
+//! Encodes instructions to bits and decodes them.
 
 use super::{Field, HEADER_BITS, INSN_BITS, INSN_BYTES, Insn, Opcode, UnitSet};
 use crate::config::HwConfig;
@@ -55,13 +55,13 @@ impl EncodeError {
     }
 }
 
-/// Why 32 bytes are no instruction of a configuration.
+/// Why 32 bytes are not an instruction of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// No instruction has this code.
     #[error("opcode {0} is not an instruction")]
     Opcode(u8),
-    /// A field's code means nothing, or bits that must be zero are not.
+    /// A field's code has no meaning, or reserved bits are not zero.
     #[error("{insn}: {field} has the illegal value {value}")]
     Field {
         /// Instruction.
@@ -123,23 +123,23 @@ fn check_width(insn: &'static str, field: &Field, value: u64, width: u32) -> Res
     Ok(())
 }
 
-/// Decodes instructions of one configuration, whose field widths it has worked out.
+/// Decodes instructions of one configuration; computes the field widths once.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     layouts: [Layout; Opcode::ALL.len()],
 }
 
-/// Where the fields of an instruction lie.
+/// Bit positions of an instruction's fields.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// First bit and width of each field; a width of 0 where the configuration leaves the field out.
+    /// First bit and width of each field; a width of 0 if the configuration leaves the field out.
     fields: Vec<(u32, u32)>,
     /// Bits from here on must be zero.
     end: u32,
 }
 
 impl Decoder {
-    /// For instructions of this configuration.
+    /// Creates a decoder for a configuration's instructions.
     pub fn new(config: &HwConfig) -> Decoder {
         let layout = |opcode: Opcode| {
             let mut end = HEADER_BITS;
@@ -185,7 +185,7 @@ impl Decoder {
     }
 }
 
-/// An instruction's bits, lowest word first, and a word of zeros.
+/// An instruction's bits as words, lowest first, followed by a word of zeros.
 struct Words([u64; INSN_BYTES / 8 + 1]);
 
 impl Words {
@@ -211,7 +211,7 @@ impl Words {
     }
 }
 
-/// Decodes an instruction; a [`Decoder`] serves many.
+/// Decodes one instruction; use a [`Decoder`] for many.
 ///
 /// # Errors
 /// [`DecodeError`].

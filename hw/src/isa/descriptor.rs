@@ -14,14 +14,14 @@ macro_rules! descriptor {
             &[$((stringify!($field), $at, <$ty>::BITS, $doc)),*];
 
         impl Descriptor {
-            /// As it lies in memory.
+            /// The descriptor's bytes in memory.
             pub fn to_bytes(&self) -> [u8; DESCRIPTOR_BYTES] {
                 let mut bytes = [0; DESCRIPTOR_BYTES];
                 $(bytes[$at..$at + size_of::<$ty>()].copy_from_slice(&self.$field.to_le_bytes());)*
                 bytes
             }
 
-            /// From its bytes in memory.
+            /// Reads a descriptor from its bytes in memory.
             pub fn from_bytes(bytes: &[u8; DESCRIPTOR_BYTES]) -> Descriptor {
                 let mut d = Descriptor::default();
                 $({

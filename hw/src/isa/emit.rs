@@ -94,8 +94,8 @@ fn isa_package() -> String {
     s
 }
 
-/// The package of one configuration, which every RTL module reads: its parameters, the sizes that follow from them, and
-/// the place of each instruction field. Written beside the build, not into the repository.
+/// The package of one configuration, which every RTL module reads: its parameters, the sizes derived from them, and the
+/// place of each instruction field. It is written to the build folder, not into the repository.
 pub fn config_package(config: &HwConfig) -> String {
     let mut s = format!(
         "// Configuration {} (hash {:016x}). Written by HwConfig; do not edit.\npackage tw_cfg_pkg;\n",
@@ -151,7 +151,7 @@ pub fn config_package(config: &HwConfig) -> String {
     }
     let longest = Opcode::ALL.map(|op| insn_bits(op, config) - HEADER_BITS).into_iter().max().unwrap_or(0);
     int("LongestBodyW", longest);
-    // Binary logarithms of entry bytes, five bits for each memory, by its code.
+    // Base-2 logarithms of entry bytes, five bits for each memory, by its code.
     let logs: u64 = Mem::ALL.iter().map(|&m| u64::from(config.entry_bytes(m).ilog2()) << (5 * m as u32)).sum();
     let _ = writeln!(s, "  localparam logic [39:0] EntryLogs = 40'd{logs};");
     for op in Opcode::ALL {

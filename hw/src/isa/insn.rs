@@ -7,14 +7,14 @@ use crate::num::Rounding;
 
 macro_rules! width_names {
     ($($name:ident, $sv:literal, $doc:literal;)*) => {
-        /// A field width that follows from the configuration.
+        /// A field width that depends on the configuration.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum WidthName { $(#[doc = $doc] $name,)* }
 
         impl WidthName {
             /// All names.
             pub const ALL: &[WidthName] = &[$(WidthName::$name),*];
-            /// How many there are.
+            /// Number of names.
             pub const COUNT: usize = WidthName::ALL.len();
 
             /// The SystemVerilog parameter that carries it.
@@ -49,34 +49,34 @@ width_names! {
     Descriptor, "DescW", "param entry of a descriptor";
 }
 
-/// How wide a field is.
+/// Width of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// So many bits in every configuration.
+    /// A fixed number of bits.
     Bits(u32),
-    /// As the configuration derives it.
+    /// A width that the configuration derives.
     Named(WidthName),
-    /// So many bits with `dma_pad`, else left out.
+    /// A fixed number of bits with `dma_pad`, else the field is left out.
     Pad(u32),
-    /// So many bits with `wgt_zp`, else left out.
+    /// A fixed number of bits with `wgt_zp`, else the field is left out.
     WgtZp(u32),
-    /// One bit, or a derived width, with `dma_pack`, else left out.
+    /// One bit or a derived width with `dma_pack`, else the field is left out.
     Pack(Option<WidthName>),
-    /// A derived width with three loops, else left out.
+    /// A derived width with three loops, else the field is left out.
     Loop3(WidthName),
 }
 
 /// A value that an instruction field holds.
 pub trait FieldValue: Copy {
-    /// As bits.
+    /// The value as bits.
     fn to_raw(self) -> u64;
-    /// From bits; `None` where no value has this code.
+    /// The value with these bits; `None` if no value has this code.
     fn from_raw(raw: u64) -> Option<Self>;
-    /// As a program's text writes it.
+    /// The value as assembly text.
     fn to_text(self) -> String {
         self.to_raw().to_string()
     }
-    /// From a program's text; the error says what is expected.
+    /// Parses assembly text; the error says what is expected.
     fn from_text(text: &str) -> Result<Self, String> {
         Self::from_raw(parse_number(text)?).ok_or_else(|| "a smaller number".into())
     }
@@ -196,13 +196,13 @@ impl FieldValue for VecOp {
 /// One field of an instruction.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// Name in programs' text and in the RTL.
+    /// Name in assembly text and in the RTL.
     pub name: &'static str,
     /// Width rule.
     pub width: Width,
-    /// Value where the configuration leaves the field out or a text does not name it.
+    /// Value if the configuration leaves the field out or the text does not name it.
     pub default: u64,
-    /// What it says.
+    /// Description for the manual.
     pub doc: &'static str,
 }
 
@@ -232,7 +232,7 @@ macro_rules! insns {
         pub enum Op { $($(#[doc = $idoc])+ $insn($insn),)* }
 
         impl Opcode {
-            /// All opcodes in code order. Code 0 is none, so that zeroed memory traps.
+            /// All opcodes in code order. Code 0 is unused, so that zeroed memory traps.
             pub const ALL: [Opcode; [$($code),*].len()] = [$(Opcode::$insn),*];
 
             /// The opcode with this code.
@@ -240,7 +240,7 @@ macro_rules! insns {
                 Opcode::ALL.into_iter().find(|op| *op as u8 == code)
             }
 
-            /// The name in programs' text.
+            /// The name in assembly text.
             pub fn name(self) -> &'static str {
                 match self { $(Opcode::$insn => $text,)* }
             }
@@ -250,7 +250,7 @@ macro_rules! insns {
                 match self { $(Opcode::$insn => concat!($($idoc),+),)* }
             }
 
-            /// The unit that takes the instruction.
+            /// The unit that executes the instruction.
             pub fn unit(self) -> Unit {
                 match self { $(Opcode::$insn => $unit,)* }
             }
@@ -265,10 +265,10 @@ macro_rules! insns {
                 }),*],)* }
             }
 
-            /// An operation with these raw field values, in table order.
+            /// Builds an operation from raw field values, in table order.
             ///
             /// # Errors
-            /// The position of the first field whose code means nothing.
+            /// The index of the first field whose code has no meaning.
             pub(super) fn build(self, raw: &[u64]) -> Result<Op, usize> {
                 match self { $(Opcode::$insn => {
                     let mut at = 0..;
@@ -417,13 +417,13 @@ insns! {
 pub const MOST_ROW_BYTES: u32 = most(Opcode::Load, "row_bytes");
 /// Most rows of a plane, and most planes.
 pub const MOST_ROWS: u32 = most(Opcode::Load, "rows");
-/// Most pad entries before or after a row, where loads can pad.
+/// Most pad entries before or after a row, if loads can pad.
 pub const MOST_PAD_ENTRIES: u32 = most(Opcode::Load, "x_before");
-/// Most pad rows before or after the rows of a plane, and most pad planes, where loads can pad.
+/// Most pad rows before or after the rows of a plane, and most pad planes, if loads can pad.
 pub const MOST_PAD_ROWS: u32 = most(Opcode::Load, "y_before");
 
-/// The greatest value of a field whose width is the same wherever it is there; a field without such a width does not
-/// compile.
+/// The greatest value of a field that has the same width in every configuration that includes it. For any other field
+/// this does not compile.
 const fn most(opcode: Opcode, name: &str) -> u32 {
     let fields = opcode.fields();
     let mut i = 0;
@@ -449,30 +449,30 @@ const fn same(a: &str, b: &str) -> bool {
 /// An instruction with its dependency tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Insn {
-    /// Units whose token to this one is taken at the start.
+    /// Units whose tokens for this one are popped at the start.
     pub pop: UnitSet,
-    /// Units that get a token at retirement.
+    /// Units that receive a token at retirement.
     pub push: UnitSet,
     /// What it does.
     pub op: Op,
 }
 
 impl Gemm {
-    /// Micro-ops over all loops, one a cycle.
+    /// Micro-ops over all loops, one per cycle.
     pub fn micro_ops(&self) -> u64 {
         passes([self.uops, self.count0, self.count1, self.count2])
     }
 }
 
 impl Vector {
-    /// Micro-ops over all loops, a row each.
+    /// Micro-ops over all loops, one row each.
     pub fn micro_ops(&self) -> u64 {
         passes([self.uops, self.count0, self.count1, self.count2])
     }
 }
 
 impl Op {
-    /// Cycles that its unit takes at least: a micro-op, and a row of device memory, takes one or more.
+    /// Least number of cycles on its unit: each micro-op, and each row in device memory, takes at least one.
     pub fn least_cycles(&self) -> u64 {
         match self {
             Op::Gemm(x) => x.micro_ops(),
@@ -493,7 +493,7 @@ impl Insn {
         Insn { pop: UnitSet::NONE, push: UnitSet::NONE, op: op.into() }
     }
 
-    /// The unit that takes it.
+    /// The unit that executes it.
     pub fn unit(&self) -> Unit {
         self.op.opcode().unit()
     }

@@ -1,11 +1,11 @@
-//! Which instructions a configuration takes. The RTL's decoder holds the same rules; anything else traps.
+//! Checks which instructions a configuration accepts. The RTL's decoder applies the same rules; everything else traps.
 
 use super::codec::encode_errors;
 use super::{Insn, Load, Op, Store, VecDst, VecOp, VecSrc, Vector};
 use crate::config::{HwConfig, Mem};
 use crate::num::Rounding;
 
-/// A field whose value a configuration does not take.
+/// A field whose value a configuration does not accept.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {reason}")]
 pub struct Illegal {
@@ -15,7 +15,7 @@ pub struct Illegal {
     pub reason: String,
 }
 
-/// Every reason why the fetch unit would trap on an encodable `insn`; empty where it is legal.
+/// Every reason why the fetch unit would trap on an encodable `insn`; empty if it is legal.
 pub fn illegal_reasons(insn: &Insn, config: &HwConfig) -> Vec<Illegal> {
     let mut rules = Rules(Vec::new());
     let unit = insn.unit();
@@ -30,8 +30,8 @@ pub fn illegal_reasons(insn: &Insn, config: &HwConfig) -> Vec<Illegal> {
     rules.0
 }
 
-/// Every reason why a configuration does not take `insn`: values that do not fit their fields, then values that fit but
-/// are not legal; one reason a field.
+/// Every reason why a configuration rejects `insn`, at most one per field: values that do not fit their fields, then
+/// values that fit but are not legal.
 pub fn unfit_reasons(insn: &Insn, config: &HwConfig) -> Vec<Illegal> {
     let mut found: Vec<Illegal> = encode_errors(insn, config)
         .iter()
@@ -70,7 +70,7 @@ fn load(x: &Load, config: &HwConfig, rules: &mut Rules) {
     let unpacked = !x.fill && x.pack_byte == 0 && x.pack_row_stride == 0 && x.pack_plane_stride == 0;
     rules.need(x.pack || unpacked, "pack", "is no, but fill or a pack field is set");
     let bytes = if packable { config.entry_bytes(x.mem) } else { 1 };
-    rules.need(x.pack_byte < bytes, "pack_byte", "lies outside the entry");
+    rules.need(x.pack_byte < bytes, "pack_byte", "is outside the entry");
 }
 
 fn store(x: &Store, config: &HwConfig, rules: &mut Rules) {
@@ -80,7 +80,7 @@ fn store(x: &Store, config: &HwConfig, rules: &mut Rules) {
     let unpacked = x.pack_byte == 0 && x.pack_row_stride == 0 && x.pack_plane_stride == 0;
     rules.need(x.pack || unpacked, "pack", "is no, but a pack field is set");
     let bytes = if storable { config.entry_bytes(x.mem) } else { 1 };
-    rules.need(x.pack_byte < bytes, "pack_byte", "lies outside the entry");
+    rules.need(x.pack_byte < bytes, "pack_byte", "is outside the entry");
 }
 
 fn shape(counts: [u32; 3], aligned: [u64; 3], config: &HwConfig, rules: &mut Rules) {
@@ -103,7 +103,7 @@ fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
         "is single, but only requant and mul have a mode",
     );
     let reach = config.vector_reaches_inp();
-    let no_reach = "is inp, which vector reaches only where block_in equals block_out";
+    let no_reach = "is inp, but vector reaches inp only if block_in equals block_out";
     rules.need(x.dst != VecDst::Inp || reach, "dst", no_reach);
     rules.need(matches!(x.a, VecSrc::Acc | VecSrc::Out | VecSrc::Inp), "a", "must be acc, out or inp");
     rules.need(x.a != VecSrc::Inp || reach, "a", no_reach);
@@ -112,13 +112,13 @@ fn vector(x: &Vector, config: &HwConfig, rules: &mut Rules) {
     match x.op {
         VecOp::Mac => {
             rules.need(x.dst == VecDst::Acc, "dst", "must be acc for mac");
-            rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
+            rules.need(int8(x.a), "a", "must be out or inp, which hold int8 rows");
             rules.need(x.b == VecSrc::Param, "b", "must be param for mac");
         }
         VecOp::Requant => rules.need(x.b == VecSrc::Param, "b", "must be param for requant"),
         VecOp::Mul | VecOp::Qadd => {
-            rules.need(int8(x.a), "a", "must be int8 rows, of out or inp");
-            rules.need(int8(x.b), "b", "must be int8 rows, of out or inp");
+            rules.need(int8(x.a), "a", "must be out or inp, which hold int8 rows");
+            rules.need(int8(x.b), "b", "must be out or inp, which hold int8 rows");
         }
         op if op.has_b() => rules.need(x.b != VecSrc::None, "b", "is none, but this operation has two operands"),
         _ => rules.need(x.b == VecSrc::None, "b", "must be none; this operation has no second operand"),

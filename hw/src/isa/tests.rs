@@ -75,7 +75,7 @@ fn errors_of_values_stand_beside_those_of_the_text() {
             "line 1, column 11: rows is 0",
             "line 1, column 19: entry is 99999, but the configuration gives it 12 bits, for 0 to 4095",
             "line 2, column 10: mem is inq; expected one of inp wgt acc out param guop vuop",
-            "line 3, column 2: a must be int8 rows, of out or inp",
+            "line 3, column 2: a must be out or inp, which hold int8 rows",
             "line 3, column 2: b must be param for mac",
             "line 3, column 21: uops is 99999, but the configuration gives it 10 bits, for 0 to 1023",
             "line 3, column 32: push names the instruction's own unit",
@@ -156,7 +156,7 @@ fn errors_of_form_hide_no_errors_of_value() {
             "line 1, column 44: row_bytes is 70000, but the configuration gives it 16 bits, for 0 to 65535",
         ]
     );
-    // What `b` may be depends on the operation, which is not known.
+    // Which `b` is legal depends on the operation, which is unknown here.
     assert_eq!(errors("vector op=mule b=param").len(), 1);
     assert_eq!(errors("gemm pop=load,load"), ["line 1, column 10: load is named twice"]);
     assert_eq!(errors("load rows=99999 row_bytes=70000 rows=3").len(), 2);

@@ -1,6 +1,6 @@
-//! Programs as text: one instruction a line, `name field=value … pop=unit,unit push=unit`.
+//! Assembly text of programs: one instruction per line, `name field=value … pop=unit,unit push=unit`.
 //!
-//! Fields at their default are not written. `#` begins a comment.
+//! Fields at their default are omitted. `#` begins a comment.
 
 use super::{Illegal, Insn, Opcode, Unit, UnitSet, unfit_reasons};
 use crate::config::HwConfig;
@@ -48,11 +48,11 @@ pub fn parse_program(text: &str) -> Result<Vec<Insn>, Vec<AsmError>> {
     parse_lines(text, |_| Vec::new())
 }
 
-/// Parses a program and checks that a configuration takes each of its instructions.
+/// Parses a program and checks each instruction against a configuration.
 ///
 /// # Errors
-/// As [`parse_program`], and every value that does not fit its field or is not legal: at the value, or at the
-/// instruction's name where the text leaves the field at its default.
+/// As [`parse_program`], and every value that does not fit its field or is not legal. Such an error points at the
+/// value, or at the instruction's name if the text leaves the field at its default.
 pub fn parse_for(text: &str, config: &HwConfig) -> Result<Vec<Insn>, Vec<AsmError>> {
     parse_lines(text, |insn| unfit_reasons(insn, config))
 }
@@ -81,7 +81,7 @@ fn parse_lines(text: &str, check: impl Fn(&Insn) -> Vec<Illegal>) -> Result<Vec<
     if errors.is_empty() { Ok(program) } else { Err(errors) }
 }
 
-/// Where a line gives a field its value, or its instruction's name where it does not.
+/// Column of the value that a line gives a field, or of the instruction's name if it gives none.
 fn value_column(words: &[(usize, &str)], field: &str) -> usize {
     let given = words.iter().skip(1).find_map(|(column, word)| {
         let (key, _) = word.split_once('=')?;
@@ -109,9 +109,9 @@ struct Line<'a> {
     raw: Vec<u64>,
     pop: UnitSet,
     push: UnitSet,
-    /// Errors of form, by column.
+    /// Syntax errors, by column.
     errors: Vec<(usize, String)>,
-    /// Fields whose value is not known.
+    /// Fields whose value could not be read.
     unknown: Vec<&'a str>,
 }
 
@@ -169,17 +169,17 @@ impl<'a> Line<'a> {
         self.unknown.push(key);
     }
 
-    /// The instruction with these values, or the field whose value it does not take.
+    /// Builds the instruction from raw values. The error is the index of a field that does not accept its value.
     fn build(&self, raw: &[u64]) -> Result<Insn, usize> {
         Ok(Insn { pop: self.pop, push: self.push, op: self.opcode.build(raw)? })
     }
 
-    /// The instruction with the values that are known.
+    /// Builds the instruction from the known values; unknown fields have their defaults.
     fn insn(&self) -> Result<Insn, usize> {
         self.build(&self.raw)
     }
 
-    /// Errors of form, and what `check` finds whatever the unknown values should have been.
+    /// Syntax errors, and errors that `check` reports whatever values the unknown fields should have had.
     fn errors(&self, words: &[(usize, &str)], check: &impl Fn(&Insn) -> Vec<Illegal>) -> Vec<(usize, String)> {
         let mut found = match self.insn() {
             Ok(insn) => check(&insn),
@@ -192,7 +192,7 @@ impl<'a> Line<'a> {
             if !self.unknown.contains(&field.name) {
                 continue;
             }
-            // The codes of every kind of value lie below 32; of a number, these are as good as any.
+            // The codes of every enumerated value are below 32; for a number, these are as good as any.
             for code in 0..32 {
                 let mut raw = self.raw.clone();
                 raw[i] = code;

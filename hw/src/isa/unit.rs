@@ -1,6 +1,6 @@
-//! The units that take instructions, and sets of them.
+//! The units that execute instructions, and sets of units.
 
-/// A unit that takes instructions from its own queue; the discriminant is its bit in a mask.
+/// A unit that executes instructions from its own queue; the discriminant is its bit in a mask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Unit {
@@ -18,7 +18,7 @@ impl Unit {
     /// All units in order.
     pub const ALL: [Unit; 4] = [Unit::Load, Unit::Gemm, Unit::Vector, Unit::Store];
 
-    /// The name in programs' text.
+    /// The name in assembly text.
     pub fn name(self) -> &'static str {
         ["load", "gemm", "vector", "store"][self as usize]
     }

@@ -24,7 +24,7 @@ pub struct VectorUop {
     pub b: u32,
 }
 
-/// Packs three indices, lowest first, into `bytes` little-endian bytes; an index is cut to its width.
+/// Packs three indices, lowest first, into `bytes` little-endian bytes; an index is truncated to its width.
 pub fn encode_uop(indices: [u32; 3], widths: [u32; 3], bytes: u32) -> Vec<u8> {
     let mut word = 0u128;
     let mut at = 0;
@@ -35,7 +35,7 @@ pub fn encode_uop(indices: [u32; 3], widths: [u32; 3], bytes: u32) -> Vec<u8> {
     word.to_le_bytes()[..bytes as usize].to_vec()
 }
 
-/// Unpacks what [`encode_uop`] packed; missing bytes count as zero.
+/// Unpacks what [`encode_uop`] packed; missing bytes read as zero.
 pub fn decode_uop(bytes: &[u8], widths: [u32; 3]) -> [u32; 3] {
     let mut raw = [0u8; 16];
     let n = bytes.len().min(16);
@@ -47,12 +47,12 @@ pub fn decode_uop(bytes: &[u8], widths: [u32; 3]) -> [u32; 3] {
 }
 
 impl GemmUop {
-    /// As it lies in memory: acc, inp, wgt from the lowest bit.
+    /// The bytes in memory: acc, inp, wgt from the lowest bit.
     pub fn to_bytes(&self, config: &HwConfig) -> Vec<u8> {
         encode_uop([self.acc, self.inp, self.wgt], config.gemm_index_bits(), config.gemm_uop_bytes())
     }
 
-    /// From its bytes in memory.
+    /// Reads a micro-op from its bytes in memory.
     pub fn from_bytes(bytes: &[u8], config: &HwConfig) -> GemmUop {
         let [acc, inp, wgt] = decode_uop(bytes, config.gemm_index_bits());
         GemmUop { acc, inp, wgt }
@@ -60,12 +60,12 @@ impl GemmUop {
 }
 
 impl VectorUop {
-    /// As it lies in memory: dst, a, b from the lowest bit.
+    /// The bytes in memory: dst, a, b from the lowest bit.
     pub fn to_bytes(&self, config: &HwConfig) -> Vec<u8> {
         encode_uop([self.dst, self.a, self.b], [config.vector_index_bits(); 3], config.vector_uop_bytes())
     }
 
-    /// From its bytes in memory.
+    /// Reads a micro-op from its bytes in memory.
     pub fn from_bytes(bytes: &[u8], config: &HwConfig) -> VectorUop {
         let [dst, a, b] = decode_uop(bytes, [config.vector_index_bits(); 3]);
         VectorUop { dst, a, b }

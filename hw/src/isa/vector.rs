@@ -1,10 +1,10 @@
-//! The operations of the vector unit and where their operands come from.
+//! The operations of the vector unit and the sources of their operands.
 
 use crate::config::{HwConfig, Mem};
 
-/// Bytes of a lookup's table.
+/// Bytes of a lookup table.
 pub const TABLE_BYTES: usize = 256;
-/// `mac` finds row r of param entry e at index e x this + r.
+/// For `mac`, index e x this + r means row r of param entry e.
 pub const TAP_STRIDE: u32 = 16;
 
 macro_rules! vector_ops {
@@ -19,7 +19,7 @@ macro_rules! vector_ops {
             /// All operations in code order.
             pub const ALL: &[VecOp] = &[$(VecOp::$name),*];
 
-            /// The name in programs' text.
+            /// The name in assembly text.
             pub fn name(self) -> &'static str {
                 match self { $(VecOp::$name => $text,)* }
             }
@@ -29,7 +29,7 @@ macro_rules! vector_ops {
                 match self { $(VecOp::$name => concat!($($doc),+),)* }
             }
 
-            /// The parameter that decides whether the operation is built, and its value; `None` where it always is.
+            /// The parameter that decides whether the operation is built, and its value; `None` if it is always built.
             pub fn parameter(self, config: &HwConfig) -> Option<(&'static str, bool)> {
                 match self {
                     $(VecOp::$name => [$((stringify!($parameter), config.$parameter))?].first().copied(),)*
@@ -41,8 +41,8 @@ macro_rules! vector_ops {
                 match self { $(VecOp::$name => $deep,)* }
             }
 
-            /// The meaning of a simple operation without a descriptor's clamp: two 32-bit operands to one, wrapping.
-            /// Deep operations and `clip` are defined by [`crate::num`].
+            /// The function of a simple operation, without a descriptor's clamp: two 32-bit operands to one, wrapping.
+            /// [`crate::num`] defines deep operations and `clip`.
             #[inline]
             pub fn simple(self) -> Option<fn(i32, i32) -> i32> {
                 match self { $(VecOp::$name => $simple,)* }
@@ -51,9 +51,9 @@ macro_rules! vector_ops {
     };
 }
 
-// A row: code, name in text, the parameter that builds it if it is optional, whether it is deep, and its meaning if it is
-// simple and reads no descriptor. The encoder, the text form, the packages of the RTL, the functional simulator, the random
-// programs and the manual take it from here.
+// A row: code, name in text, the parameter that builds it if it is optional, whether it is deep, and its function if it
+// is simple and reads no descriptor. The encoder, the text form, the RTL packages, the functional simulator, the random
+// programs and the manual are derived from these rows.
 vector_ops! {
     /// The first operand.
     Move = 0, "move", false, Some(|a, _| a);
@@ -84,7 +84,7 @@ vector_ops! {
 }
 
 impl VecOp {
-    /// The operations for which something holds, each the bit of its code.
+    /// Mask of the operations for which `holds` is true; an operation's bit is its code.
     pub fn mask(holds: impl Fn(VecOp) -> bool) -> u32 {
         VecOp::ALL.iter().filter(|op| holds(**op)).map(|op| 1 << *op as u32).sum()
     }
@@ -104,18 +104,18 @@ impl VecOp {
         self.is_deep() || matches!(self, VecOp::Clip | VecOp::Mac | VecOp::Lut) || b == VecSrc::Scalar
     }
 
-    /// Whether the destination's row is an operand too.
+    /// Whether the destination row is also an operand.
     pub fn reads_dst(self) -> bool {
         self == VecOp::Mac
     }
 
-    /// The param entry that index `at` of a second operand in param lies in, and for `mac` its row, which may be past
+    /// The param entry that index `at` of a second operand in param refers to, and for `mac` its row, which can be past
     /// the last.
     pub fn param_entry(self, at: u32) -> (u32, u32) {
         if self == VecOp::Mac { (at / TAP_STRIDE, at % TAP_STRIDE) } else { (at, 0) }
     }
 
-    /// Whether the rounding mode is a choice of the instruction.
+    /// Whether the instruction can choose the rounding mode.
     pub fn has_mode(self) -> bool {
         matches!(self, VecOp::Requant | VecOp::Mul)
     }
@@ -134,7 +134,7 @@ pub enum VecDst {
     Acc = 0,
     /// int8 rows of out, saturated.
     Out = 1,
-    /// int8 rows of inp, saturated; only where block_in equals block_out.
+    /// int8 rows of inp, saturated; only if block_in equals block_out.
     Inp = 2,
 }
 
@@ -160,7 +160,7 @@ pub enum VecSrc {
     Acc = 0,
     /// int8 rows of out.
     Out = 1,
-    /// int8 rows of inp; only where block_in equals block_out.
+    /// int8 rows of inp; only if block_in equals block_out.
     Inp = 2,
     /// A param entry: the 32-bit bias of each channel, or all of bias, multiplier and shift for `requant`.
     Param = 3,
@@ -174,7 +174,7 @@ impl VecSrc {
     /// All in code order.
     pub const ALL: [VecSrc; 6] = [VecSrc::Acc, VecSrc::Out, VecSrc::Inp, VecSrc::Param, VecSrc::Scalar, VecSrc::None];
 
-    /// The memory behind the operand, where it has one.
+    /// The operand's memory, if it has one.
     pub fn mem(self) -> Option<Mem> {
         match self {
             VecSrc::Acc => Some(Mem::Acc),

@@ -1,7 +1,8 @@
-//! A link's bytes over SPI, at the host's side: it is the master, and a byte comes for each that it sends.
+//! A link's bytes over SPI, on the host's side. The host is the master and receives a byte for each byte that it sends.
 //!
-//! A board that has nothing to say sends zeros, one without power either zeros or ones, so that bytes come without end.
-//! [`SpiBytes`] keeps those that may be of a frame: more idle bytes in a row than any frame has are none.
+//! A board with nothing to send sends zeros, and a board without power gives zeros or ones, so bytes never stop coming.
+//! [`SpiBytes`] keeps those that can belong to a frame, and drops idle bytes once there are more in a row than any
+//! frame has.
 
 use super::MOST_FRAME_BYTES;
 use super::stream::since_start;
@@ -9,32 +10,32 @@ use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
 
-/// Bytes of an exchange at the most: what Linux's spidev takes unless its module is told otherwise.
+/// Most bytes of one exchange: the default limit of Linux's spidev module.
 pub const EXCHANGE_BYTES: usize = 4096;
-/// What a host sends while it only listens; a run of zeros has a meaning to the board.
+/// What a host sends while it only listens; a run of zeros would resync the board.
 const LISTENING: u8 = 0xff;
-/// Bytes of the first exchange that listens, and of the longest: each that brings nothing is followed by one of twice as many.
+/// Bytes of the first listening exchange and of the longest; each that brings nothing doubles the next.
 const LISTENING_BYTES: std::ops::RangeInclusive<usize> = 16..=256;
 
-/// An SPI master, mode 0, most significant bit first, which selects its slave for an exchange.
+/// An SPI master, mode 0, most significant bit first, which selects its slave during an exchange.
 pub trait SpiMaster {
-    /// Sends at most [`EXCHANGE_BYTES`] bytes, and puts those that come meanwhile into their places.
+    /// Sends at most [`EXCHANGE_BYTES`] bytes and replaces them with the bytes received meanwhile.
     ///
     /// # Errors
     /// The system's.
     fn exchange(&mut self, bytes: &mut [u8]) -> io::Result<()>;
 
-    /// Time since some moment: see [`super::ByteStream::now`].
+    /// Time since an arbitrary start; see [`super::ByteStream::now`].
     fn now(&self) -> Duration {
         since_start()
     }
 }
 
-/// The bytes that came while others were sent, and how long to listen for more.
+/// Bytes received while others were sent, and how long to listen for more.
 #[derive(Debug, Clone)]
 pub struct SpiBytes {
     came: VecDeque<u8>,
-    /// Idle bytes since the last other one.
+    /// Idle bytes since the last non-idle byte.
     idle: usize,
     listen: usize,
 }
@@ -46,7 +47,7 @@ impl Default for SpiBytes {
 }
 
 impl SpiBytes {
-    /// Sends all bytes, and keeps what comes.
+    /// Sends all bytes and keeps the received ones.
     ///
     /// # Errors
     /// The master's.
@@ -54,7 +55,7 @@ impl SpiBytes {
         bytes.chunks(EXCHANGE_BYTES).try_for_each(|piece| self.exchange(master, piece.to_vec()))
     }
 
-    /// Receives some bytes as [`super::ByteStream::receive`] does.
+    /// Receives some bytes, like [`super::ByteStream::receive`].
     ///
     /// # Errors
     /// The master's.
@@ -73,7 +74,7 @@ impl SpiBytes {
         Ok(count)
     }
 
-    /// Forgets what has come.
+    /// Discards all received bytes.
     pub fn clear(&mut self) {
         *self = SpiBytes::default();
     }
@@ -99,7 +100,7 @@ impl SpiBytes {
 mod tests {
     use super::*;
 
-    /// A slave that says its bytes, then `rest` without end, and a clock of one microsecond a byte.
+    /// A slave that sends `says`, then `rest` forever, with a clock of one microsecond per byte.
     struct Slave {
         says: VecDeque<u8>,
         rest: u8,
@@ -125,7 +126,7 @@ mod tests {
         Slave { says: says.iter().copied().collect(), rest, heard: Vec::new() }
     }
 
-    /// All that comes until nothing has come for a millisecond.
+    /// Reads until nothing has come for a millisecond.
     fn all(bytes: &mut SpiBytes, slave: &mut Slave) -> Vec<u8> {
         let mut all = Vec::new();
         let mut some = [0; 100];
@@ -144,7 +145,7 @@ mod tests {
         bytes.send(&mut slave, &sent).expect("it exchanges");
         assert_eq!(slave.heard, sent);
         let came = all(&mut bytes, &mut slave);
-        // What came before the first byte that says something is idle; behind the last, zeros may be of its frame.
+        // Idle bytes before the first non-idle byte are dropped; zeros after the last one can belong to its frame.
         assert_eq!(came[..6], [1, 2, 0, 0xff, 0, 3]);
         assert!(came[6..].iter().all(|byte| *byte == 0) && came.len() == 6 + MOST_FRAME_BYTES - 1, "{}", came.len());
         assert!(slave.heard[sent.len()..].iter().all(|byte| *byte == 0xff), "it only listens");

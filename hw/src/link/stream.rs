@@ -1,39 +1,39 @@
-//! What a link's bytes go over: a serial port, SPI, or a simulated board's pins.
+//! The transport of a link's bytes: a serial port, SPI, or a simulated board's pins.
 
 use std::io;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// Bytes both ways at once, in order.
+/// An ordered stream of bytes in both directions.
 pub trait ByteStream: Send {
-    /// What messages call it: a port's path.
+    /// Name in messages, such as a port's path.
     fn name(&self) -> &str;
 
     /// Sends all bytes.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::TimedOut`] where the other side takes none for long.
+    /// The system's; [`io::ErrorKind::TimedOut`] if the other side accepts no bytes for long.
     fn send(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Receives some bytes, at least one unless none came within `timeout`, which then is what this tells.
+    /// Receives at least one byte and returns how many; 0 if none came within `timeout`.
     ///
     /// # Errors
-    /// The system's; [`io::ErrorKind::UnexpectedEof`] where the other side is gone.
+    /// The system's; [`io::ErrorKind::UnexpectedEof`] if the other side is gone.
     fn receive(&mut self, bytes: &mut [u8], timeout: Duration) -> io::Result<usize>;
 
-    /// Forgets what has come and was not received yet.
+    /// Discards bytes that arrived but were not received yet.
     ///
     /// # Errors
     /// The system's.
     fn clear(&mut self) -> io::Result<()>;
 
-    /// Time since some moment, on the clock that timeouts are measured by: a simulated board's is that of its cycles.
+    /// Time since an arbitrary start, on the clock that measures timeouts; a simulated board counts its cycles.
     fn now(&self) -> Duration {
         since_start()
     }
 }
 
-/// Time since this was first asked.
+/// Time since the first call of this function.
 pub(super) fn since_start() -> Duration {
     static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
     BEGUN.elapsed()

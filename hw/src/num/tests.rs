@@ -95,7 +95,7 @@ fn average_equals_division_away_from_zero() {
     }
 }
 
-/// What [`away_multiplier`] stands for, of 8-bit results.
+/// Reference for [`away_multiplier`], clamped to ±255, beyond which 8 bits saturate for any zero point.
 fn away(x: i64, real: f64) -> i64 {
     ((x as f64 * real).round() as i64).clamp(-255, 255)
 }
@@ -135,14 +135,15 @@ fn ties_go_away_from_zero_by_the_multiplier_alone() {
 
 #[test]
 fn a_multiplier_that_rounds_right_already_stays() {
-    // Half up is right where no tie comes up: 0.3 has none, and of 0.5 the sums here are too small.
+    // Half up is already right if there is no tie: 0.3 has none, and for 0.5 the sums here are too small.
     for (real, bound) in [(0.3, 100_000), (0.001_234, 1 << 20)] {
         let (m, s) = quantize_multiplier(real);
         assert_eq!(away_multiplier(real, s, bound), Some(m));
     }
     assert_eq!(away_multiplier(0.5, 0, 0), Some(1 << 30));
     assert_eq!(away_multiplier(0.5, 0, 1), Some((1 << 30) + 1));
-    // Sums up to 2^30 by a tiny factor have boundaries that lie nearer to each other than multipliers do.
+    // Sums up to 2^30 with a tiny factor have rounding boundaries closer together than adjacent multipliers can
+    // separate.
     assert_eq!(away_multiplier(1.1e-7, -23, 1 << 30), None);
 }
 
