@@ -2,12 +2,12 @@
 
 use rust_hdl::prelude::*;
 
-/// Lets what changed at the inputs settle.
+/// Lets the logic settle after its inputs changed.
 pub fn settle<B: Block>(uut: &mut B) {
     assert!(simulate(uut, 200), "the logic does not settle");
 }
 
-/// One cycle; at its end the registers hold their new values and the logic has settled.
+/// Runs one cycle; at its end the registers hold their new values and the logic has settled.
 pub fn tick<B: Block>(uut: &mut B, clock: impl Fn(&mut B, Clock)) {
     settle(uut);
     clock(uut, Clock { clk: true });

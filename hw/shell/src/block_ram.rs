@@ -1,18 +1,19 @@
-//! A memory of RAM inside the part: a beat a cycle, in bursts; a write is followed by a cycle without a beat, for the RAM has one port.
+//! A memory in RAM inside the part: one beat per cycle, in bursts. After a write burst one cycle passes without a beat,
+//! because the RAM has one port.
 
 use rust_hdl::prelude::*;
 
 use crate::board_memory::BoardMemory;
 use crate::bytes::{BodyIn, BodyOut, BurstPort, MemoryBus, ServedPort};
 
-/// The RAM: one port, read data a cycle after the address, a write enable for each byte.
+/// The RAM: one port, read data one cycle after the address, a write enable per byte.
 #[derive(LogicBlock)]
 struct Ram<const BUS: usize, const BYTES: usize> {
     pub clock: Signal<In, Clock>,
     /// Reads or writes in this cycle.
     pub enable: Signal<In, Bit>,
     pub strobes: Signal<In, Bits<BYTES>>,
-    /// In bytes; what lies below a beat and above the memory is not looked at.
+    /// Byte address; bits below a beat and above the memory are ignored.
     pub addr: Signal<In, Bits<40>>,
     pub wdata: Signal<In, Bits<BUS>>,
     pub rdata: Signal<Out, Bits<BUS>>,
@@ -69,7 +70,7 @@ end",
     }
 }
 
-/// Bursts on the RAM.
+/// Serves bursts from the RAM.
 #[derive(LogicBlock)]
 struct BlockRam<const BUS: usize, const BYTES: usize> {
     pub clock: Signal<In, Clock>,
@@ -152,7 +153,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for BlockRam<BUS, BYTES> {
             self.left.d.next = self.port.len.val();
             self.addr.d.next = self.port.addr.val();
             if !self.port.write.val() {
-                // A read's first beat is fetched at once.
+                // Fetch a read's first beat at once.
                 self.addr.d.next = self.port.addr.val() + self.beat_bytes.val();
                 self.ram.enable.next = true;
                 self.ram.addr.next = self.port.addr.val();
@@ -164,12 +165,12 @@ impl<const BUS: usize, const BYTES: usize> Logic for BlockRam<BUS, BYTES> {
     }
 }
 
-/// The block RAM behind its arbiter.
+/// The block RAM with its arbiter.
 #[derive(LogicBlock)]
 pub struct BlockMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// Always: it needs no time after power-up.
+    /// Always high: the memory needs no time after power-up.
     pub up: Signal<Out, Bit>,
     pub bus: MemoryBus<BUS, BYTES>,
     pub to_host: BodyOut,
@@ -179,7 +180,7 @@ pub struct BlockMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
 }
 
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> BlockMemory<BUS, BYTES, LOG> {
-    /// A memory of so many bytes, a power of two, of the kind that synthesis knows by this `ram_style`.
+    /// A memory of `bytes` bytes, a power of two, of the kind that synthesis knows as `ram_style` `style`.
     pub fn new(bytes: u64, style: &'static str) -> Self {
         BlockMemory {
             clock: Default::default(),

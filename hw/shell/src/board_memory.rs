@@ -1,13 +1,13 @@
-//! Memory on the board: the core's reads and writes and the host's accesses take turns at the memory's port, burst by burst.
+//! Memory on the board: the core's reads and writes and the host's accesses share the memory's port, burst by burst.
 //!
-//! The host goes first, a beat at a time; of the core's two sides, the one that was not served last.
+//! The host goes first, one beat at a time. Of the core's two sides, the one that was not served last goes next.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::link::{ToBoard, ToHost};
 
 use crate::bytes::{BodyIn, BodyOut, BurstPort, MemoryBus};
 
-/// Whose burst is under way.
+/// Owner of the burst in progress.
 #[derive(Copy, Clone, PartialEq, Debug, LogicState)]
 pub enum Owner {
     Host,
@@ -15,7 +15,7 @@ pub enum Owner {
     Write,
 }
 
-/// What the next byte of the host's frame is.
+/// Meaning of the next byte of the host's frame.
 #[derive(Copy, Clone, PartialEq, Debug, LogicState)]
 pub enum HostState {
     Address,
@@ -23,7 +23,7 @@ pub enum HostState {
     Data,
 }
 
-/// The arbiter. `LOG` is the binary logarithm of a beat's `BYTES`.
+/// The arbiter. `LOG` is the base-2 logarithm of `BYTES`, the bytes of a beat.
 #[derive(LogicBlock)]
 pub struct BoardMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
@@ -41,9 +41,9 @@ pub struct BoardMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     host_addr: DFF<Bits<40>>,
     host_beats: DFF<Bits<8>>,
     host_writes: DFF<Bit>,
-    /// The host's beat is to be written, or its next one to be read.
+    /// The host's beat is due to be written, or its next beat to be read.
     host_due: DFF<Bit>,
-    /// A beat that was read for the host.
+    /// `beat` holds a beat that was read for the host.
     beat_there: DFF<Bit>,
     beat: DFF<Bits<BUS>>,
     byte_of_beat: DFF<Bits<LOG>>,
@@ -108,7 +108,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for BoardMemo
             byte_of_beat
         );
 
-        // Who is next.
+        // Select who is next.
         self.take_write.next =
             self.bus.aw_valid.val() && (!self.bus.ar_valid.val() || (self.owner.q.val() != Owner::Write));
         self.port.request.next = self.host_due.q.val() || self.bus.ar_valid.val() || self.bus.aw_valid.val();

@@ -1,4 +1,5 @@
-//! The bridge between a link's bytes and the core: frames both ways, registers, the reset. The memory is beside it.
+//! The bridge between a link's bytes and the core: frames in both directions, registers, reset. The memory is a
+//! separate block.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
@@ -13,13 +14,13 @@ use crate::sender::Sender;
 #[derive(LogicBlock)]
 pub struct Bridge {
     pub clock: Signal<In, Clock>,
-    /// The reset of all that is not the link.
+    /// Reset of everything except the link.
     pub reset: Signal<Out, Bit>,
     pub from_link: LinkBytes,
     pub to_link: SentBytes,
     pub regs: RegisterPort,
     pub irq: Signal<In, Bit>,
-    /// The memory can be used; the link does not greet before.
+    /// The memory is usable; the link does not greet before that.
     pub memory_up: Signal<In, Bit>,
     pub to_memory: ReceivedBody,
     pub from_memory: SentBody,

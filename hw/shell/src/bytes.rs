@@ -2,7 +2,7 @@
 
 use rust_hdl::prelude::*;
 
-/// Bytes from the host, as a link gives them: one in a cycle with `valid`, never refused.
+/// Bytes from the host: one in each cycle with `valid`, which cannot be refused.
 #[derive(LogicInterface, Default)]
 #[join = "LinkBytes"]
 pub struct FromLink {
@@ -17,7 +17,7 @@ pub struct LinkBytes {
     pub data: Signal<In, Bits<8>>,
 }
 
-/// Bytes to the host, as a link takes them: a byte with `valid` stands until the cycle with `ready`.
+/// Bytes to the host: a byte with `valid` is held until the cycle with `ready`.
 #[derive(LogicInterface, Default)]
 #[join = "SentBytes"]
 pub struct ToLink {
@@ -34,18 +34,18 @@ pub struct SentBytes {
     pub data: Signal<Out, Bits<8>>,
 }
 
-/// The body of a memory frame from the host, as the receiver passes it on.
+/// The body of a memory frame from the host, as the receiver forwards it.
 #[derive(LogicInterface, Default)]
 #[join = "BodyIn"]
 pub struct ReceivedBody {
-    /// The frame's kind; stands from its first byte to `commit`.
+    /// The frame's kind; stable from its first byte to `commit`.
     pub kind: Signal<Out, Bits<3>>,
-    /// A byte of the body in this cycle.
+    /// `data` is a byte of the body in this cycle.
     pub valid: Signal<Out, Bit>,
     pub data: Signal<Out, Bits<8>>,
     /// The byte is the body's last.
     pub last: Signal<In, Bit>,
-    /// The frame's CRC was right.
+    /// The frame's CRC was correct.
     pub commit: Signal<Out, Bit>,
 }
 
@@ -63,7 +63,7 @@ pub struct BodyIn {
 #[derive(LogicInterface, Default)]
 #[join = "BodyOut"]
 pub struct SentBody {
-    /// Outside a frame: the memory wants to send one. Inside: the body's next byte is there.
+    /// Outside a frame: the memory wants to send one. Inside a frame: the next byte of the body is available.
     pub valid: Signal<In, Bit>,
     /// The frame's kind, the low three bits of its code.
     pub kind: Signal<In, Bits<3>>,
@@ -84,7 +84,7 @@ pub struct BodyOut {
     pub take: Signal<In, Bit>,
 }
 
-/// The core's end of its memory bus, whose addresses are widened to 40 bits.
+/// The core's end of its memory bus, with addresses widened to 40 bits.
 #[derive(LogicInterface, Default)]
 #[join = "MemoryBus"]
 pub struct CoreBus<const BUS: usize, const BYTES: usize> {
@@ -137,7 +137,8 @@ pub struct MemoryBus<const BUS: usize, const BYTES: usize> {
     pub b_error: Signal<Out, Bit>,
 }
 
-/// The core's register port, as the receiver drives it: an access in the cycle with `valid`, a read answered in it.
+/// The core's register port, driven by the receiver: an access takes place in the cycle with `valid`, and a read is
+/// answered in the same cycle.
 #[derive(LogicInterface, Default)]
 #[join = "CoreRegisters"]
 pub struct RegisterPort {
@@ -158,11 +159,11 @@ pub struct CoreRegisters {
     pub rdata: Signal<Out, Bits<32>>,
 }
 
-/// The one port of a memory on the board: bursts, one after the other.
+/// The single port of a memory on the board: bursts, one after the other.
 ///
-/// A request is taken in a cycle with `request` and `ready`. A read's beats follow, each in a cycle with `r_valid`, never refused;
-/// a write's are taken in cycles with `w_take`, of those with `w_valid`. `last` comes with the last beat of either, `error`
-/// with every beat of a burst that lies outside the memory.
+/// A request is accepted in a cycle with `request` and `ready`. A read's beats follow, each in a cycle with `r_valid`,
+/// and cannot be refused. A write's beats are accepted in cycles with `w_valid` and `w_take`. `last` comes with the
+/// last beat of either, `error` with every beat of a burst outside the memory.
 #[derive(LogicInterface, Default)]
 #[join = "ServedPort"]
 pub struct BurstPort<const BUS: usize, const BYTES: usize> {
@@ -170,7 +171,7 @@ pub struct BurstPort<const BUS: usize, const BYTES: usize> {
     pub ready: Signal<In, Bit>,
     pub write: Signal<Out, Bit>,
     pub addr: Signal<Out, Bits<40>>,
-    /// Beats less one.
+    /// Number of beats minus one.
     pub len: Signal<Out, Bits<8>>,
     pub r_valid: Signal<In, Bit>,
     pub r_data: Signal<In, Bits<BUS>>,
@@ -200,7 +201,7 @@ pub struct ServedPort<const BUS: usize, const BYTES: usize> {
     pub error: Signal<Out, Bit>,
 }
 
-/// The pins of an SDRAM chip, as wide as the widest; the data's two directions apart.
+/// The pins of an SDRAM chip at their greatest widths, with separate data input and output.
 #[derive(LogicInterface, Default)]
 pub struct SdramPins {
     pub ras_n: Signal<Out, Bit>,
@@ -210,7 +211,7 @@ pub struct SdramPins {
     pub ba: Signal<Out, Bits<2>>,
     pub dqm: Signal<Out, Bits<4>>,
     pub dq_o: Signal<Out, Bits<32>>,
-    /// The data pins are driven.
+    /// The shell drives the data pins.
     pub dq_oe: Signal<Out, Bit>,
     pub dq_i: Signal<In, Bits<32>>,
 }

@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 
 use crate::bytes::{CoreBus, CoreRegisters};
 
-/// The core. It has no model in rust-hdl's simulator; simulations of a whole shell take the Verilog.
+/// The core. It has no model in rust-hdl's simulator; simulations of a whole shell use the Verilog.
 #[derive(LogicBlock)]
 pub struct Core<const BUS: usize, const BYTES: usize> {
     pub clock: Signal<In, Clock>,
@@ -50,7 +50,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Core<BUS, BYTES> {
 
     fn hdl(&self) -> Verilog {
         let offset = self._offset_bits;
-        // Addresses are widened to the link's.
+        // Addresses are widened to those of the link.
         let widened = |name: &str| match 40 - offset {
             0 => format!("assign bus${name}_addr = {name}_addr;"),
             more => format!("assign bus${name}_addr = {{{more}'d0, {name}_addr}};"),

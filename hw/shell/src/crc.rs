@@ -1,12 +1,12 @@
-//! The frames' CRC, a byte a cycle ([`tilewright_hw::link::crc_step`]).
+//! The CRC of frames, one byte per cycle ([`tilewright_hw::link::crc_step`]).
 
 use rust_hdl::prelude::*;
 
-/// The CRC of the bytes since it was last cleared.
+/// CRC of the bytes since it was last cleared.
 #[derive(LogicBlock, Default)]
 pub struct Crc {
     pub clock: Signal<In, Clock>,
-    /// Begins anew; goes before `feed`.
+    /// Restarts the CRC; takes precedence over `feed`.
     pub clear: Signal<In, Bit>,
     pub feed: Signal<In, Bit>,
     pub data: Signal<In, Bits<8>>,
@@ -21,7 +21,7 @@ impl Logic for Crc {
     fn update(&mut self) {
         dff_setup!(self, clock, crc);
         self.value.next = self.crc.q.val();
-        // The eight steps of a byte, put together.
+        // The eight steps of a byte, combined.
         self.high.next = bit_cast::<8, 16>(self.crc.q.val() >> 8) ^ self.data.val();
         self.folded.next = bit_cast::<16, 8>(self.high.val()) ^ (bit_cast::<16, 8>(self.high.val()) >> 4);
         if self.feed.val() {

@@ -1,7 +1,7 @@
-//! Memory behind the link: what the core asks of its bus becomes frames, and the host's frames its answers.
+//! Memory at the host: turns the core's bus requests into frames, and the host's frames into answers.
 //!
-//! A request is taken from the core only when the frame before it is done, and at once: the core may replace a request that
-//! waits by another client's.
+//! A request is accepted from the core in the cycle in which it is seen, and only when the previous frame is done: the
+//! core may replace a waiting request with another client's.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
@@ -9,7 +9,7 @@ use tilewright_hw::link::{ToBoard, ToHost, longest_burst, strobe_bytes};
 
 use crate::bytes::{BodyIn, BodyOut, MemoryBus};
 
-/// What the next byte to the host is.
+/// Meaning of the next byte to the host.
 #[derive(Copy, Clone, PartialEq, Debug, LogicState)]
 pub enum RequestState {
     Idle,
@@ -21,7 +21,7 @@ pub enum RequestState {
     LastStrobes,
 }
 
-/// What the next byte of read data is.
+/// Meaning of the next byte of read data.
 #[derive(Copy, Clone, PartialEq, Debug, LogicState)]
 pub enum AnswerState {
     Client,
@@ -30,12 +30,12 @@ pub enum AnswerState {
     Data,
 }
 
-/// The bus's bridge to the frames. `LOG` is the binary logarithm of a beat's `BYTES`.
+/// The bridge between bus and frames. `LOG` is the base-2 logarithm of `BYTES`, the bytes of a beat.
 #[derive(LogicBlock)]
 pub struct HostMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
-    /// Always: it needs no time after power-up.
+    /// Always high: the memory needs no time after power-up.
     pub up: Signal<Out, Bit>,
     pub bus: MemoryBus<BUS, BYTES>,
     pub to_host: BodyOut,
@@ -45,7 +45,7 @@ pub struct HostMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     client: DFF<Bit>,
     addr: DFF<Bits<40>>,
     len: DFF<Bits<8>>,
-    /// Bytes of the address, of strobes or of a beat that are sent.
+    /// Bytes sent so far of the address, of strobes or of a beat.
     sent: DFF<Bits<LOG>>,
     addr_step: DFF<Bits<3>>,
     answer: DFF<AnswerState>,
@@ -61,7 +61,7 @@ pub struct HostMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     write_done: Constant<Bits<8>>,
     last_strobes: Constant<Bits<LOG>>,
     top_byte: Constant<Bits<16>>,
-    /// The bits that the longest burst's beats less one take.
+    /// Mask of the bits that the beats of the longest burst, minus one, need.
     longest: Constant<Bits<8>>,
 }
 
@@ -191,7 +191,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for HostMemor
                 if self.to_host.take.val() {
                     self.sent.d.next = self.sent.q.val() + 1;
                     if self.sent.q.val().all() {
-                        // The last beat stays for its strobes.
+                        // The last beat is kept for its strobes.
                         self.bus.w_ready.next = !self.bus.w_last.val();
                         if self.bus.w_last.val() {
                             self.request.d.next = RequestState::LastStrobes;

@@ -1,14 +1,15 @@
 //! Board shells and host bridges in rust-hdl around the SystemVerilog core.
 //!
-//! [`generate`] gives the Verilog of a shell, whose top module is [`TOP`]. It holds a power-on reset, a link to the host, the
-//! bridge between the link's frames ([`tilewright_hw::link`]) and the core's registers, and the memory behind the core's bus.
-//! The core comes in as the module `tw_core`: its sources ([`tilewright_hw::rtl::SOURCES`]) and the configuration's package
-//! ([`tilewright_hw::isa::config_package`]) belong beside the shell's.
+//! [`generate`] returns the Verilog of a shell, whose top module is [`TOP`]. It contains a power-on reset, a link to
+//! the host, the bridge between the link's frames ([`tilewright_hw::link`]) and the core's registers, and the memory on
+//! the core's bus. The shell instantiates the core as the module `tw_core`: compile its sources
+//! ([`tilewright_hw::rtl::SOURCES`]) and the configuration's package ([`tilewright_hw::isa::config_package`]) together
+//! with the shell.
 //!
-//! Sizes are const generics in rust-hdl, so the blocks that carry beats are built for every width of the bus, and the one that
-//! fits is taken; divisors, sizes of memories and run lengths are constants of the instances.
+//! Sizes are const generics in rust-hdl, so the blocks that carry beats are compiled for every bus width, and the
+//! matching one is used. Divisors, memory sizes and run lengths are constants of the instances.
 
-// rust-hdl translates kernels as they are written, and knows neither guards nor `else` with an `if` in braces.
+// rust-hdl translates `update` functions literally, and supports neither guards nor `else` with an `if` in braces.
 #![allow(clippy::collapsible_match, clippy::collapsible_if, clippy::collapsible_else_if)]
 
 #[cfg(test)]
@@ -34,22 +35,23 @@ use tilewright_hw::config::{HwConfig, PAGE_BYTES};
 use tilewright_hw::flow::sdram::{Cycles, Geometry};
 use tilewright_hw::link;
 
-/// The most LEDs of a shell.
+/// Most LEDs of a shell.
 pub use tilewright_hw::flow::board::LEDS;
 
-/// The top module. Its ports are `clk`, those of the link and those of the memory, and `leds` where there are any.
+/// The top module. Its ports are `clk`, those of the link, those of the memory, and `leds` if there are any.
 pub const TOP: &str = "tw_shell";
 
-/// What the host and the board are joined by.
+/// Connection between the host and the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Host {
     /// A UART, ports `uart_rx` and `uart_tx`.
     Uart {
-        /// The clock's cycles in a bit, 4 to 65,536.
+        /// Clock cycles per bit, 4 to 65,536.
         clocks_per_bit: u32,
     },
-    /// An SPI slave, mode 0, `sck` up to an eighth of the clock; ports `spi_cs_n`, `spi_sck`, `spi_mosi` and `spi_miso`.
+    /// An SPI slave, mode 0, with `sck` at up to an eighth of the clock; ports `spi_cs_n`, `spi_sck`, `spi_mosi` and
+    /// `spi_miso`.
     Spi,
 }
 
@@ -57,30 +59,30 @@ pub enum Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
-    /// At the host, behind the link.
+    /// At the host, reached over the link.
     Host,
     /// Block RAM on the board.
     BlockRam {
-        /// Its size in KiB, a power of two from 4 on, within the configuration's addresses.
+        /// Size in KiB, a power of two of at least 4, within the configuration's addresses.
         kib: u32,
     },
-    /// An iCE40's single-port RAM, which `synth_ice40 -spram` takes; otherwise as block RAM.
+    /// An iCE40's single-port RAM, inferred by `synth_ice40 -spram`; otherwise like block RAM.
     Spram {
-        /// Its size in KiB.
+        /// Size in KiB.
         kib: u32,
     },
-    /// A chip of SDRAM; ports `sdram_ras_n`, `sdram_cas_n`, `sdram_we_n`, `sdram_a`, `sdram_ba`, `sdram_dqm` where it has masks,
-    /// `sdram_dq_o`, `sdram_dq_oe` and `sdram_dq_i`. The chip's clock rises where the shell's falls.
+    /// An SDRAM chip; ports `sdram_ras_n`, `sdram_cas_n`, `sdram_we_n`, `sdram_a`, `sdram_ba`, `sdram_dqm` if it has
+    /// masks, `sdram_dq_o`, `sdram_dq_oe` and `sdram_dq_i`. The chip's clock rises when the shell's falls.
     Sdram {
         /// Its size.
         geometry: Geometry,
-        /// Its times at the shell's clock.
+        /// Its timing in cycles of the shell's clock.
         cycles: Cycles,
     },
 }
 
 impl Memory {
-    /// The place as the link's frames have it.
+    /// The place of the memory, as the link's frames encode it.
     pub fn place(self) -> link::Memory {
         match self {
             Memory::Host => link::Memory::Host,
@@ -90,37 +92,37 @@ impl Memory {
     }
 }
 
-/// A board, as far as its shell knows it.
+/// The properties of a board that its shell depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ShellConfig {
     /// The link to the host.
     pub host: Host,
     /// The memory.
     pub memory: Memory,
-    /// LEDs, at most [`LEDS`], lit by a one: a command runs, the core trapped, a frame was refused, a slow blink.
+    /// LEDs, at most [`LEDS`], active high: a command runs, the core trapped, a frame was refused, a slow blink.
     pub leds: u32,
 }
 
-/// Why there is no shell.
+/// Why a shell cannot be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ShellError {
-    /// The divisor is out of its range.
-    #[error("{clocks} clock cycles a bit; the UART takes {} to {}", uart::FEWEST_CLOCKS, uart::MOST_CLOCKS)]
+    /// The divisor is out of range.
+    #[error("{clocks} clock cycles per bit; the UART supports {} to {}", uart::FEWEST_CLOCKS, uart::MOST_CLOCKS)]
     ClocksPerBit {
-        /// Cycles in a bit.
+        /// Cycles per bit.
         clocks: u32,
     },
-    /// The RAM has no size that it can have.
-    #[error("{kib} KiB of RAM; a board takes a power of two from {} to {most}", PAGE_BYTES >> 10)]
+    /// The RAM size is not supported.
+    #[error("{kib} KiB of RAM is not supported; use a power of two from {} to {most}", PAGE_BYTES >> 10)]
     RamSize {
-        /// KiB asked for.
+        /// Requested KiB.
         kib: u32,
-        /// The most that the configuration's addresses reach.
+        /// Most KiB that the configuration can address.
         most: u64,
     },
     /// The bus is narrower than the chip's words.
     #[error(
-        "the bus has {bus_bits} bits, and the SDRAM words of {data_bits}; take a configuration whose bus_bits is {data_bits} or more"
+        "the bus has {bus_bits} bits, but the SDRAM's words have {data_bits}; use a configuration whose bus_bits is {data_bits} or more"
     )]
     NarrowBus {
         /// Bits of the bus.
@@ -128,35 +130,35 @@ pub enum ShellError {
         /// Bits of the chip's words.
         data_bits: u32,
     },
-    /// A beat of the SDRAM may come too late for the link.
+    /// A beat of the SDRAM can be too late for the link.
     #[error(
-        "a beat may take {cycles} cycles from the SDRAM, and the link waits for {most} at the most; take a configuration with a narrower \
+        "a beat of the SDRAM can take {cycles} cycles, but the link waits at most {most}; use a configuration with a narrower \
          bus, or a lower clock"
     )]
     SlowSdram {
-        /// The cycles that it may take.
+        /// Cycles that a beat can take.
         cycles: u32,
-        /// The cycles that there are.
+        /// Cycles that are available.
         most: u32,
     },
-    /// More LEDs than there is something to show.
-    #[error("{leds} LEDs; a shell has at most {LEDS}")]
+    /// More LEDs than a shell can drive.
+    #[error("{leds} LEDs are too many; a shell has at most {LEDS}")]
     Leds {
-        /// The LEDs asked for.
+        /// Requested LEDs.
         leds: u32,
     },
-    /// The shell's blocks are not joined as rust-hdl demands; a bug of this crate.
-    #[error("rust-hdl refuses the shell: {reason}")]
+    /// The shell's blocks are not connected as rust-hdl requires; a bug of this crate.
+    #[error("rust-hdl rejects the shell: {reason}")]
     Check {
         /// What rust-hdl found.
         reason: String,
     },
 }
 
-/// The Verilog of a shell for a configuration; the same for the same arguments.
+/// Generates the Verilog of a shell for a configuration; equal arguments give equal text.
 ///
 /// # Errors
-/// Where a value of `shell` is out of its range.
+/// [`ShellError`] if a value of `shell` is out of range.
 pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellError> {
     if let Host::Uart { clocks_per_bit: clocks } = shell.host
         && !(uart::FEWEST_CLOCKS..=uart::MOST_CLOCKS).contains(&clocks)
@@ -164,7 +166,7 @@ pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellE
         return Err(ShellError::ClocksPerBit { clocks });
     }
     if let Memory::BlockRam { kib } | Memory::Spram { kib } = shell.memory {
-        // Larger ones are in no part, and would not be simulated.
+        // No part has more RAM, and more could not be simulated.
         let most = (1u64 << config.offset_bits.min(30)) >> 10;
         if !kib.is_power_of_two() || kib < PAGE_BYTES >> 10 || u64::from(kib) > most {
             return Err(ShellError::RamSize { kib, most });
@@ -175,8 +177,8 @@ pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellE
             return Err(ShellError::NarrowBus { bus_bits: config.bus_bits, data_bits: geometry.data_bits });
         }
         let [read, write] = sdram::most_beat_cycles(config.bus_bits, geometry, cycles);
-        // A beat of the host's is written while the next one comes. Between the bytes of a frame SPI has no time to wait: what is not
-        // there would be a zero in the frame.
+        // The host's beat is written while the next one comes. SPI cannot wait between the bytes of a frame: a byte
+        // that is not ready would be sent as a zero.
         let checked = match shell.host {
             Host::Uart { .. } => [(write, uart::FEWEST_CLOCKS * uart::BITS_OF_BYTE * config.bus_bytes())].to_vec(),
             Host::Spi => {
@@ -208,6 +210,6 @@ fn verilog<B: Block>(name: &str, mut block: B) -> Result<String, ShellError> {
     check_all(&block).map_err(|error| ShellError::Check { reason: format!("{error:?}") })?;
     let mut defines = ModuleDefines::default();
     block.accept(name, &mut defines);
-    // Lines without trailing blanks, so that the text can be kept in a repository.
+    // Trailing blanks are removed, so that the text can be kept in a repository.
     Ok(defines.defines().lines().map(|line| format!("{}\n", line.trim_end())).collect())
 }

@@ -1,4 +1,5 @@
-//! Frames from the host: registers are accessed, bodies of memory frames passed on, a run of zero bytes begins anew.
+//! Frames from the host: accesses registers, forwards the bodies of memory frames, and resyncs after a run of zero
+//! bytes.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
@@ -26,27 +27,27 @@ pub struct Receiver {
     pub bytes: LinkBytes,
     pub regs: RegisterPort,
     pub body: ReceivedBody,
-    /// A register was read; its value begins with `word`, and `word_next` brings its next byte. After a reset the body of
-    /// `Hello` stands there.
+    /// A register was read: `word` is the first byte of its value, and `word_next` advances to the next. After a reset,
+    /// `word` gives the body of `Hello`.
     pub value: Signal<Out, Bit>,
     pub word: Signal<Out, Bits<8>>,
     pub word_next: Signal<In, Bit>,
-    /// A write of a register, or of memory on the board, is done.
+    /// A write to a register, or to memory on the board, is done.
     pub done: Signal<Out, Bit>,
-    /// A frame was refused, for its kind or for its CRC; nothing is understood any more.
+    /// A frame was refused because of its kind or its CRC; all later bytes are ignored.
     pub refused: Signal<Out, Bit>,
     pub unknown_kind: Signal<Out, Bit>,
-    /// The link begins anew.
+    /// The link resyncs.
     pub resync: Signal<Out, Bit>,
     state: DFF<ReceiverState>,
     kind: DFF<Bits<3>>,
     step: DFF<Bits<2>>,
     addr_low: DFF<Bits<8>>,
     addr_high: DFF<Bits<4>>,
-    /// A register's value on its way in, or out; after a reset what `Hello` says.
+    /// A register's value while it is received or sent; after a reset, the body of `Hello`.
     value_bits: DFF<Bits<32>>,
     low_wrong: DFF<Bit>,
-    /// A frame of a register was right: the access is in this cycle, in which the kind still stands.
+    /// A register's frame was correct: the access takes place in this cycle, in which `kind` is still valid.
     access: DFF<Bit>,
     unknown: DFF<Bit>,
     zeros: DFF<Bits<16>>,
@@ -60,11 +61,11 @@ pub struct Receiver {
     right: Signal<Local, Bit>,
     write_reg: Constant<Bits<8>>,
     read_reg: Constant<Bits<8>>,
-    /// The two kinds of memory frames that this memory knows.
+    /// The two kinds of memory frames that this memory accepts.
     first_memory: Constant<Bits<8>>,
     second_memory: Constant<Bits<8>>,
     answers_writes: Constant<Bit>,
-    /// The bits of the count of zeros; the run is a power of two.
+    /// Mask of the counter of zeros; the run is a power of two.
     run_mask: Constant<Bits<16>>,
     /// The body of `Hello`.
     hello: Constant<Bits<32>>,
@@ -140,7 +141,7 @@ impl Logic for Receiver {
             || (self.state.q.val() == ReceiverState::Address)
             || (self.state.q.val() == ReceiverState::Value)
             || (self.state.q.val() == ReceiverState::Body);
-        // Two bytes never follow each other in neighbouring cycles.
+        // Two bytes never arrive in adjacent cycles.
         self.crc.clear.next = (self.state.q.val() == ReceiverState::Kind) && !self.bytes.valid.val();
         self.crc.feed.next = self.bytes.valid.val() && self.in_frame.val();
         self.crc.data.next = self.bytes.data.val();
@@ -234,7 +235,7 @@ impl Logic for Receiver {
             }
         }
 
-        // Counts on through the reset, so that each run of this length resets once.
+        // The counter keeps counting through the reset, so that each run of this length resets once.
         self.resync.next = false;
         if self.bytes.valid.val() {
             self.zeros.d.next = 0.into();

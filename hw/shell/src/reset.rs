@@ -1,13 +1,13 @@
-//! The reset at power-on and when the link begins anew.
+//! The reset at power-on and when the link resyncs.
 
 use rust_hdl::prelude::*;
 
-/// Cycles after power-on in which the clock's loop may not be locked yet: 50 microseconds and more at the clocks of parts whose loops
-/// do not hold the clock back themselves.
+/// Cycles after power-on in which the clock's PLL may not be locked yet: at least 50 microseconds at the clocks of
+/// parts whose PLLs do not hold back the clock themselves.
 pub const CLOCK_UP: u64 = 4095;
 
-/// Holds `reset` for 31 cycles after power-on and after `again`: less than a byte takes on any link. At power-on they begin when the
-/// clock is steady and the memory is up.
+/// Holds `reset` for 31 cycles after power-on and after `again`, which is less than a byte takes on any link. At
+/// power-on the 31 cycles begin when the clock is steady and the memory is up.
 #[derive(LogicBlock)]
 pub struct Reset {
     pub clock: Signal<In, Clock>,
@@ -20,7 +20,7 @@ pub struct Reset {
 }
 
 impl Reset {
-    /// With so many cycles until the clock is taken to be steady.
+    /// Creates a reset that considers the clock steady after `clock_up_cycles` cycles.
     pub fn new(clock_up_cycles: u64) -> Reset {
         Reset {
             clock: Default::default(),

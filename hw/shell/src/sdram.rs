@@ -1,11 +1,12 @@
-//! A memory of an SDR SDRAM chip: bursts on one row that is open at a time.
+//! A memory in an SDR SDRAM chip: serves bursts with one row open at a time.
 //!
-//! A row stays open until another is wanted or a refresh is due, which may come between two words of a burst. Each word is a read
-//! or write of its own, one a cycle, so that the chip's bursts are not used. The chip's clock rises in the middle of a cycle, half
-//! a cycle behind the commands; its data are taken at the next middle ([`Capture`]), so that slow clocks take them as well as quick
-//! ones. Bytes that a write leaves out are masked, or, where the chip has no masks, their word is read and written back.
+//! A row stays open until another is needed or a refresh is due, which can come between two words of a burst. Each word
+//! is a separate read or write command, one per cycle; the chip's own bursts are not used. The chip's clock rises in
+//! the middle of a cycle, half a cycle after the commands change. Its data is sampled at the next middle of a cycle
+//! ([`Capture`]), which works for slow and fast clocks. Bytes that a write leaves out are masked; if the chip has no
+//! masks, their word is read and written back.
 //!
-//! A reset ends the burst and keeps what the chip holds; the chip's own state goes on.
+//! A reset ends the burst. The chip keeps its contents, and the state machine of the chip continues.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::flow::sdram::{Cycles, Geometry, MODE_CYCLES, PIPELINE_CYCLES, START_REFRESHES};
@@ -13,7 +14,7 @@ use tilewright_hw::flow::sdram::{Cycles, Geometry, MODE_CYCLES, PIPELINE_CYCLES,
 use crate::board_memory::BoardMemory;
 use crate::bytes::{BodyIn, BodyOut, BurstPort, MemoryBus, SdramPins, ServedPort};
 
-/// The data pins at the falling edges of the clock.
+/// Samples the data pins at the falling edges of the clock.
 #[derive(LogicBlock, Default)]
 struct Capture {
     pub clock: Signal<In, Clock>,
@@ -37,7 +38,7 @@ impl Logic for Capture {
     }
 }
 
-/// What the chip is ready for.
+/// State of the chip, which decides the commands it accepts.
 #[derive(Copy, Clone, PartialEq, Debug, LogicState)]
 pub enum ChipState {
     PowerUp,
@@ -48,8 +49,8 @@ pub enum ChipState {
     Open,
 }
 
-/// The most cycles of a beat from its request on, of a read and of a write: behind a row that was just opened and written, with a
-/// refresh, a row to open, and, where there are no masks, each word to be read and written back.
+/// Most cycles of a beat from its request on, for a read and for a write. The worst case follows a row that was just
+/// opened and written: a refresh, a row to open, and, without masks, each word to be read and written back.
 pub fn most_beat_cycles(bus_bits: u32, geometry: Geometry, cycles: Cycles) -> [u32; 2] {
     let words = bus_bits / geometry.data_bits;
     let Cycles { cas, rcd, rp, ras, rfc, wr, .. } = cycles;
@@ -59,50 +60,52 @@ pub fn most_beat_cycles(bus_bits: u32, geometry: Geometry, cycles: Cycles) -> [u
     [before + read + words, before + words * merged]
 }
 
-// The count of refreshes at power-up has three bits.
+// The counter of refreshes at power-up has three bits.
 const _: () = assert!(START_REFRESHES == 8);
 
-/// Bursts on the chip.
+/// Serves bursts from the chip.
 #[derive(LogicBlock)]
 struct Controller<const BUS: usize, const BYTES: usize> {
     pub clock: Signal<In, Clock>,
     pub reset: Signal<In, Bit>,
     pub port: ServedPort<BUS, BYTES>,
     pub pins: SdramPins,
-    /// The sequence at power-up is done.
+    /// The power-up sequence is done.
     pub up: Signal<Out, Bit>,
     capture: Capture,
     state: DFF<ChipState>,
     is_up: DFF<Bit>,
-    /// Cycles until the next command of any kind, and until a precharge: since the row was opened, and since its last word.
+    /// Cycles until the next command of any kind, and until a precharge: since the row was opened, and since its last
+    /// word.
     pause: DFF<Bits<16>>,
     row_pause: DFF<Bits<4>>,
     word_pause: DFF<Bits<4>>,
     start_refreshes: DFF<Bits<3>>,
     until_refresh: DFF<Bits<16>>,
     refresh_due: DFF<Bit>,
-    /// The row that is open and its bank, as the high bits of a word's place.
+    /// The open row and its bank, as the high bits of a word's address.
     open: DFF<Bits<32>>,
 
     busy: DFF<Bit>,
     writes: DFF<Bit>,
     outside: DFF<Bit>,
-    /// Words of a read are still to be asked for.
+    /// Words of a read are still to be requested.
     asking: DFF<Bit>,
-    /// A word that is written in part was asked for.
+    /// A word that is partly written was requested.
     merging: DFF<Bit>,
-    /// The next word's place in the chip, and in its beat.
+    /// The next word's address in the chip, and its index in its beat.
     word: DFF<Bits<32>>,
     at: DFF<Bits<6>>,
-    /// Words to ask for or to write, and words to come, less one; of a burst outside the memory, beats.
+    /// Words to request or to write, and words still to arrive, minus one; for a burst outside the memory, beats.
     to_do: DFF<Bits<14>>,
     to_come: DFF<Bits<14>>,
-    /// Reads under way: bit n was asked for n + 1 cycles ago.
+    /// Reads in flight: bit n was requested n + 1 cycles ago.
     flight: DFF<Bits<8>>,
     came: DFF<Bits<32>>,
     beat: DFF<Bits<BUS>>,
 
-    // What is on the pins. RAS, CAS and WE are kept inverted, so that registers that begin with zero begin without a command.
+    // State of the pins. RAS, CAS and WE are stored inverted, so that registers that start at zero start without a
+    // command.
     strobes: DFF<Bits<3>>,
     a: DFF<Bits<13>>,
     ba: DFF<Bits<2>>,
@@ -116,7 +119,7 @@ struct Controller<const BUS: usize, const BYTES: usize> {
     next_beat: Signal<Local, Bits<BUS>>,
     bit_place: Signal<Local, Bits<16>>,
     byte_place: Signal<Local, Bits<16>>,
-    /// The word to write, its strobes, and the bits that they name.
+    /// The word to write, its strobes, and a mask of the bits that they select.
     data: Signal<Local, Bits<32>>,
     named: Signal<Local, Bits<4>>,
     named0: Signal<Local, Bits<32>>,
@@ -126,7 +129,7 @@ struct Controller<const BUS: usize, const BYTES: usize> {
     named_bits: Signal<Local, Bits<32>>,
     reading: Signal<Local, Bit>,
     writing: Signal<Local, Bit>,
-    /// The word is written, or nothing of it is named.
+    /// The word is written, or none of its bytes is selected.
     written: Signal<Local, Bit>,
     beat_comes: Signal<Local, Bit>,
     beat_goes: Signal<Local, Bit>,
@@ -143,7 +146,7 @@ struct Controller<const BUS: usize, const BYTES: usize> {
     write_pauses: Constant<Bits<4>>,
     refresh_interval: Constant<Bits<16>>,
     mode: Constant<Bits<13>>,
-    /// The bit of `flight` whose word has come.
+    /// The bit of `flight` whose word has arrived.
     landing: Constant<Bits<8>>,
     has_masks: Constant<Bit>,
     beyond: Constant<Bits<40>>,
@@ -151,7 +154,7 @@ struct Controller<const BUS: usize, const BYTES: usize> {
     column_mask: Constant<Bits<13>>,
     bank_mask: Constant<Bits<2>>,
     row_mask: Constant<Bits<13>>,
-    /// Binary logarithms: bytes and bits of a word, words of a row and of all banks' rows, words of a beat.
+    /// Base-2 logarithms: bytes and bits of a word, words of a row and of all banks' rows, words of a beat.
     bytes_log: Constant<Bits<8>>,
     bits_log: Constant<Bits<8>>,
     columns_log: Constant<Bits<8>>,
@@ -162,11 +165,11 @@ struct Controller<const BUS: usize, const BYTES: usize> {
     all_named: Constant<Bits<4>>,
     data_mask: Constant<Bits<32>>,
     data_bits: Constant<Bits<16>>,
-    /// The place of the word that came last in its beat.
+    /// Bit position of the word that arrived last in its beat.
     top_word: Constant<Bits<16>>,
 }
 
-/// A constant of a size or a count, which fits.
+/// A constant for a size or a count, which fits.
 fn constant<const N: usize>(value: u64) -> Constant<Bits<N>> {
     Constant::new(value.into())
 }
@@ -176,7 +179,7 @@ impl<const BUS: usize, const BYTES: usize> Controller<BUS, BYTES> {
         let log = |n: u32| u64::from(n.ilog2());
         let words = BUS as u64 / u64::from(geometry.data_bits);
         let banks_log = log(geometry.columns) + log(geometry.banks);
-        // A pause of n cycles lets a command through n cycles behind the one before it.
+        // A pause of n cycles lets the next command through n cycles after the previous one.
         let pause = |cycles: u32| u64::from(cycles - 1);
         Controller {
             clock: Default::default(),
@@ -238,7 +241,7 @@ impl<const BUS: usize, const BYTES: usize> Controller<BUS, BYTES> {
             refresh_pause: constant(pause(cycles.rfc)),
             activate_pause: constant(pause(cycles.rcd)),
             row_pauses: constant(pause(cycles.ras)),
-            // Earlier, a precharge would cut off the word.
+            // An earlier precharge would cut off the word.
             read_pauses: constant(pause(cycles.cas)),
             write_pauses: constant(pause(cycles.wr)),
             refresh_interval: constant(pause(cycles.refresh)),
@@ -311,7 +314,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Controller<BUS, BYTES> {
         self.pins.dq_oe.next = self.drive.q.val();
         self.capture.d.next = self.pins.dq_i.val();
 
-        // Words that come.
+        // Arriving words.
         self.came.d.next = self.capture.q.val() & self.data_mask.val();
         self.arrived.next = (self.flight.q.val() & self.landing.val()) != 0;
         self.next_beat.next = (self.beat.q.val() >> self.data_bits.val())
@@ -364,7 +367,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Controller<BUS, BYTES> {
                     self.state.d.next = ChipState::FirstPrecharge;
                 }
                 ChipState::FirstPrecharge => {
-                    // A precharge of all banks.
+                    // Precharge all banks.
                     self.strobes.d.next = 5.into();
                     self.a.d.next = 0x400.into();
                     self.pause.d.next = self.precharge_pause.val();
@@ -392,7 +395,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Controller<BUS, BYTES> {
                         self.pause.d.next = self.refresh_pause.val();
                         self.refresh_due.d.next = false;
                     } else if self.wanted.val() {
-                        // The row's activation.
+                        // Activate the row.
                         self.strobes.d.next = 4.into();
                         self.a.d.next =
                             bit_cast::<13, 32>(self.word.q.val() >> self.rows_log.val()) & self.row_mask.val();
@@ -502,7 +505,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Controller<BUS, BYTES> {
             }
         }
 
-        // Refreshes, from the start on.
+        // Refreshes, from power-up on.
         self.until_refresh.d.next = self.until_refresh.q.val() - 1;
         if !self.is_up.q.val() {
             self.until_refresh.d.next = self.refresh_interval.val();
@@ -519,7 +522,7 @@ impl<const BUS: usize, const BYTES: usize> Logic for Controller<BUS, BYTES> {
     }
 }
 
-/// The chip behind its arbiter.
+/// The chip with its arbiter.
 #[derive(LogicBlock)]
 pub struct SdramMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
@@ -534,7 +537,7 @@ pub struct SdramMemory<const BUS: usize, const BYTES: usize, const LOG: usize> {
 }
 
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> SdramMemory<BUS, BYTES, LOG> {
-    /// A chip whose words are as wide as the bus at most.
+    /// A chip whose words are at most as wide as the bus.
     pub fn new(geometry: Geometry, cycles: Cycles) -> Self {
         SdramMemory {
             clock: Default::default(),

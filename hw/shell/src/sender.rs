@@ -1,4 +1,4 @@
-//! Frames to the host: answers, the interrupt, what the memory wants to send.
+//! Frames to the host: answers, the interrupt, and the memory's frames.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::link::ToHost;
@@ -21,16 +21,16 @@ pub enum SenderState {
 #[derive(LogicBlock)]
 pub struct Sender {
     pub clock: Signal<In, Clock>,
-    /// Afterwards the first frame is `Hello`.
+    /// After a reset the first frame is `Hello`.
     pub reset: Signal<In, Bit>,
     pub bytes: SentBytes,
-    /// Asks for `Value`, whose bytes are `word`'s, as those of `Hello` are.
+    /// Requests a `Value` frame; its bytes come from `word`, as those of `Hello` do.
     pub value: Signal<In, Bit>,
     pub word: Signal<In, Bits<8>>,
     pub word_next: Signal<Out, Bit>,
-    /// Asks for `Done`.
+    /// Requests a `Done` frame.
     pub done: Signal<In, Bit>,
-    /// Asks for `Refused` and lets nothing follow it.
+    /// Requests a `Refused` frame; nothing follows it.
     pub refused: Signal<In, Bit>,
     pub unknown_kind: Signal<In, Bit>,
     /// The core's interrupt.
@@ -57,7 +57,7 @@ pub struct Sender {
     kind_refused: Constant<Bits<4>>,
 }
 
-/// The low four bits of a kind's code; the high ones are those of 0x80.
+/// The low four bits of a kind's code; the high four are those of 0x80.
 fn code(kind: ToHost) -> Constant<Bits<4>> {
     Constant::new((kind as u64 & 0xf).into())
 }

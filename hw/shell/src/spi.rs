@@ -1,23 +1,23 @@
-//! An SPI slave, mode 0, most significant bit first, whole bytes while it is selected; `sck` up to an eighth of the clock.
+//! An SPI slave: mode 0, most significant bit first, whole bytes while selected, `sck` at up to an eighth of the clock.
 //!
-//! A byte to the host is chosen when the byte before it ends or the slave is selected, and counts as sent when its first bit is
-//! clocked; zeros go out while there is none. The slave drives `miso` always.
+//! A byte to the host is chosen when the previous byte ends or the slave is selected, and counts as sent when its first
+//! bit is clocked. Zeros go out while there is no byte. The slave always drives `miso`.
 
 use rust_hdl::prelude::*;
 
 use crate::bytes::{FromLink, ToLink};
 
-/// The fewest cycles of a bit.
+/// Fewest clock cycles per bit.
 pub use tilewright_hw::link::SPI_CLOCKS as FEWEST_CLOCKS;
-/// Cycles from the first edge of a byte's first bit, when the byte counts as sent, to the choice of the next, at the quickest `sck`:
-/// seven bits and a half of eight cycles, less those in which the edges are seen.
+/// Cycles from the first edge of a byte's first bit, when the byte counts as sent, to the choice of the next byte, at
+/// the fastest `sck`: seven and a half bits of eight cycles, minus the cycles that detecting the edges takes.
 pub const CYCLES_TO_NEXT_BYTE: u32 = 56;
 
 /// The slave.
 #[derive(LogicBlock, Default)]
 pub struct Spi {
     pub clock: Signal<In, Clock>,
-    /// Forgets the byte that was chosen.
+    /// Discards the chosen byte.
     pub reset: Signal<In, Bit>,
     pub spi_cs_n: Signal<In, Bit>,
     pub spi_sck: Signal<In, Bit>,
@@ -25,7 +25,7 @@ pub struct Spi {
     pub spi_miso: Signal<Out, Bit>,
     pub from_link: FromLink,
     pub to_link: ToLink,
-    // Kept inverted, so that a register that begins with zero begins unselected.
+    // Stored inverted, so that a register that starts at zero starts unselected.
     select_first: DFF<Bit>,
     selected: DFF<Bit>,
     selected_before: DFF<Bit>,
@@ -34,12 +34,12 @@ pub struct Spi {
     sck_before: DFF<Bit>,
     mosi_first: DFF<Bit>,
     mosi: DFF<Bit>,
-    /// Bits of the present byte that are sampled.
+    /// Sampled bits of the current byte.
     count: DFF<Bits<3>>,
     received: DFF<Bits<8>>,
     whole: DFF<Bit>,
     sending: DFF<Bits<8>>,
-    /// The byte in `sending` is the sender's, and not yet taken.
+    /// `sending` holds a byte of the sender that is not yet taken.
     chosen: DFF<Bit>,
     rises: Signal<Local, Bit>,
     falls: Signal<Local, Bit>,

@@ -1,11 +1,11 @@
-//! What the LEDs show. While the host accesses no register, the core's status is read.
+//! What the LEDs show. The core's status is read in every cycle in which the host accesses no register.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::regs;
 
 use crate::bytes::{CoreRegisters, RegisterPort};
 
-/// The register port on its way to the core, and what the LEDs show.
+/// Connects the register port to the core and drives the LEDs.
 #[derive(LogicBlock)]
 pub struct Status {
     pub clock: Signal<In, Clock>,
@@ -22,7 +22,7 @@ pub struct Status {
 }
 
 impl Status {
-    /// Without LEDs the register port is passed through.
+    /// Without LEDs the register port is passed through unchanged.
     pub fn new(leds: u32) -> Self {
         Status {
             clock: Default::default(),

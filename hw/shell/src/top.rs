@@ -1,4 +1,4 @@
-//! The whole of a shell: link, bridge, status, memory and core.
+//! A complete shell: link, bridge, status, memory and core.
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
@@ -18,7 +18,7 @@ use crate::{Host, Memory, ShellConfig, ShellError, TOP, verilog};
 /// The module below the top.
 const BOARD: &str = "tw_board";
 
-/// A shell of a link, with its pins and whether it takes the reset, and a memory, with its pins where it has any.
+/// Defines a shell: a link with its pins and, if it takes one, a reset; a memory with its pins, if it has any.
 macro_rules! shell {
     (
         $(#[$doc:meta])* $name:ident,
@@ -110,7 +110,7 @@ shell!(
     SpiSdram, Spi(spi_cs_n spi_sck spi_mosi -> spi_miso, reset), SdramMemory(sdram)
 );
 
-/// The Verilog of the shell at this width of the bus.
+/// Generates the Verilog of the shell for this bus width.
 pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
     config: &HwConfig,
     shell: &ShellConfig,
@@ -143,7 +143,7 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
     }
 }
 
-/// The top module, which has as many LEDs as the board, and pins of an SDRAM as wide as the chip's.
+/// The top module, with as many LEDs as the board has and SDRAM pins as wide as the chip's.
 pub fn ports(shell: &ShellConfig) -> String {
     let pins: &[&str] = match shell.host {
         Host::Uart { .. } => &["input wire uart_rx", "output wire uart_tx"],

@@ -1,19 +1,19 @@
 //! A UART: 8 data bits, no parity, one stop bit.
 //!
-//! Both halves keep the line inverted, so that registers that begin with zero begin with an idle line.
+//! Both halves store the line inverted, so that registers that start at zero start with an idle line.
 
 use rust_hdl::prelude::*;
 
 use crate::bytes::{FromLink, ToLink};
 
-/// The bits of a byte on the line: a start bit, eight data bits, a stop bit.
+/// Bits per byte on the line: a start bit, eight data bits, a stop bit.
 pub use tilewright_hw::link::UART_BYTE_BITS as BITS_OF_BYTE;
-/// The fewest cycles of a bit that the receiver can follow.
+/// Fewest cycles per bit that the receiver can follow.
 pub use tilewright_hw::link::UART_CLOCKS as FEWEST_CLOCKS;
-/// The most cycles of a bit.
+/// Most cycles per bit.
 pub use tilewright_hw::link::UART_MOST_CLOCKS as MOST_CLOCKS;
 
-/// A constant for the bits that a count up to `most` takes; the others stay zero and vanish in synthesis.
+/// A mask of the bits that a count up to `most` needs; the others stay zero and disappear in synthesis.
 fn mask(most: u32) -> Constant<Bits<16>> {
     Constant::new(u64::from((most + 1).next_power_of_two() - 1).into())
 }
@@ -74,7 +74,7 @@ impl Logic for UartReceiver {
             self.count.d.next = self.whole.val();
             self.samples.d.next = self.samples.q.val() - 1;
             if self.samples.q.val() == 10 {
-                // A start bit that is gone by its middle was none.
+                // A start bit that is gone by its middle was a glitch.
                 if !self.level.q.val() {
                     self.samples.d.next = 0.into();
                 }
@@ -97,7 +97,7 @@ pub struct UartTransmitter {
     pub line: Signal<Out, Bit>,
     pub bytes: ToLink,
     count: DFF<Bits<16>>,
-    /// Bits to go, the present one among them.
+    /// Bits to go, including the current one.
     bits_left: DFF<Bits<4>>,
     shift: DFF<Bits<9>>,
     whole: Constant<Bits<16>>,
@@ -141,7 +141,7 @@ impl Logic for UartTransmitter {
     }
 }
 
-/// Both halves.
+/// Receiver and transmitter.
 #[derive(LogicBlock)]
 pub struct Uart {
     pub clock: Signal<In, Clock>,

@@ -1,4 +1,5 @@
-//! The generated Verilog: the same text for the same shell, taken by Verilator's lint and by Yosys together with the core.
+//! The generated Verilog is the same text for the same shell, and passes Verilator's lint and Yosys together with the
+//! core.
 
 use std::process::Command;
 
@@ -26,7 +27,7 @@ fn sdram(geometry: Geometry) -> ShellConfig {
     ShellConfig { memory: Memory::Sdram { geometry, cycles: CYCLES }, ..UART }
 }
 
-/// Runs a command and gives what it wrote where it failed or warned.
+/// Runs a command and returns its output if it failed or warned.
 fn complaint(command: &mut Command) -> Option<String> {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; run `make setup`"));
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -80,8 +81,8 @@ fn yosys_elaborates_a_shell_without_a_warning() {
     }
 }
 
-/// The text of one small shell is kept, and of another the modules of its SDRAM, so that a change of the generator is seen;
-/// `BLESS=1` writes them anew.
+/// Compares the text of one small shell, and the SDRAM modules of another, with the kept files, so that a change of the
+/// generator is visible. `BLESS=1` rewrites the files.
 #[test]
 fn the_verilog_is_the_kept_one() {
     let is_sdram =
@@ -126,7 +127,7 @@ fn what_a_shell_cannot_be_is_refused() {
     }
 }
 
-/// The RAMs become what their kinds say.
+/// The RAMs are mapped to the expected cells.
 #[test]
 fn yosys_finds_the_rams() {
     let python = here().join("../../.venv/bin/python");
@@ -152,7 +153,8 @@ fn yosys_finds_the_rams() {
     }
 }
 
-/// The whole design of a board with an SDRAM becomes cells of its part, its data pins and its clock such as the router takes.
+/// The whole design of a board with an SDRAM is mapped to cells of its part, with its data pins and clock in the form
+/// that the router accepts.
 #[test]
 #[ignore = "synthesizes a whole core, which takes minutes"]
 fn yosys_synthesizes_a_board_with_an_sdram() {

@@ -1,4 +1,4 @@
-//! A shell with the real core in Verilator: the link begins, registers are written and read, a stream's fetch comes out.
+//! A shell with the real core in Verilator: the link starts, registers are written and read, a stream is fetched.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,7 @@ fn read_reg(addr: u32) -> Vec<u8> {
     frame(ToBoard::ReadReg as u8, &(addr as u16).to_le_bytes())
 }
 
-/// Builds the Verilated shell with its bench, and gives what the board answers to bytes.
+/// Builds the Verilated shell with its bench, and returns the board's answer to `bytes`.
 fn answer(config: &HwConfig, clocks_per_bit: u32, bytes: &[u8]) -> Vec<u8> {
     let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory: Memory::Host, leds: 0 };
     let dir = tempfile::tempdir().expect("a folder");
@@ -56,7 +56,7 @@ fn the_core_answers_over_the_link() {
     let hello = frame(ToHost::Hello as u8, &hello(&config, link::Memory::Host));
     let value = |value: u32| frame(ToHost::Value as u8, &value.to_le_bytes());
     let done = frame(ToHost::Done as u8, &[]);
-    // Answers come while the next request is sent; a request is shorter than a frame of the host's here.
+    // Answers come while the next request is sent. Zeros follow a read, because its request is shorter than its answer.
     let sent = [
         vec![0; resync_bytes(&config)],
         read_reg(regs::ID),
@@ -71,7 +71,7 @@ fn the_core_answers_over_the_link() {
     let fetch = |addr: u64, beats: u32| {
         frame(ToHost::ReadRequest as u8, &[&[0][..], &addr_bytes(addr), &[beats as u8 - 1]].concat())
     };
-    // Two instructions of 32 bytes in bursts of at most 16 beats of two bytes; the buffer holds four.
+    // Three instructions of 32 bytes in bursts of at most 16 beats of two bytes; the buffer holds four instructions.
     let expected =
         [hello.clone(), hello, value(regs::ID_VALUE), done.clone(), done.clone(), value(0x4560), done].concat();
     let got = answer(&config, 4, &sent.concat());

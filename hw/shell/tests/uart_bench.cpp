@@ -1,4 +1,5 @@
-// The shell under a UART of `argv[1]` cycles a bit: sends the bytes of standard input, prints what came back.
+// Runs the shell with a UART of `argv[1]` cycles per bit: sends the bytes of standard input, prints those that come
+// back.
 #include "Vtw_shell.h"
 #include "verilated.h"
 #include <cstdio>
@@ -14,7 +15,7 @@ int main(int argc, char **argv) {
   VerilatedContext context;
   auto top = std::make_unique<Vtw_shell>(&context);
   size_t byte = 0;
-  // The board takes its clock to be steady after 4,095 cycles; what comes before may be lost.
+  // The board considers its clock steady after 4,095 cycles; earlier bytes can be lost.
   int tx_at = 0, rx_at = -1, quiet = 0, before = 5000;
   unsigned char got = 0;
   while (quiet < 100 * bit) {
@@ -32,7 +33,7 @@ int main(int argc, char **argv) {
     top->eval();
     top->clk = 1;
     top->eval();
-    // From the board: each bit is looked at in its middle.
+    // From the board: each bit is sampled in its middle.
     if (rx_at < 0 && !top->uart_tx) {
       rx_at = 0;
       got = 0;

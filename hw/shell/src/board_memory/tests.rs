@@ -4,7 +4,7 @@ use crate::block_ram::BlockMemory;
 
 const BYTES: u64 = 4096;
 
-/// A memory of 4 KiB behind a bus of 32 bits; the bench is the core and the bridge.
+/// A 4 KiB memory on a 32-bit bus; the bench plays the core and the bridge.
 struct Bench {
     memory: Box<BlockMemory<32, 4, 2>>,
     cycle: u64,
@@ -14,7 +14,7 @@ struct Bench {
     to_host: Vec<u8>,
 }
 
-/// What the core asks in a cycle.
+/// What the core requests in a cycle.
 #[derive(Default, Clone, Copy)]
 struct Asks {
     read: Option<(bool, u64, u8)>,
@@ -34,7 +34,7 @@ impl Bench {
         Bench { memory, cycle: 0, beats: vec![], acks: vec![], to_host: vec![] }
     }
 
-    /// One cycle; tells which of the core's three handshakes came about.
+    /// Runs one cycle; returns which of the core's three handshakes completed.
     fn cycle(&mut self, asks: Asks) -> [bool; 3] {
         let memory = self.memory.as_mut();
         let bus = &mut memory.bus;
@@ -50,7 +50,7 @@ impl Bench {
         bus.w_last.next = last;
         memory.to_host.take.next = false;
         settle(memory);
-        // The sender takes a byte whenever one is there.
+        // The sender takes a byte whenever one is available.
         memory.to_host.take.next = memory.to_host.valid.val();
         settle(memory);
         if memory.to_host.take.val() {
@@ -94,7 +94,7 @@ impl Bench {
         }
     }
 
-    /// A frame of the host: its body, then its commit.
+    /// Sends a host's frame: its body, then its commit.
     fn host(&mut self, kind: ToBoard, body: &[u8]) {
         for (i, byte) in body.iter().enumerate() {
             let from_host = &mut self.memory.from_host;
@@ -128,7 +128,7 @@ fn the_host_writes_what_the_core_reads_and_the_other_way_round() {
     let data: Vec<_> = bench.beats.iter().map(|beat| (beat.1, beat.2, beat.3, beat.4)).collect();
     let expected = [0x0403_0201, 0x0807_0605, 0x0c0b_0a09];
     assert_eq!(data, [0, 1, 2].map(|i| (true, expected[i], false, i == 2)));
-    // Strobes keep the bytes that they do not name.
+    // Bytes without a strobe keep their values.
     bench.write(0x104, &[(0xaabb_ccdd, 0b1110), (0x1122_3344, 0b0001)]);
     bench.idle(3);
     assert_eq!(bench.acks, [false]);

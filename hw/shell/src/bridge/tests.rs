@@ -6,7 +6,7 @@ use crate::bytes::MemoryBus;
 use crate::host_memory::HostMemory;
 use tilewright_hw::link::{self, ToBoard, ToHost, frame};
 
-/// A bridge with its memory at the host; the bench is the link and the core.
+/// A bridge with its memory at the host; the bench plays the link and the core.
 #[derive(LogicBlock)]
 struct Board<const BUS: usize, const BYTES: usize, const LOG: usize> {
     pub clock: Signal<In, Clock>,
@@ -37,7 +37,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Logic for Board<BUS
     }
 }
 
-/// What the bench saw of the core's side.
+/// What the bench saw on the core's side.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     sent: Vec<u8>,
@@ -61,11 +61,11 @@ struct Bench<const BUS: usize, const BYTES: usize, const LOG: usize> {
     reads: VecDeque<(bool, u64, u8)>,
     write: Option<Write>,
     was_reset: bool,
-    /// Zero bytes that begin anew.
+    /// Zero bytes that resync the link.
     run: usize,
 }
 
-/// The bytes of a value of the simulator.
+/// The bytes of a simulator value.
 fn bytes_of<const N: usize>(value: Bits<N>) -> Vec<u8> {
     (0..N / 8).map(|byte| (0..8).fold(0, |sum, bit| sum | u8::from(value.get_bit(byte * 8 + bit)) << bit)).collect()
 }
@@ -84,7 +84,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
     fn new() -> Self {
         let config = HwConfig { bus_bits: BUS as u32, max_burst_beats: 4, ..HwConfig::default() };
         let mut bridge = Bridge::new(&config, Memory::Host);
-        // The simulator is slow, and its clock steady from the beginning.
+        // The simulator is slow, and its clock is steady from the start.
         bridge.power_on = Reset::new(3);
         let mut board = Box::new(Board {
             clock: Default::default(),
@@ -108,7 +108,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
         bench
     }
 
-    /// One cycle, with a byte from the host or without.
+    /// Runs one cycle, with or without a byte from the host.
     fn cycle(&mut self, byte: Option<u8>, ready: bool) {
         let board = self.board.as_mut();
         board.from_link.valid.next = byte.is_some();
@@ -121,7 +121,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
             board.bus.ar_len.next = u64::from(*len).into();
         }
         let beats = self.write.as_ref().map_or(0, |write| write.beats.len());
-        // The address is zero once it is taken.
+        // The address is set to zero once it is accepted.
         board.bus.aw_valid.next = self.write.as_ref().is_some_and(|write| write.addr != 0);
         board.bus.w_valid.next = beats != 0;
         if let Some(write) = &self.write {
@@ -133,7 +133,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
                 board.bus.w_last.next = beats == 1;
             }
         }
-        // A register reads as its own address and what distinguishes it.
+        // A register reads as its own address plus a fixed pattern.
         settle(board);
         board.regs.rdata.next = (0x8765_0000 + board.regs.addr.val().to_u64()).into();
         settle(board);
@@ -174,7 +174,7 @@ impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, L
         (0..cycles).for_each(|_| self.cycle(None, true));
     }
 
-    /// Sends bytes, forty cycles each as the quickest link does; the link takes a byte every fourth cycle.
+    /// Sends bytes, one every forty cycles like the fastest link; the link takes a byte to the host every fourth cycle.
     fn send(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.cycle(Some(*byte), false);
@@ -206,7 +206,7 @@ fn registers_are_written_and_read() {
     bench.send(&write_reg(0x124, 0x1234_89ab));
     assert_eq!(bench.seen.writes, [(0x124, 0x1234_89ab)]);
     assert_eq!(bench.take_sent(), frame(ToHost::Done as u8, &[]));
-    // Idle bytes of both sorts between frames mean nothing.
+    // Idle bytes of both kinds between frames mean nothing.
     bench.send(&[0, 0xff, 0]);
     bench.send(&read_reg(0xf5c));
     assert_eq!(bench.take_sent(), frame(ToHost::Value as u8, &0x8765_0f5c_u32.to_le_bytes()));
@@ -233,7 +233,7 @@ fn what_is_not_understood_is_refused_until_the_link_begins_anew() {
         bench.send(&read_reg(4));
         assert_eq!(bench.take_sent(), frame(ToHost::Value as u8, &0x8765_0004_u32.to_le_bytes()));
     }
-    // Kinds of the other memory and of the other direction are unknown too.
+    // Kinds for the other memory and for the other direction are unknown too.
     for kind in [ToBoard::WriteMemory as u8, ToBoard::ReadMemory as u8, ToHost::Done as u8, 0x7f] {
         let mut bench = Bench::<16, 2, 1>::new();
         bench.send(&[kind]);
@@ -283,7 +283,7 @@ fn read_data(client: u8, beats: u8, status: u8, data: &[u8]) -> Vec<u8> {
 fn reads_and_writes<const BUS: usize, const BYTES: usize, const LOG: usize>() {
     let mut bench = Bench::<BUS, BYTES, LOG>::new();
     let bytes = |n: usize, seed: usize| (0..n).map(|i| (i * 29 + seed * 7 + i / 13) as u8).collect::<Vec<u8>>();
-    // Reads of both clients, answered in the other order, one of them an error.
+    // Reads of both clients, answered in reverse order, one of them with an error.
     bench.reads.extend([(false, 0xa5_1234_5600, 1), (true, 0x40, 2)]);
     assert_eq!(bench.take_sent(), [read_request(0, 0xa5_1234_5600, 2), read_request(1, 0x40, 3)].concat());
     let (three, two) = (bytes(3 * BYTES, 1), bytes(2 * BYTES, 2));
@@ -295,7 +295,7 @@ fn reads_and_writes<const BUS: usize, const BYTES: usize, const LOG: usize>() {
     };
     assert_eq!(bench.seen.beats, [beats(true, &three, false), beats(false, &two, true)].concat());
 
-    // Writes of three beats and of one; the answer comes when its CRC was right.
+    // Writes of three beats and of one; the core is answered only after the CRC was checked.
     let all = if BYTES == 64 { u64::MAX } else { (1 << BYTES) - 1 };
     for (count, first, last) in [(3, all & !1, 1), (1, 2, 2)] {
         let data = bytes(count * BYTES, count);

@@ -6,7 +6,7 @@ use tilewright_hw::flow::board::{Board, Memory};
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_sim::board::sdram::{Pins, SdramChip};
 
-/// A controller with a chip that checks it; the bench is the arbiter.
+/// A controller with a chip model that checks it; the bench plays the arbiter.
 struct Bench<const BUS: usize, const BYTES: usize> {
     controller: Box<Controller<BUS, BYTES>>,
     chip: SdramChip,
@@ -42,7 +42,7 @@ fn bits_of<const N: usize>(bytes: &[u8]) -> Bits<N> {
         .fold(0.into(), |bits: Bits<N>, at| bits.replace_bit(at, bytes[at / 8] >> (at % 8) & 1 == 1))
 }
 
-/// The chip of a board, whose wait at power-up is short.
+/// The chip of a board, with a short wait at power-up.
 fn chip(board: &str) -> Sdram {
     let Memory::Sdram(mut chip) = Board::load(board).expect("it is there").memory else {
         panic!("{board} has an SDRAM")
@@ -61,7 +61,7 @@ impl<const BUS: usize, const BYTES: usize> Bench<BUS, BYTES> {
         Bench { controller, chip: SdramChip::new(chip, mhz), has_masks, cycle: 0 }
     }
 
-    /// The same, up.
+    /// A bench whose power-up sequence is done.
     fn up(chip: &Sdram, mhz: f64) -> Self {
         let mut bench = Bench::new(chip, mhz);
         while !bench.controller.up.val() {
@@ -94,7 +94,7 @@ impl<const BUS: usize, const BYTES: usize> Bench<BUS, BYTES> {
         };
         controller.clock.next = Clock { clk: true };
         settle(controller);
-        // The chip's data are there in the second half of the time between its edges.
+        // The chip's data is valid in the second half of the time between its edges.
         if let Some(word) = self.chip.out() {
             controller.pins.dq_i.next = u64::from(word).into();
         }
@@ -124,7 +124,7 @@ impl<const BUS: usize, const BYTES: usize> Bench<BUS, BYTES> {
         }
     }
 
-    /// Reads a burst; gives its beats, and cycles from the request to the last.
+    /// Reads a burst; returns its bytes, and the cycles from the request to the last beat.
     fn read(&mut self, addr: u64, beats: u32) -> (Vec<u8>, u64) {
         let request = Offer { request: Some((false, addr, beats)), ..Offer::default() };
         let mut begun = self.cycle;
@@ -143,7 +143,7 @@ impl<const BUS: usize, const BYTES: usize> Bench<BUS, BYTES> {
         }
     }
 
-    /// Writes a burst of bytes with their strobes, a beat of which is there in each cycle that `rng` likes.
+    /// Writes a burst of bytes with their strobes; `rng` decides in which cycles a beat is offered.
     fn write(&mut self, addr: u64, beats: &[(Vec<u8>, u64)], rng: &mut SmallRng) {
         let request = Offer { request: Some((true, addr, beats.len() as u32)), ..Offer::default() };
         while !self.cycle(&request).accepted {}
@@ -158,7 +158,7 @@ impl<const BUS: usize, const BYTES: usize> Bench<BUS, BYTES> {
     }
 }
 
-/// Random bursts against plain bytes.
+/// Random bursts, compared with a plain byte array.
 fn bursts<const BUS: usize, const BYTES: usize>(chip: &Sdram, mhz: f64, seed: u64) {
     let mut bench = Bench::<BUS, BYTES>::up(chip, mhz);
     let mut expected = bench.chip.bytes().to_vec();
@@ -167,7 +167,7 @@ fn bursts<const BUS: usize, const BYTES: usize>(chip: &Sdram, mhz: f64, seed: u6
     for _ in 0..120 {
         let beats = rng.random_range(1..=if BYTES > 8 { 4 } else { 12 });
         let bytes = (beats * BYTES) as u64;
-        // Around the ends of rows and banks, and at those of memory.
+        // Around the ends of rows and banks, and at both ends of the memory.
         let near = [0, row, 4 * row, size / 2, size - bytes][rng.random_range(0..5)];
         let from = near.saturating_sub(bytes / 2) / BYTES as u64 * BYTES as u64;
         let addr = if near == size - bytes { near } else { from };
@@ -196,7 +196,7 @@ fn bursts<const BUS: usize, const BYTES: usize>(chip: &Sdram, mhz: f64, seed: u6
     assert!(bench.chip.refreshes() > 1, "{} cycles", bench.cycle);
 }
 
-/// The chip with words of another width.
+/// The chip with a different word width.
 fn with_data_bits(chip: Sdram, bits: usize) -> Sdram {
     let mut chip = chip;
     chip.pins.dq = (0..bits).map(|at| at.to_string()).collect();
@@ -223,7 +223,7 @@ fn bursts_of_every_shape_keep_the_chips_times_and_its_bytes() {
 fn a_word_comes_in_each_cycle_of_a_burst() {
     let mut bench = Bench::<64, 8>::up(&chip("ulx3s-85f"), 50.0);
     bench.read(0, 1);
-    // Five cycles to the first of 16 bits' words, where the row is open; none of these bursts meets a refresh.
+    // With the row open, the first 16-bit word takes five cycles; none of these bursts meets a refresh.
     assert_eq!([1, 8, 32].map(|beats| bench.read(64, beats).1), [4 + 5, 32 + 5, 128 + 5]);
 }
 
@@ -246,7 +246,7 @@ fn a_reset_ends_a_burst_and_keeps_the_bytes() {
     let beats: Vec<(Vec<u8>, u64)> = bytes.chunks(8).map(|beat| (beat.to_vec(), 0xff)).collect();
     bench.write(0x40, &beats, &mut rng);
     for cycles in 0..24 {
-        // A read, and a write in the middle of a word that is read first.
+        // A read, and a write whose strobes select no byte.
         for (write, strobes) in [(false, 0), (true, 0)] {
             while !bench.cycle(&Offer { request: Some((write, 0x40, 8)), ..Offer::default() }).accepted {}
             for _ in 0..cycles {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bench::{settle, tick};
 
-/// The slave, the bytes it gave and those it has to send.
+/// The slave, the bytes it received and those it has to send.
 struct Bench {
     spi: Spi,
     received: Vec<u8>,
@@ -30,7 +30,7 @@ impl Bench {
         }
     }
 
-    /// The master: sends a byte with `half` cycles between edges, and gives what came back.
+    /// The master: sends a byte with `half` cycles between edges, and returns the received byte.
     fn exchange(&mut self, byte: u8, half: usize) -> u8 {
         (0..8).rev().fold(0, |got, bit| {
             self.spi.spi_mosi.next = byte >> bit & 1 == 1;

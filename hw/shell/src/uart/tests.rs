@@ -1,7 +1,7 @@
 use super::*;
 use crate::bench::tick;
 
-/// What the receiver makes of bytes that arrive at `bit_time` cycles a bit, without a pause between them.
+/// The bytes that the receiver gets from a line with `bit_time` cycles per bit and no pause between the bytes.
 fn receive(clocks_per_bit: u32, bit_time: f64, phase: f64, bytes: &[u8]) -> Vec<u8> {
     let mut line = vec![true; 2];
     for byte in bytes {

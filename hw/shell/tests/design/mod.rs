@@ -1,4 +1,4 @@
-//! A shell with its core as files.
+//! Writes a shell with its core to files.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub fn small() -> HwConfig {
     HwConfig::parse("small.toml", include_str!("../small.toml")).expect("it is legal")
 }
 
-/// Writes a shell with its core and gives the files, packages first, the shell last.
+/// Writes a shell with its core and returns the files, packages first, the shell last.
 pub fn write(config: &HwConfig, shell: &ShellConfig, dir: &Path) -> Vec<PathBuf> {
     let mut texts = vec![("tw_cfg_pkg.sv", config_package(config))];
     texts.extend(SOURCES.iter().map(|(name, text)| (name.rsplit('/').next().unwrap_or(name), text.to_string())));
