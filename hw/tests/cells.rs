@@ -1,5 +1,5 @@
-//! The modules that a part may want in place of others, beside what they stand for, and the models of its cells, beside what data
-//! sheets and other models say of them.
+//! Compares the modules that a part uses in place of others with the originals, and the models of its cells with data
+//! sheets and other models.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::process::Command;
 use tilewright_hw::flow::family::Family;
 use tilewright_hw::flow::tools;
 
-/// Builds a bench of `tests/cells` around sources and demands that it finds nothing wrong.
+/// Builds a bench of `tests/cells` around sources and asserts that it finds nothing wrong.
 fn checks(bench: &str, sources: &[PathBuf]) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(bench);
     let mut verilator = Command::new("verilator");
@@ -38,8 +38,8 @@ fn the_models_of_an_ecp5s_blocks_do_what_the_data_sheet_says() {
     );
 }
 
-/// The proofs of equivalence join registers by their names, and those inside a block have none: with more than one stage the cell is
-/// compared here.
+/// The equivalence proofs match registers by their names, and those inside a block have none. So with more than one
+/// stage the cell is compared here, by simulation.
 #[test]
 fn the_multiplier_of_an_ecp5_is_the_cell_for_which_it_stands() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ecp5_multiplier");
@@ -63,7 +63,7 @@ fn share(family: Family) -> Option<PathBuf> {
     }
 }
 
-/// The text of a module of a file.
+/// The text of one module of a file.
 fn module(path: &Path, name: &str) -> String {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let heads = [" ", "("].map(|next| format!("\nmodule {name}{next}"));
@@ -72,7 +72,7 @@ fn module(path: &Path, name: &str) -> String {
     text[begin..end].to_string() + "endmodule\n"
 }
 
-/// A file of models in a folder of its own.
+/// Writes a file of models to a folder of its own.
 fn models(name: &str, text: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&dir).expect("a folder");
@@ -98,7 +98,7 @@ fn the_model_of_an_ice40s_logic_cell_does_what_that_of_yosys_does() {
     let Some(share) = share(Family::Ice40) else { return };
     let own = module(&root().join("cells/ice40.v"), "ICESTORM_LC");
     let other = module(&share.join(Family::Ice40.cell_models()), "ICESTORM_LC");
-    // No input is open here, which Verilator takes for a pin of both directions.
+    // No input is open here, so the comparison with z can go: Verilator takes such an input for a bidirectional pin.
     let other = other.replace("module ICESTORM_LC", "module yosys_ICESTORM_LC").replace("=== 1'bz", "=== 1'bx");
     let text = models("ice40_logic_models", &(own + &other));
     checks("ice40_logic_check", &[text, root().join("tests/cells/gates.v")]);
@@ -110,7 +110,7 @@ fn the_model_of_an_ice40s_memory_does_what_that_of_yosys_does() {
     let own = module(&root().join("cells/ice40.v"), "SB_RAM40_4K");
     let other =
         module(&share.join(Family::Ice40.cell_models()), "SB_RAM40_4K").replace("module SB_", "module yosys_SB_");
-    // What inputs are that nobody connects, of which there are none here.
+    // Defaults of unconnected inputs, of which there are none here.
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_V(16'h 0000)", "");
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_1", "").replace("`ICE40_DEFAULT_ASSIGNMENT_0", "");
     checks("ice40_ram_check", &[models("ice40_ram_models", &(own + &other))]);

@@ -1,8 +1,8 @@
-//! Netlists of units, as synthesis makes them for boards, proved equal to the RTL (`hw/formal/units.toml`, `docs/formal.md`).
+//! Proves netlists of units, as synthesized for boards, equal to the RTL (`hw/formal/units.toml`, `docs/formal.md`).
 //!
-//! Yosys joins the two by the names of their registers and outputs and proves each pair equal, those of registers by induction.
-//! The cells have the models that the netlists' check has. A planted fault in what is synthesized must be refuted with a
-//! counterexample, or the proof proves nothing.
+//! Yosys matches the two by the names of their registers and outputs and proves each pair equal, registers by
+//! induction. The cells have the same models as in the netlist check. A planted fault in the synthesized source must be
+//! refuted with a counterexample; otherwise the proof would be worthless.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -47,7 +47,7 @@ struct Units {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace")
 }
 
 fn units() -> Units {
@@ -64,7 +64,7 @@ fn find_tools(board: &Board) -> Option<Tools> {
     found.ok()
 }
 
-/// Lays out the RTL in a folder, with the packages of a board's configuration.
+/// Writes the RTL into a folder, with the packages of a board's configuration.
 fn lay_out(folder: &Path, board: &Board) {
     std::fs::create_dir_all(folder).expect("the folder can be made");
     let package = config_package(&board.default_config().expect("the board has a configuration"));
@@ -74,8 +74,8 @@ fn lay_out(folder: &Path, board: &Board) {
     }
 }
 
-/// What comes out of comparing a unit of `rtl` with the netlist of the one of `other`: what Yosys logs of proving them equal, or
-/// of looking for a difference within so many cycles, and whether that went well.
+/// Compares a unit of `rtl` with the netlist of the same unit of `other`: proves them equal, or, given `cycles`, looks
+/// for a difference within so many cycles. Returns whether Yosys succeeded, and its log.
 fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Option<u32>) -> (bool, String) {
     let module = &unit.module;
     let read = |from: &str| {
@@ -87,7 +87,7 @@ fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Opt
     let mut script: Vec<String> = vec![read("rtl")];
     script.extend(["proc", "flatten", "memory_map", "opt_clean"].map(String::from));
     script.extend([format!("rename {module} gold"), "design -stash gold".into()]);
-    // The modules for which the family has cells of its own are declared alone, as in the flow.
+    // Modules for which the family has its own cells are only declared, as in the flow.
     for (name, text) in board.family.own_modules() {
         std::fs::write(folder.join("other").join(name), text).expect("the folder can be written");
     }
@@ -173,17 +173,12 @@ fn faults_are_refuted(quick: bool) {
         let folder = folder(&format!("fault-{}", fault.name.replace(' ', "-")));
         lay_out(&folder.join("rtl"), &board);
         lay_out(&folder.join("other"), &board);
-        // Without the fault nothing is found in so many cycles, so what is found is the fault.
+        // Without the fault no difference is found in so many cycles, so a difference found below is the fault.
         let (found, log) = compare(&folder, unit, &board, &tools, Some(fault.cycles));
         assert!(!found && log.contains("SAT proof finished - no model found: SUCCESS!"), "{}: {log}", fault.name);
         let path = folder.join("other").join(unit.files.last().expect("it has a file"));
         let text = std::fs::read_to_string(&path).expect("it is laid out");
-        assert_eq!(
-            text.matches(&fault.before).count(),
-            1,
-            "{}: write its text anew in hw/formal/units.toml",
-            fault.name
-        );
+        assert_eq!(text.matches(&fault.before).count(), 1, "{}: update its text in hw/formal/units.toml", fault.name);
         std::fs::write(&path, text.replace(&fault.before, &fault.after)).expect("the folder can be written");
         let (found, log) = compare(&folder, unit, &board, &tools, Some(fault.cycles));
         assert!(found && log.contains("SAT proof finished - model found: FAIL!"), "{} survived: {log}", fault.name);

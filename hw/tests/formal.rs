@@ -1,8 +1,8 @@
-//! The proofs of the RTL's blocks with SymbiYosys (`hw/formal`, `docs/formal.md`), and the planted bugs that they must refute.
+//! Proves the RTL's blocks with SymbiYosys (`hw/formal`, `docs/formal.md`), and checks that planted bugs are refuted.
 //!
-//! Each block has a harness and a file of tasks. Tasks with the tag `quick` run in `make test`, all of them in `make formal`.
-//! A mutant is one edit of the RTL; the block's bounded check must find a counterexample, or the proof proves nothing.
-//! `TILEWRIGHT_FORMAL=NAME` keeps to one block.
+//! Each block has a harness and a file of tasks. Tasks with the tag `quick` run in `make test`, all of them in `make
+//! formal`. A mutant is one edit of the RTL; the block's bounded check must find a counterexample, otherwise the proof
+//! would be worthless. `TILEWRIGHT_FORMAL=NAME` selects one block.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use tilewright_hw::config::{HwConfig, PRESETS};
 use tilewright_hw::isa::config_package;
 use tilewright_hw::rtl::SOURCES;
 
-/// The harnesses' own configurations, by the names of their files.
+/// The harnesses' own configurations, by file name.
 const OWN_CONFIGS: [&str; 2] = ["small", "wide"];
 
-/// How long a task may take. The longest need some minutes on a slow machine; what is still there then stands still.
+/// Time limit of a task. The longest need some minutes on a slow machine; one that takes longer than this is stuck.
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// An edit of one source that makes a block wrong.
@@ -25,17 +25,17 @@ const LIMIT: Duration = Duration::from_secs(1800);
 struct Mutant {
     /// What is wrong, in a few words.
     name: String,
-    /// The harness that must notice, a file of tasks without its ending.
+    /// The harness that must notice: the name of a task file without its extension.
     block: String,
     /// The task that must fail with a counterexample.
     task: String,
     /// A file of `hw/rtl`.
     file: String,
-    /// Text that stands there exactly once.
+    /// Text that occurs there exactly once.
     before: String,
-    /// What stands there instead.
+    /// Its replacement.
     after: String,
-    /// Whether it is tried in the quick tests too.
+    /// Whether the quick tests try it too.
     #[serde(default)]
     quick: bool,
 }
@@ -52,10 +52,10 @@ struct Task {
 }
 
 fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate is in the workspace")
 }
 
-/// Whether SymbiYosys is there; without it the calling test skips.
+/// Whether SymbiYosys is installed; without it the calling test skips.
 fn has_prover() -> bool {
     let found = root().join(".venv/bin/yowasp-sby").exists() && root().join(".venv/bin/yices-smt2").exists();
     if !found {
@@ -64,7 +64,7 @@ fn has_prover() -> bool {
     found
 }
 
-/// The harnesses, by the names of their files of tasks.
+/// The harnesses, by the names of their task files.
 fn blocks() -> Vec<String> {
     let mut blocks: Vec<String> = std::fs::read_dir(root().join("hw/formal"))
         .expect("the harnesses are there")
@@ -77,7 +77,7 @@ fn blocks() -> Vec<String> {
     blocks
 }
 
-/// The blocks to be looked at: the one of this name, or all where there is no name.
+/// The blocks to check: the one of this name, or all if the name is empty.
 fn chosen(name: &str) -> Result<Vec<String>, String> {
     let known = blocks();
     if name.is_empty() {
@@ -86,10 +86,10 @@ fn chosen(name: &str) -> Result<Vec<String>, String> {
     if known.iter().any(|block| block == name) {
         return Ok(vec![name.to_string()]);
     }
-    Err(format!("TILEWRIGHT_FORMAL={name}: there is no such block in hw/formal; there are {}", known.join(", ")))
+    Err(format!("TILEWRIGHT_FORMAL={name}: hw/formal has no such block; use one of {}", known.join(", ")))
 }
 
-/// The blocks that the environment chooses.
+/// The blocks that the environment selects.
 fn wanted() -> Vec<String> {
     let name = std::env::var("TILEWRIGHT_FORMAL").unwrap_or_default();
     chosen(&name).unwrap_or_else(|why| panic!("{why}"))
@@ -116,8 +116,8 @@ fn mutants() -> Vec<Mutant> {
     toml::from_str::<Mutants>(&text).expect("the mutants can be read").mutant
 }
 
-/// Lays out the RTL, the packages of every preset and of the harnesses' own configurations, and the harnesses in a folder below
-/// the build's, where a counterexample stays after a failure; gives the folder of the harnesses.
+/// Writes the RTL, the packages of every preset and of the harnesses' own configurations, and the harnesses to a folder
+/// below the build folder, where a counterexample stays after a failure. Returns the folder of the harnesses.
 fn lay_out(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("formal").join(name);
     if folder.exists() {
@@ -145,14 +145,14 @@ fn lay_out(name: &str) -> PathBuf {
     formal
 }
 
-/// Puts a mutant's edit into a laid-out copy.
+/// Applies a mutant's edit to a laid-out copy.
 fn plant(mutant: &Mutant, formal: &Path) {
     let path = formal.join("../rtl").join(&mutant.file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let found = text.matches(&mutant.before).count();
     assert_eq!(
         found, 1,
-        "{}: the text that it changes stands {found} times in {}, not once; write it anew in hw/formal/mutants.toml:\n{}",
+        "{}: the text that it changes occurs {found} times in {}, not once; update it in hw/formal/mutants.toml:\n{}",
         mutant.name, mutant.file, mutant.before
     );
     assert_ne!(mutant.before, mutant.after, "{}: changes nothing", mutant.name);
@@ -162,22 +162,22 @@ fn plant(mutant: &Mutant, formal: &Path) {
 /// How a task ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
-    /// What it claims holds.
+    /// The task's claim holds.
     Holds,
-    /// An assertion failed, or a cover cannot be reached.
+    /// An assertion failed, or a cover is unreachable.
     Refuted,
-    /// Stopped at the limit of time.
+    /// Stopped at the time limit.
     TimedOut,
-    /// Something else: a tool's error, an induction that leaves it open.
+    /// Something else: a tool's error, or an inconclusive induction.
     Open,
 }
 
-/// Runs one task of a harness; gives how it ended and what SymbiYosys printed.
+/// Runs one task of a harness; returns its verdict and SymbiYosys's output.
 ///
-/// A call has one task: SymbiYosys stops the processes of a task that failed without giving their places back, so with one
-/// process at a time the tasks behind it would wait for ever.
+/// Each call runs one task: SymbiYosys stops the processes of a failed task without freeing their job slots, so with
+/// one process at a time the tasks after it would wait forever.
 fn prove(formal: &Path, block: &str, task: &str, limit: Duration) -> (Verdict, String) {
-    // `timeout` says 124 where it had to stop the call, or 137 where that took a kill.
+    // `timeout` exits with 124 if it stopped the call, or 137 if it had to kill it.
     let mut sby = Command::new("timeout");
     sby.current_dir(formal).arg("--kill-after=5").arg(limit.as_secs_f64().to_string());
     sby.arg(root().join("scripts/sby.sh")).args(["--prefix", block, "-f", "-j", "1"]);
@@ -186,7 +186,7 @@ fn prove(formal: &Path, block: &str, task: &str, limit: Duration) -> (Verdict, S
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let verdict = match output.status.code() {
         Some(0) => Verdict::Holds,
-        // SymbiYosys's own code for a property that failed; an error of a tool has another.
+        // SymbiYosys's own exit code for a failed property; a tool's error has another.
         Some(2) => Verdict::Refuted,
         Some(124 | 137) => Verdict::TimedOut,
         _ => Verdict::Open,
@@ -194,7 +194,7 @@ fn prove(formal: &Path, block: &str, task: &str, limit: Duration) -> (Verdict, S
     (verdict, text)
 }
 
-/// Runs these tasks of a harness one after the other; gives a report on each that does not hold.
+/// Runs tasks of a harness one after the other; returns a report on each that does not hold.
 fn reports(formal: &Path, block: &str, tasks: &[&str], limit: Duration) -> Vec<String> {
     let mut reports = Vec::new();
     for task in tasks {
@@ -212,7 +212,7 @@ fn reports(formal: &Path, block: &str, tasks: &[&str], limit: Duration) -> Vec<S
     reports
 }
 
-/// The lines of what SymbiYosys printed that say what came out.
+/// The lines of SymbiYosys's output that state the result.
 fn outcome(text: &str) -> String {
     let told = ["summary:", "DONE", "ERROR", "rror:"];
     let lines: Vec<&str> = text.lines().filter(|line| told.iter().any(|word| line.contains(word))).collect();
@@ -339,7 +339,7 @@ fn every_block_has_proofs_covers_and_planted_bugs() {
         assert_eq!(
             text.matches(&mutant.before).count(),
             1,
-            "{}: its text does not stand once in {}",
+            "{}: its text does not occur exactly once in {}",
             mutant.name,
             mutant.file
         );

@@ -1,4 +1,4 @@
-//! A headless Chromium that is driven over the DevTools protocol, through a pipe.
+//! A headless Chromium, controlled over the DevTools protocol through a pipe.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// What keeps it to itself.
+/// Command-line options: headless, without background traffic, controlled through a pipe.
 const OPTIONS: &str = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking \
                        --disable-component-update --disable-sync --hide-scrollbars --window-size=1400,1000 \
                        --remote-debugging-pipe";
@@ -22,15 +22,15 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts the browser with an empty folder of its own; without one the calling test skips.
+    /// Starts the browser with an empty profile folder; without a browser the calling test skips.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// If it does not start.
     pub fn start(folder: &Path) -> Option<Browser> {
         if !crate::has_optional("chromium", "run scripts/setup.sh --browser") {
             return None;
         }
-        // The protocol is spoken over the descriptors 3 and 4, which the shell makes of the usual ones.
+        // The protocol uses the descriptors 3 and 4, to which the shell connects standard input and output.
         let command = format!("exec chromium {OPTIONS} --user-data-dir=\"$0\" about:blank 3<&0 4>&1 >/dev/null");
         let mut child = Command::new("sh")
             .args(["-c", &command])
@@ -55,7 +55,7 @@ impl Browser {
     /// Opens a file and waits until it is loaded.
     ///
     /// # Panics
-    /// As all calls: where the browser does not answer, or says no.
+    /// Like all calls: if the browser does not answer, or answers with an error.
     pub fn open(&mut self, path: &Path) {
         self.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
         while self.message()["method"] != "Page.loadEventFired" {}
@@ -63,7 +63,7 @@ impl Browser {
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
     }
 
-    /// The value of an expression on the page.
+    /// Evaluates an expression on the page.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
         let parameters = json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
@@ -72,7 +72,7 @@ impl Browser {
         found["result"]["value"].clone()
     }
 
-    /// Scrolls an element into view and tells the middle of it.
+    /// Scrolls an element into view and returns its center.
     pub fn middle_of(&mut self, selector: &str) -> [f64; 2] {
         let place = self.evaluate(&format!(
             "(e => {{ e.scrollIntoView({{ block: 'center' }}); const r = e.getBoundingClientRect(); \
@@ -96,14 +96,14 @@ impl Browser {
         self.settle();
     }
 
-    /// Gives the page's window another size.
+    /// Resizes the page's window.
     pub fn resize(&mut self, width: u32, height: u32) {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
         self.call("Emulation.setDeviceMetricsOverride", size);
         self.settle();
     }
 
-    /// Asks for the dark scheme, or the light one.
+    /// Selects the dark or the light color scheme.
     pub fn dark(&mut self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let feature = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
@@ -111,7 +111,7 @@ impl Browser {
         self.settle();
     }
 
-    /// Shows the page as paper would, or as a screen.
+    /// Shows the page as it would print, or as on a screen.
     pub fn print(&mut self, print: bool) {
         let media = if print { "print" } else { "" };
         self.call("Emulation.setEmulatedMedia", json!({ "media": media }));
@@ -127,7 +127,7 @@ impl Browser {
         self.settle();
     }
 
-    /// What the console was told that is no mere note, and what went wrong, since the start.
+    /// Console errors and warnings, and exceptions, since the start.
     pub fn complaints(&mut self) -> Vec<String> {
         self.settle();
         self.complaints.clone()
@@ -155,7 +155,7 @@ impl Browser {
         }
     }
 
-    /// The next message; complaints are kept.
+    /// Reads the next message and records complaints.
     fn message(&mut self) -> Value {
         let mut bytes = Vec::new();
         self.from.read_until(0, &mut bytes).expect("the browser answers");
@@ -177,7 +177,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It ends with its pipe; a browser that hangs is ended.
+        // The browser ends when its pipe closes; one that hangs is killed.
         self.to.take();
         for _ in 0..50 {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -1,9 +1,9 @@
-//! FlatBuffers files made for tests, the kind of file that TFLite's are.
+//! FlatBuffers files built for tests, the format of TFLite files.
 
-/// A table's fields by their numbers.
+/// A table: its fields by number.
 pub type Table = Vec<(usize, Field)>;
 
-/// What a field of a table holds.
+/// Value of a table's field.
 #[derive(Debug, Clone)]
 pub enum Field {
     /// A number of 8 bits.
@@ -24,23 +24,23 @@ pub enum Field {
     Table(Table),
     /// A vector of tables.
     Tables(Vec<Table>),
-    /// A vector of so many places that lead to one table.
+    /// A vector of so many offsets that all point to one table.
     Same(Table, usize),
 }
 
 impl Field {
-    /// A text.
+    /// A string.
     pub fn text(text: &str) -> Field {
         Field::Bytes(text.into())
     }
 
-    /// Bytes that it takes in its table.
+    /// Bytes that the field takes in its table.
     fn width(&self) -> usize {
         if matches!(self, Field::Long(_)) { 8 } else { 4 }
     }
 }
 
-/// A file with this root table and mark.
+/// A file with this root table and file identifier.
 pub fn file(root: &Table, mark: &[u8; 4]) -> Vec<u8> {
     let mut b = [&[0; 4][..], mark].concat();
     let at = table(&mut b, root);
@@ -48,7 +48,7 @@ pub fn file(root: &Table, mark: &[u8; 4]) -> Vec<u8> {
     b
 }
 
-/// Lets the offset at `from` lead to `to`.
+/// Makes the offset at `from` point to `to`.
 fn point(b: &mut [u8], from: usize, to: usize) {
     b[from..from + 4].copy_from_slice(&((to - from) as u32).to_le_bytes());
 }
@@ -57,10 +57,10 @@ fn align(b: &mut Vec<u8>) {
     b.resize(b.len().next_multiple_of(4), 0);
 }
 
-/// Writes a table behind what is there, and gives its place.
+/// Appends a table and returns its position.
 fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
     align(b);
-    // Where its fields lie, by their numbers.
+    // Offsets of the fields in the table, by index.
     let before = |i: usize| 4 + fields[..i].iter().map(|(_, field)| field.width()).sum::<usize>();
     let description = b.len();
     let slots = fields.iter().map(|(id, _)| id + 1).max().unwrap_or(0);
@@ -119,7 +119,7 @@ fn table(b: &mut Vec<u8>, fields: &Table) -> usize {
     at
 }
 
-/// Begins a vector, which the offset at `from` leads to.
+/// Starts a vector and points the offset at `from` to it.
 fn vector(b: &mut Vec<u8>, from: usize, len: usize) {
     align(b);
     let at = b.len();
@@ -127,7 +127,7 @@ fn vector(b: &mut Vec<u8>, from: usize, len: usize) {
     b.extend((len as u32).to_le_bytes());
 }
 
-/// A vector of offsets to be filled; the place of the first.
+/// Appends a vector of offsets to be filled in; returns the position of the first.
 fn offsets(b: &mut Vec<u8>, from: usize, len: usize) -> usize {
     vector(b, from, len);
     let first = b.len();

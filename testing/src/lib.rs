@@ -1,8 +1,8 @@
-//! What the tests of all crates share: where the models are that the repository does not carry, how a test says that it
-//! skips, files in the forms of TFLite's and ONNX's, and a browser that opens pages.
+//! Helpers that the tests of all crates share: where to find models that are not in the repository, how a test reports
+//! that it skips, files in TFLite's and ONNX's formats, and a browser that opens pages.
 //!
-//! A skip must not pass for a success. Each is a line on standard output, and a line of the file that `TILEWRIGHT_SKIPS`
-//! names, test and reason apart by a tab, which `make test` counts and prints at its end.
+//! A skip must not look like a success. Each skip prints a line to standard output and appends a line to the file that
+//! `TILEWRIGHT_SKIPS` names, with test and reason separated by a tab. `make test` counts and prints these at its end.
 
 pub mod browser;
 pub mod flat;
@@ -17,13 +17,13 @@ use std::process::Command;
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The variable that names the folder of models.
+/// Environment variable that names the folder of models.
 const MODELS: &str = "TILEWRIGHT_MODELS";
 
-/// Says that the calling test, or a part of it, skips.
+/// Reports that the calling test, or a part of it, skips.
 ///
 /// # Panics
-/// Where the file that counts skips cannot be written.
+/// If the file that counts skips cannot be written.
 pub fn skip(reason: &str) {
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or_default();
     let thread = std::thread::current();
@@ -37,7 +37,7 @@ pub fn skip(reason: &str) {
     }
 }
 
-/// Whether a process has ended within twenty seconds, or waits for a parent to look at its end.
+/// Whether a process ends within twenty seconds; a zombie that waits for its parent counts as ended.
 pub fn is_gone(pid: u32) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(20) {
@@ -50,24 +50,24 @@ pub fn is_gone(pid: u32) -> bool {
     false
 }
 
-/// The number that a variable of the environment asks for.
+/// The number that an environment variable is set to.
 ///
 /// # Panics
-/// Where the variable is something else.
+/// If the variable is not a whole number.
 pub fn asked(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok().filter(|text| !text.trim().is_empty())?;
-    Some(text.trim().parse().unwrap_or_else(|_| panic!("{name} is `{text}`; it takes a whole number in plain digits")))
+    Some(text.trim().parse().unwrap_or_else(|_| panic!("{name} is `{text}`; set it to a whole number in plain digits")))
 }
 
-/// A file or folder of the models that the repository does not carry; without them the calling test skips.
+/// A file or folder of the models that are not in the repository; without them the calling test skips.
 ///
 /// # Panics
-/// Where `TILEWRIGHT_MODELS` names a folder that is not there, or that lacks `path`.
+/// If `TILEWRIGHT_MODELS` names a folder that does not exist, or that lacks `path`.
 pub fn model(path: &str) -> Option<PathBuf> {
     match find(std::env::var_os(MODELS), path) {
         Ok(Some(found)) => Some(found),
         Ok(None) => {
-            skip(&format!("needs {path} of the folder that {MODELS} names"));
+            skip(&format!("needs {path} in the folder that {MODELS} names"));
             None
         }
         Err(reason) => panic!("{reason}"),
@@ -76,10 +76,10 @@ pub fn model(path: &str) -> Option<PathBuf> {
 
 fn find(folder: Option<OsString>, path: &str) -> Result<Option<PathBuf>, String> {
     let Some(folder) = folder.filter(|folder| !folder.is_empty()) else { return Ok(None) };
-    // Tests run in their crate's folder; a relative path is meant from the workspace's.
+    // Tests run in their crate's folder; a relative path is relative to the workspace.
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
     if !folder.is_dir() {
-        return Err(format!("{MODELS} names {}, which is no folder; name another, or unset it", folder.display()));
+        return Err(format!("{MODELS} names {}, which is not a folder; set another, or unset it", folder.display()));
     }
     let found = folder.join(path);
     if !found.exists() {
@@ -93,7 +93,7 @@ pub fn has_program(program: &str) -> bool {
     has_optional(program, "run `make setup`")
 }
 
-/// The same of a program that the set-up does not install by itself; `remedy` says what does.
+/// Like [`has_program`], for a program that the set-up does not install by itself; `remedy` says what does.
 pub fn has_optional(program: &str, remedy: &str) -> bool {
     static FOUND: LazyLock<Mutex<HashMap<String, bool>>> = LazyLock::new(Default::default);
     let ask = || Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
@@ -115,6 +115,6 @@ mod tests {
         let found = find(Some("testing".into()), "src/lib.rs").unwrap().unwrap();
         assert!(found.is_file() && found.ends_with("testing/src/lib.rs"));
         assert!(find(Some("testing".into()), "no.tflite").unwrap_err().ends_with("which has no no.tflite"));
-        assert!(find(Some("nowhere".into()), "x").unwrap_err().contains("nowhere, which is no folder"));
+        assert!(find(Some("nowhere".into()), "x").unwrap_err().contains("nowhere, which is not a folder"));
     }
 }

@@ -1,9 +1,9 @@
-//! Protocol buffers made for tests, the kind of file that ONNX's are: fields one behind the other.
+//! Protocol buffers built for tests, the format of ONNX files: fields one after the other.
 
-/// A field that holds bytes: a text, or the fields of a message.
+/// A field of bytes: a string, or the fields of a message.
 ///
 /// # Panics
-/// Where its length does not fit two bytes.
+/// If the length needs more than two bytes.
 pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let len = bytes.len();
     assert!(len < 1 << 14, "lengths of two bytes are enough here");
@@ -16,7 +16,7 @@ pub fn number(field: u8, value: u8) -> Vec<u8> {
     [key(field, 0), vec![value]].concat()
 }
 
-/// A field's number and the kind of its content. Numbers above 15 take a second byte.
+/// A field's number and wire type. Numbers above 15 take a second byte.
 fn key(number: u8, kind: u8) -> Vec<u8> {
     let low = number << 3 | kind;
     if number < 16 { vec![low] } else { vec![low | 128, number >> 4] }

@@ -1,21 +1,22 @@
-//! The stand-in for CUDA's libraries: host code that checks the calls of a program which runs on a GPU, and plays the GPU.
+//! A stand-in for CUDA's libraries: host code that checks the calls of a GPU program and plays the GPU.
 //!
-//! It is built from `compiler/cuda/tests/standin`, which says what it checks. A program finds it through `LD_LIBRARY_PATH`, so
-//! it is for child processes. It is no GPU: no time that a program reports about it is a figure.
+//! It is built from `compiler/cuda/tests/standin`, which documents the checks. A program finds it through
+//! `LD_LIBRARY_PATH`, so it works for child processes only. It is not a GPU: times that a program reports with it mean
+//! nothing.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A library of CUDA that it stands for.
+/// A CUDA library that the stand-in replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Library {
     /// The driver's.
     Driver,
-    /// The compiler of CUDA C, which is the host's C++ compiler then.
+    /// The compiler of CUDA C; here the host's C++ compiler.
     Nvrtc,
-    /// Products of matrices.
+    /// Matrix products.
     CublasLt,
 }
 
@@ -32,12 +33,12 @@ impl Library {
     }
 }
 
-/// Which versions of the libraries it stands for.
+/// Versions of the libraries that the stand-in imitates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Age {
-    /// Today's, with all of the stand-in's functions, under the names of a toolkit's installation.
+    /// Current versions, with all functions, under the names of a toolkit's installation.
     Newest,
-    /// The oldest that the runtime takes: functions that came later are not there, and names have a version.
+    /// The oldest versions that the runtime supports: without later functions, under names with a version.
     Oldest,
 }
 
@@ -50,28 +51,28 @@ impl Age {
     }
 }
 
-/// The code with which a process ends that did what no GPU's libraries allow, or left something of theirs behind.
+/// Exit code of a process that made an illegal library call or left a resource behind.
 pub const WRONG: i32 = 86;
 
 /// A built stand-in.
 #[derive(Debug)]
 pub struct StandIn {
-    /// The libraries, and beside them what was compiled for them.
+    /// Folder of the libraries and of what was compiled with them.
     folder: PathBuf,
     libraries: PathBuf,
     log: tempfile::NamedTempFile,
 }
 
 impl StandIn {
-    /// Builds it, if it is not there yet, with these libraries of today; the others are missing.
+    /// Builds the stand-in, unless it exists, with current versions of these libraries; the others are missing.
     ///
     /// # Panics
-    /// Where the host's C++ compiler is missing or refuses it.
+    /// If the host's C++ compiler is missing or fails.
     pub fn new(libraries: &[Library]) -> StandIn {
         StandIn::of(libraries, Age::Newest)
     }
 
-    /// The same with the oldest libraries that the runtime takes, which lack what came later.
+    /// Like [`StandIn::new`], with the oldest libraries that the runtime supports, which lack later functions.
     ///
     /// # Panics
     /// As [`StandIn::new`].
@@ -125,24 +126,24 @@ impl StandIn {
                 std::fs::rename(made.path().join(age.file()), folder.join(age.file())).unwrap();
             }
         }
-        // One library under the names that are looked for.
+        // Link the one library under the requested names.
         let mut names: Vec<&str> = libraries.iter().map(|l| l.file(age)).collect();
         names.sort_unstable();
         let libraries = folder.join(names.join("+"));
         std::fs::create_dir_all(&libraries).unwrap();
         for name in names {
-            // Another test may make it at the same time.
+            // Another test may create it at the same time.
             let _ = std::os::unix::fs::symlink(&all, libraries.join(name));
         }
         StandIn { folder, libraries, log: tempfile::NamedTempFile::new().unwrap() }
     }
 
-    /// The file of all its libraries of today.
+    /// The library file with all current functions.
     pub fn file(&self) -> PathBuf {
         self.folder.join(Age::Newest.file()).canonicalize().unwrap()
     }
 
-    /// Lets a child process find it, and keep what it compiles between runs of the tests.
+    /// Lets a child process find the stand-in, and keep what it compiles between test runs.
     pub fn apply(&self, command: &mut Command) {
         let mut paths = vec![self.libraries.canonicalize().unwrap()];
         paths.extend(std::env::var_os("LD_LIBRARY_PATH").iter().flat_map(std::env::split_paths));
@@ -151,7 +152,7 @@ impl StandIn {
         command.env("TILEWRIGHT_STANDIN_LOG", self.log.path());
     }
 
-    /// The calls that were made, a line each, in their order; they are told once.
+    /// Calls since the last query, one per line, in order.
     pub fn calls(&self) -> Vec<String> {
         let text = std::fs::read_to_string(self.log.path()).unwrap_or_default();
         self.log.as_file().set_len(0).unwrap();

@@ -1,6 +1,6 @@
-// The models of an ECP5's multiplier, block RAM and pins' registers beside what the data sheet says of them: products behind each
-// choice of registers, signed and not, a memory of bits that ports of all widths write and
-// read where they are selected, resets with the clock and without, and two bits in a cycle.
+// Compares the models of an ECP5's multiplier, block RAM and pin registers with the data sheet: products with each
+// choice of registers, signed and unsigned; a memory of bits that ports of all widths write and read when selected;
+// synchronous and asynchronous resets; two bits per cycle.
 
 module mult_case #(
   parameter bit InputReg = 0,
@@ -33,7 +33,7 @@ module mult_case #(
     .P17(p[17]), .P16(p[16]), .P15(p[15]), .P14(p[14]), .P13(p[13]), .P12(p[12]), .P11(p[11]), .P10(p[10]), .P9(p[9]),
     .P8(p[8]), .P7(p[7]), .P6(p[6]), .P5(p[5]), .P4(p[4]), .P3(p[3]), .P2(p[2]), .P1(p[1]), .P0(p[0])
   );
-  // As many registers one behind the other.
+  // A chain of as many registers.
   logic [36:0] in_q [2];
   logic [35:0] product, middle_q, out_q;
   logic [36:0] operands;
@@ -43,7 +43,7 @@ module mult_case #(
   logic [35:0] middle;
   assign middle   = PipelineReg ? middle_q : product;
   assign expected = OutputReg ? out_q : middle;
-  // A reset without the clock is seen before its edge, behind every register.
+  // An asynchronous reset shows before the clock edge, after every register.
   logic [35:0] seen;
   assign seen = Async && rst && (OutputReg || PipelineReg || InputReg) ? '0 : expected;
   initial begin
@@ -85,7 +85,7 @@ module ram_case #(
   output int unsigned wrong
 );
   localparam logic [39:0] Decode = {"0b", 8'd48 + 8'(Select[2]), 8'd48 + 8'(Select[1]), 8'd48 + 8'(Select[0])};
-  // In a wide port's low address bits are the byte enables.
+  // The low address bits of a wide port are the byte enables.
   localparam int unsigned WriteUnits = WriteW == 36 ? 4 : WriteW == 18 ? 2 : 1;
   localparam int unsigned ReadUnits = ReadW == 36 ? 4 : ReadW == 18 ? 2 : 1;
   logic [17:0] doa, dob, dia, dib;
@@ -154,7 +154,8 @@ module ram_case #(
   always @(posedge clk) if (Async && rst && read[ReadW-1:0] != '0) wrong = wrong + 1;
 endmodule
 
-// The register of double rate as designs name it, and as the router does on the two kinds of sides of a part.
+// The double-data-rate register under the name that designs use, and under the names that the router uses on the two
+// kinds of sides of a part.
 module pin_case (
   input  logic       clk,
   input  logic       rst,
@@ -190,12 +191,12 @@ module ecp5_cells_check;
     );
   end
 
-  // Of each memory the width that is written and the one that is read.
+  // The write width and the read width of each memory.
   localparam logic [12*2*6-1:0] Widths = {
     6'd36, 6'd36, 6'd36, 6'd18, 6'd18, 6'd18, 6'd18, 6'd9, 6'd9, 6'd18, 6'd9, 6'd9,
     6'd9, 6'd4, 6'd4, 6'd9, 6'd4, 6'd4, 6'd2, 6'd4, 6'd1, 6'd9, 6'd1, 6'd1
   };
-  // A part's port of 36 bits takes both sides' data pins: side B then only reads.
+  // A 36-bit port uses both sides' data pins; side B then only reads.
   for (genvar r = 0; r < 12; r++) begin : gen_ram
     localparam logic [2:0] Select = 3'(r);
     ram_case #(.WriteW(32'(Widths[r*12+6 +: 6])), .ReadW(32'(Widths[r*12 +: 6])), .Select(Select), .Async(r % 2 == 1)) u_ram (
@@ -205,13 +206,13 @@ module ecp5_cells_check;
 
   initial begin
     {en, rst, is_signed, we, re, cs, a, b, waddr, raddr, wdata} = '0;
-    // All of the memory is written once, in every width.
+    // The whole memory is written once, in every width.
     for (int unsigned n = 0; n < 200000; n++) begin
       we    = n < 16384 || $urandom() % 2 == 0;
       waddr = n < 16384 ? {n[12:0], n[13]} | (n[13] ? 14'h0 : 14'hf) : 14'($urandom());
       wdata = {4'($urandom()), 32'($urandom())};
       re    = n >= 16384 && $urandom() % 4 != 0;
-      // What a read in the cycle of a write of the same place gives is open.
+      // Reading a place in the cycle of its write is undefined, so the addresses differ.
       raddr = 14'($urandom()) ^ 14'h2000;
       raddr[13] = ~waddr[13];
       en        = $urandom() % 4 != 0;

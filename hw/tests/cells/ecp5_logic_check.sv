@@ -1,7 +1,8 @@
-// The models of an ECP5's tables, carries, distributed RAM and registers, as a routed netlist has them, beside Yosys's models of the
-// cells of a synthesized one (LUT4, CCU2C, TRELLIS_DPR16X4, yosys_TRELLIS_FF): random contents, settings and inputs.
+// Compares the models of an ECP5's tables, carries, distributed RAM and registers in a routed netlist with Yosys's
+// models of the cells of a synthesized one (LUT4, CCU2C, TRELLIS_DPR16X4, yosys_TRELLIS_FF): random contents, settings
+// and inputs.
 
-// Two tables and the multiplexers behind them.
+// Two tables and the multiplexers at their outputs.
 module table_pair #(parameter logic [15:0] Init = '0, parameter logic IsUpper = 1'b0) (
   input  logic a, b, c, d, m, f1, fxa, fxb,
   output logic differs
@@ -44,7 +45,7 @@ module carry_pair #(
   assign differs = {s0, s1, cout} != {other_s0, other_s1, other_cout};
 endmodule
 
-// Four tables as a RAM of four bits, behind the write port's wires.
+// Four tables as a four-bit RAM, fed by the write port's wires.
 module ram_pair #(parameter WriteMux = "WRE", parameter ClockMux = "WCK") (
   input  logic clk, write,
   input  logic [3:0] data, at, from,
@@ -68,7 +69,7 @@ module ram_pair #(parameter WriteMux = "WRE", parameter ClockMux = "WCK") (
   assign differs = own != other;
 endmodule
 
-// A register whose reset counts without the enable, the one that Yosys's model has.
+// A register whose reset works without the enable, the only kind in Yosys's model.
 module register_pair #(
   parameter Enable = "CE", parameter Clock = "CLK", parameter Reset = "LSR", parameter Value = "RESET"
 ) (

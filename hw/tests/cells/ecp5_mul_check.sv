@@ -1,4 +1,4 @@
-// tw_mul beside an ECP5's multiplier block, with each number of stages: every product, with enables that come and go.
+// Compares tw_mul with an ECP5's multiplier block for each number of stages: every product, with changing enables.
 module ecp5_mul_check;
 
   logic              clk = 1'b0;
@@ -18,7 +18,7 @@ module ecp5_mul_check;
       #1 clk = 1'b1;
       #1 clk = 1'b0;
       #1 if (expected != mapped) wrong = wrong + 1;
-      // Operands that an enable keeps out.
+      // Operands that an enable holds back.
       if (!all) {a, b} = 16'($urandom());
     end
   endtask

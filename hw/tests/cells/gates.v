@@ -1,4 +1,4 @@
-// Yosys's own gates, as far as models of cells use them.
+// Yosys's own gates, those that the models of cells use.
 module \$_TBUF_ (
   input  A, E,
   output Y

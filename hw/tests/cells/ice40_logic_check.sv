@@ -1,4 +1,5 @@
-// The model of an iCE40's logic cell beside Yosys's (yosys_ICESTORM_LC), for settings of its table, carry and register: random inputs.
+// Compares the model of an iCE40's logic cell with Yosys's (yosys_ICESTORM_LC) for settings of its table, carry and
+// register, with random inputs.
 module cell_pair #(
   parameter logic [15:0] Init = '0, parameter logic [6:0] Set = '0
 ) (
@@ -20,7 +21,7 @@ module cell_pair #(
     .I0(in[0]), .I1(in[1]), .I2(in[2]), .I3(in[3]), .CIN(in[4]), .CLK(clk), .CEN(in[5]), .SR(in[6]), .LO(other_lo), .O(other_o),
     .COUT(other_cout)
   );
-  // Without a carry its output is nobody's.
+  // Without a carry, the carry output is undefined.
   assign differs = lo != other_lo || o != other_o || (Set[1] && cout != other_cout);
 endmodule
 

@@ -1,5 +1,5 @@
-// The model of an iCE40's block RAM beside Yosys's (yosys_SB_RAM40_4K), for every pair of widths: the same initial contents, random writes
-// and reads.
+// Compares the model of an iCE40's block RAM with Yosys's (yosys_SB_RAM40_4K) for every pair of widths: equal initial
+// contents, random writes and reads.
 module ram_pair #(parameter int WriteMode = 0, parameter int ReadMode = 0) (
   input  logic        clk,
   input  logic        we,

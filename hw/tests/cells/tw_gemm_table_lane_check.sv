@@ -1,5 +1,5 @@
-// tw_gemm_table_lane beside tw_gemm_lane: every product at every place with each number of stages, other operands at every clock,
-// and enables that come and go.
+// Compares tw_gemm_table_lane with tw_gemm_lane: every product at every place with each number of stages, new operands
+// at every clock edge, and changing enables.
 module tw_gemm_table_lane_check;
 
   localparam int unsigned BlockIn = 4;
@@ -28,7 +28,7 @@ module tw_gemm_table_lane_check;
   endtask
 
   initial begin
-    // What registers begin with is open until each has been written.
+    // Registers are undefined until each has been written.
     {en, en_sum} = '1;
     inp = '0;
     wgt = '0;
@@ -49,7 +49,7 @@ module tw_gemm_table_lane_check;
       inp = $urandom();
       wgt = $urandom();
       {en, en_sum} = 4'($urandom() | $urandom());
-      // Extreme values meet often.
+      // Make extreme values meet often.
       for (int unsigned i = 0; i < BlockIn; i++) begin
         if ($urandom() % 2 == 0) inp[i*8 +: 8] = inp[i*8] ? 8'h80 : 8'h7f;
         if ($urandom() % 2 == 0) wgt[i*8 +: 8] = wgt[i*8] ? 8'h80 : 8'h7f;
