@@ -23,7 +23,7 @@ pub struct DramTouch {
     pub base: u32,
     /// Whether they are written.
     pub write: bool,
-    /// Byte ranges from the region's start, in the order of the walk; neighbours are joined.
+    /// Byte ranges from the region's start, in the order of access; adjacent ranges are merged.
     pub spans: Vec<Range<u64>>,
 }
 
@@ -36,12 +36,12 @@ pub struct Footprint {
     pub dram: Option<DramTouch>,
 }
 
-/// An entry that lies outside its memory.
+/// An entry outside its memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outside {
     /// Memory.
     pub mem: Mem,
-    /// The greatest entry asked for.
+    /// The greatest requested entry.
     pub entry: u64,
 }
 
@@ -56,10 +56,10 @@ pub enum Kernel<'a> {
     Vector(&'a [VectorUop]),
 }
 
-/// What an instruction touches, its micro-ops given.
+/// Returns what an instruction touches, given its micro-ops.
 ///
 /// # Errors
-/// [`Outside`], where the hardware would trap on a scratchpad's range.
+/// [`Outside`] if the hardware would trap because an entry is outside its scratchpad.
 pub fn footprint(op: &Op, kernel: Kernel, config: &HwConfig) -> Result<Footprint, Outside> {
     let mut found = Footprint::default();
     match (op, kernel) {
@@ -85,7 +85,7 @@ fn touch(
     Ok(())
 }
 
-/// Byte ranges of a walk over planes and rows, wrapped offsets left as they are.
+/// Byte ranges of rows and planes in the order of access; offsets that wrap are left as they are.
 fn spans(offset: u64, row_bytes: u32, counts: [u32; 2], strides: [u64; 2]) -> Vec<Range<u64>> {
     let mut spans: Vec<Range<u64>> = Vec::new();
     for plane in 0..u64::from(counts[1]) {
@@ -101,7 +101,7 @@ fn spans(offset: u64, row_bytes: u32, counts: [u32; 2], strides: [u64; 2]) -> Ve
     spans
 }
 
-/// The packed walk's rows in scratchpad bytes, put into entries.
+/// Inserts the entries that packed rows of scratchpad bytes touch.
 fn packed(
     set: &mut EntrySet,
     entry_bytes: u64,
@@ -156,7 +156,7 @@ fn store(x: &Store, config: &HwConfig, found: &mut Footprint) -> Result<(), Outs
     Ok(())
 }
 
-/// Indices of one operand over micro-ops and loops.
+/// Inserts the indices of one operand over micro-ops and loops.
 fn indexed(
     set: &mut EntrySet,
     at: u32,
@@ -190,8 +190,8 @@ fn gemm(x: &Gemm, uops: &[GemmUop], config: &HwConfig, found: &mut Footprint) ->
     Ok(())
 }
 
-/// The row of param, as loads address them, where index `at` of a second operand begins; rows that an entry does not have
-/// lie past the memory.
+/// First row of param, as loads address it, for index `at` of a second operand. A row that an entry does not have maps
+/// past the memory's end.
 fn param_row(op: VecOp, at: u64, config: &HwConfig) -> u64 {
     let Ok(at) = u32::try_from(at) else { return u64::MAX };
     let (entry, row) = op.param_entry(at);

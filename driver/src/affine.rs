@@ -1,25 +1,25 @@
-//! Loop nests of any depth as pieces that an instruction can run: a few micro-ops under two or three loops.
+//! Splits loop nests of any depth into pieces that an instruction can run: a few micro-ops under two or three loops.
 
 use tilewright_hw::HwConfig;
 use tilewright_hw::isa::WidthName;
 
-/// One loop: how often it runs and what a turn adds to the three indices.
+/// One loop: its number of iterations, and what an iteration adds to the three indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dim {
-    /// Turns.
+    /// Iterations.
     pub count: u32,
-    /// Added to the indices at each turn: acc, inp, wgt or dst, a, b.
+    /// Added to the indices at each iteration: acc, inp, wgt or dst, a, b.
     pub steps: [u32; 3],
 }
 
 impl Dim {
-    /// A loop of `count` turns.
+    /// A loop of `count` iterations.
     pub fn new(count: u32, steps: [u32; 3]) -> Dim {
         Dim { count, steps }
     }
 }
 
-/// Micro-ops under loops, outermost first. The order of the turns must not matter.
+/// Micro-ops under loops, outermost first. The order of the iterations must not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Nest {
     /// Indices at the start.
@@ -41,11 +41,11 @@ pub struct Piece {
     pub loops: [Dim; 3],
 }
 
-/// Micro-ops that a loop may be unrolled to, so that one instruction is not cut into several.
+/// Most micro-ops that a loop is unrolled to, so that one instruction is not split into several.
 const UNROLL: usize = 64;
 
 impl Nest {
-    /// Cuts the nest into pieces for a configuration; `uop_depth` micro-ops at most to a kernel.
+    /// Splits the nest into pieces for a configuration, with at most `uop_depth` micro-ops per kernel.
     pub fn pieces(&self, config: &HwConfig, uop_depth: u32) -> Vec<Piece> {
         let longest = (1u32 << config.width(WidthName::Loop)) - 1;
         let mut pieces = Vec::new();
@@ -65,7 +65,7 @@ impl Nest {
         }
         let mut dims = join(&self.dims, longest);
         if let Some(i) = dims.iter().position(|d| d.count > longest) {
-            // Two halves; what the first leaves over begins where it ends.
+            // Two halves; the second starts where the first ends.
             let half = dims[i].count / 2;
             let mut second = Nest { dims: dims.clone(), ..self.clone() };
             for (at, step) in second.at.iter_mut().zip(dims[i].steps) {
@@ -98,7 +98,7 @@ impl Nest {
     }
 }
 
-/// Leaves out loops of one turn, and joins neighbours that walk on evenly.
+/// Drops loops of one iteration, and merges adjacent loops that step evenly.
 fn join(dims: &[Dim], longest: u32) -> Vec<Dim> {
     let mut joined: Vec<Dim> = Vec::new();
     for &dim in dims.iter().filter(|d| d.count > 1) {

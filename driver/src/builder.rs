@@ -1,4 +1,4 @@
-//! Instructions in program order to a program.
+//! Builds a program from instructions in program order.
 
 use crate::access::{self, Footprint, Kernel, Outside};
 use crate::affine::{Dim, Nest, Piece};
@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
 
-/// Builds a program: give it regions, constants and instructions, then [`Builder::finish`].
+/// Builds a program: add regions, constants and instructions, then call [`Builder::finish`].
 ///
-/// Masks are the builder's work; so are the micro-op fields of gemm and vector instructions, whose kernels are given as
-/// lists of micro-ops or as loop nests.
+/// The builder fills in the token masks, and the micro-op fields of gemm and vector instructions; you give their
+/// kernels as lists of micro-ops or as loop nests.
 ///
 /// ```
 /// use tilewright_driver::{Builder, Role};
@@ -44,12 +44,12 @@ pub struct Builder {
     analysis: Analysis,
     gemm_uops: UopCache,
     vector_uops: UopCache,
-    /// Loads of micro-ops: their offsets are within the memory's image until the end.
+    /// Loads of micro-ops; until the end, their offsets are relative to their memory's image.
     uop_loads: Vec<usize>,
 }
 
 impl Builder {
-    /// An empty program for a configuration; region 0 holds its constants.
+    /// Starts an empty program for a configuration; region 0 holds its constants.
     ///
     /// # Errors
     /// [`DriverError::Tokens`].
@@ -104,14 +104,14 @@ impl Builder {
         Ok(RegionId(self.regions.len() as u32 - 1))
     }
 
-    /// Makes a region at least `bytes` long.
+    /// Grows a region to at least `bytes`.
     pub fn grow(&mut self, region: RegionId, bytes: u64) {
         if let Some(r) = self.regions.get_mut(region.0 as usize) {
             r.bytes = r.bytes.max(bytes);
         }
     }
 
-    /// Adds constants; their offset in region 0 comes back, a multiple of 64.
+    /// Adds constants and returns their offset in region 0, a multiple of 64.
     pub fn constant(&mut self, name: &str, role: Role, data: &[u8]) -> u64 {
         let offset = self.constants.len().next_multiple_of(64);
         self.constants.resize(offset, 0);
@@ -121,12 +121,12 @@ impl Builder {
         offset as u64
     }
 
-    /// Names a tensor that the host writes.
+    /// Declares a tensor that the host writes.
     pub fn input(&mut self, name: &str, region: RegionId, offset: u64, bytes: u64) {
         self.inputs.push(Binding { name: name.into(), region, offset, bytes });
     }
 
-    /// Names a tensor that the host reads.
+    /// Declares a tensor that the host reads.
     pub fn output(&mut self, name: &str, region: RegionId, offset: u64, bytes: u64) {
         self.outputs.push(Binding { name: name.into(), region, offset, bytes });
     }
@@ -139,7 +139,7 @@ impl Builder {
         self.push(load.into(), Kernel::None)
     }
 
-    /// Loads `bytes` consecutive bytes into consecutive entries, in as many instructions as it takes.
+    /// Loads `bytes` consecutive bytes into consecutive entries, with as many instructions as needed.
     ///
     /// # Errors
     /// As [`Builder::load`].
@@ -178,8 +178,8 @@ impl Builder {
     /// Adds a vector instruction that runs `kernel`; `uop` and `uops` are filled in.
     ///
     /// # Errors
-    /// As [`Builder::gemm`], and [`DriverError::Rule`] where operands share a bank's port or a deep operation reads
-    /// what it wrote.
+    /// As [`Builder::gemm`], and [`DriverError::Rule`] if operands share a bank's port or a deep operation reads what
+    /// it wrote.
     pub fn vector(&mut self, vector: Vector, kernel: &[VectorUop]) -> Result<(), DriverError> {
         let bytes: Vec<u8> = kernel.iter().flat_map(|u| u.to_bytes(&self.config)).collect();
         let uop = self.place(Mem::VectorUop, &bytes, kernel.len())?;
@@ -194,7 +194,7 @@ impl Builder {
         self.gemm_nest_less(accumulate, 0, nest)
     }
 
-    /// The same with a zero point that is subtracted from every weight.
+    /// Like [`Builder::gemm_nest`], with a zero point that is subtracted from every weight.
     ///
     /// # Errors
     /// As [`Builder::gemm`].
@@ -226,7 +226,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Loads the kernels of a nest that [`Builder::gemm_nest`] will run, so that they do not wait behind other loads.
+    /// Loads the kernels of a nest that [`Builder::gemm_nest`] will run, so that it need not wait for other loads then.
     ///
     /// # Errors
     /// [`DriverError::KernelTooLong`].
@@ -239,7 +239,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds the vector instructions of a nest over dst, a and b; `vector` says operation, operands and descriptor.
+    /// Adds the vector instructions of a nest over dst, a and b; `vector` gives operation, operands and descriptor.
     ///
     /// # Errors
     /// As [`Builder::vector`].
@@ -269,7 +269,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes a kernel resident.
+    /// Makes a kernel resident, and returns its first micro-op.
     fn place(&mut self, mem: Mem, kernel: &[u8], uops: usize) -> Result<u32, DriverError> {
         let cache = if mem == Mem::GemmUop { &mut self.gemm_uops } else { &mut self.vector_uops };
         let depth = self.config.entries(mem);
@@ -314,7 +314,10 @@ impl Builder {
     fn check_region(&self, index: usize, footprint: &Footprint) -> Result<(), DriverError> {
         let Some(touch) = &footprint.dram else { return Ok(()) };
         let Some(region) = self.regions.get(touch.base as usize) else {
-            return Err(DriverError::Rule { index, what: format!("base {} is no region of the program", touch.base) });
+            return Err(DriverError::Rule {
+                index,
+                what: format!("base {} is not a region of the program", touch.base),
+            });
         };
         if touch.write && touch.base == 0 {
             return Err(DriverError::Rule { index, what: "constants cannot be stored to".into() });
@@ -326,10 +329,10 @@ impl Builder {
         Ok(())
     }
 
-    /// The program, with its tokens.
+    /// Finishes the program and inserts its tokens.
     ///
     /// # Errors
-    /// [`DriverError::Encode`], where a value is wider than its field.
+    /// [`DriverError::Encode`] if a value is wider than its field.
     pub fn finish(mut self) -> Result<AccelProgram, DriverError> {
         let images = [self.gemm_uops, self.vector_uops].map(UopCache::into_image);
         let mut offsets = [0u64; 2];
@@ -386,7 +389,7 @@ fn linear(
         }
         let rows = (rest / row).clamp(1, isa::MOST_ROWS.into());
         let row_bytes = rest.min(row);
-        // Strides stay zero where they mean nothing, so that narrow stride fields can hold them.
+        // Unused strides stay zero, so that they fit narrow stride fields.
         let row_stride = if rows > 1 { row } else { 0 };
         let load = Load {
             mem,
@@ -398,7 +401,7 @@ fn linear(
             row_stride,
             ..Load::default()
         };
-        // A load past the memory's last entry is refused, and no later one is asked for.
+        // A load past the memory's last entry is rejected, so a saturated value is never used.
         at = at.saturating_add(rows * row_bytes);
         to = to.saturating_add((rows * row_bytes.div_ceil(entry_bytes.into())) as u32);
         rest -= rows * row_bytes;
@@ -406,7 +409,7 @@ fn linear(
     })
 }
 
-/// What the hardware asks of vector instructions beyond their fields.
+/// Checks the hardware's rules for vector instructions beyond their fields.
 fn vector_rules(x: &Vector, uops: &[VectorUop], found: &Footprint, config: &HwConfig) -> Result<(), String> {
     let a = x.a.mem();
     let b = x.b.mem();
@@ -431,14 +434,14 @@ fn vector_rules(x: &Vector, uops: &[VectorUop], found: &Footprint, config: &HwCo
     Ok(())
 }
 
-/// Walks a deep instruction and looks for a row that is read after it was written.
+/// Runs through the iterations of a deep instruction and looks for a row that is read after it was written.
 fn reads_own_result(x: &Vector, uops: &[VectorUop], dst: Mem, config: &HwConfig) -> bool {
     let dims = [
         Dim::new(x.count0, [x.dst0, x.a0, x.b0]),
         Dim::new(x.count1, [x.dst1, x.a1, x.b1]),
         Dim::new(x.count2, [x.dst2, x.a2, x.b2]),
     ];
-    // A loop that steps nowhere does the same each time, so its second pass reads whatever a later one would.
+    // A loop without steps does the same each time, so its second pass reads whatever a later pass would.
     let count = |d: &Dim| if d.steps == [0; 3] { d.count.min(2) } else { d.count };
     let mut written: HashSet<u32> = HashSet::new();
     let turn = |x: [u32; 3], k: u32, d: &Dim| -> [u32; 3] { std::array::from_fn(|o| x[o] + k * d.steps[o]) };

@@ -1,4 +1,4 @@
-//! Streams that were built before.
+//! A cache of built programs.
 
 use crate::program::AccelProgram;
 use std::collections::HashMap;
@@ -7,14 +7,14 @@ use tilewright_hw::HwConfig;
 
 type Key = (u64, Vec<u8>);
 
-/// Programs by configuration and by whatever their maker calls them: for example a region's text and its shapes.
+/// Programs by configuration and by a key that the caller chooses, for example a region's text and its shapes.
 #[derive(Debug, Default)]
 pub struct StreamCache {
     programs: Mutex<HashMap<Key, Arc<AccelProgram>>>,
 }
 
 impl StreamCache {
-    /// The program under `key`, built by `build` where there is none yet. An error is not kept.
+    /// Returns the program under `key`, or builds it with `build`. Errors are not cached.
     ///
     /// # Errors
     /// Those of `build`.

@@ -1,15 +1,15 @@
-//! What can go wrong between a program and a device.
+//! Errors between a program and a device.
 
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::{DeviceError, Trap};
 use tilewright_hw::isa::EncodeError;
 
-/// Why a program was not built, placed or run.
+/// Why a program could not be built, placed or run.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
     /// The regions do not fit the device's memory.
     #[error(
-        "the plan needs {needed} bytes, {free} of the device's {size} bytes are free: {}; use a device with more memory (behind uio, a larger buffer in its device tree) or a smaller batch",
+        "the program needs {needed} bytes, but only {free} of the device's {size} bytes are free: {}; use a device with more memory (with uio, a larger buffer in its device tree) or a smaller batch",
         list(regions)
     )]
     DoesNotFit {
@@ -30,7 +30,7 @@ pub enum DriverError {
     },
     /// The configuration has too few base registers.
     #[error(
-        "the program has {regions} regions, the configuration {bases} base registers; put tensors into common regions or raise bases"
+        "the program has {regions} regions, but the configuration has only {bases} base registers; put tensors into common regions or raise bases"
     )]
     TooManyRegions {
         /// Regions.
@@ -46,7 +46,7 @@ pub enum DriverError {
         /// The field.
         source: EncodeError,
     },
-    /// The configuration does not take the instruction.
+    /// The configuration does not accept the instruction.
     #[error("instruction {index}: {}", tilewright_hw::list::first(reasons, "; "))]
     Illegal {
         /// Place in the stream, from 0.
@@ -54,8 +54,8 @@ pub enum DriverError {
         /// Every reason.
         reasons: Vec<String>,
     },
-    /// An instruction reaches past a memory.
-    #[error("instruction {index}: entry {entry} of {} passes its {entries} entries; make the tile smaller", mem.name())]
+    /// An instruction reaches past the end of a memory.
+    #[error("instruction {index}: entry {entry} is outside {}, which has {entries} entries; make the tile smaller", mem.name())]
     Scratchpad {
         /// Place in the stream, from 0.
         index: usize,
@@ -66,7 +66,7 @@ pub enum DriverError {
         /// Entries of the memory.
         entries: u32,
     },
-    /// An instruction reaches past its region.
+    /// An instruction reaches past the end of its region.
     #[error("instruction {index}: byte {byte:#x} passes the end of region {region} ({size:#x} bytes)")]
     Region {
         /// Place in the stream, from 0.
@@ -87,7 +87,7 @@ pub enum DriverError {
         what: String,
     },
     /// More micro-ops than their memory holds.
-    #[error("a kernel of {uops} micro-ops does not fit {}'s {depth}; split it", mem.name())]
+    #[error("a kernel of {uops} micro-ops does not fit into {}, which holds {depth}; split it", mem.name())]
     KernelTooLong {
         /// Memory.
         mem: Mem,
@@ -98,7 +98,7 @@ pub enum DriverError {
     },
     /// The token counters are too narrow.
     #[error(
-        "counters of {token_bits} bits cannot hold the tokens of queues of {queue_depth}; raise token_bits or lower queue_depth"
+        "token counters of {token_bits} bits are too narrow for queues of {queue_depth} instructions; raise token_bits or lower queue_depth"
     )]
     Tokens {
         /// Width of a counter.
@@ -108,7 +108,7 @@ pub enum DriverError {
     },
     /// A program was built for other hardware.
     #[error(
-        "the program was built for configuration {built:016x} (instruction set {built_isa}), the device has {device:016x} (instruction set {isa}); compile it again for this device"
+        "the program was built for configuration {built:016x} (instruction set {built_isa}), but the device has {device:016x} (instruction set {isa}); compile it again for this device"
     )]
     OtherHardware {
         /// The program's configuration hash.
@@ -120,8 +120,8 @@ pub enum DriverError {
         /// The device's instruction set version.
         isa: u32,
     },
-    /// Inputs of a wrong number or size.
-    #[error("input {name} has {given} bytes, the program takes {expected}")]
+    /// An input of the wrong size, or a wrong number of inputs.
+    #[error("input {name} has {given} bytes, but the program expects {expected}")]
     Input {
         /// Input.
         name: String,

@@ -1,9 +1,9 @@
 //! Tilewright's driver: device memory, and instruction streams built just in time.
 //!
-//! [`Builder`] takes instructions in program order and gives back a [`AccelProgram`]: micro-op kernels are shared and
-//! loaded where they are missing, and dependency tokens follow from what the instructions touch. [`Loaded`] puts a
-//! program into a device's memory and runs it. [`link`] reaches boards behind a serial port, [`peripheral`] the core beside this
-//! processor.
+//! [`Builder`] turns instructions in program order into an [`AccelProgram`]. It shares micro-op kernels, loads those
+//! that are not resident, and derives dependency tokens from what the instructions touch. [`Loaded`] puts a program
+//! into a device's memory and runs it. [`link`] connects to boards over a serial port or SPI, [`peripheral`] to the
+//! core as a peripheral of this processor.
 
 pub mod access;
 mod affine;

@@ -1,9 +1,9 @@
-//! The host's map of a device's memory.
+//! The host's allocator for a device's memory.
 
 use crate::error::DriverError;
 use tilewright_hw::HwConfig;
 
-/// Alignment of regions, streams and tensors in device memory, and the pieces that it is taken in, in bytes.
+/// Alignment in bytes of regions, streams and tensors in device memory, and the granularity of its allocation.
 pub const ALIGN: u64 = 4096;
 
 /// A piece of device memory.
@@ -15,7 +15,7 @@ pub struct Block {
     pub bytes: u64,
 }
 
-/// Which bytes of a device are taken. Blocks come from the first gap that is large enough.
+/// Tracks which bytes of a device are taken. A block comes from the first gap that is large enough.
 #[derive(Debug, Clone)]
 pub struct DeviceMemory {
     size: u64,
@@ -24,7 +24,7 @@ pub struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// An empty memory of `bytes`, of which the configuration's addresses reach `2^offset_bits`.
+    /// An empty memory of `bytes`, limited to the `2^offset_bits` that the configuration's addresses reach.
     pub fn new(bytes: u64, config: &HwConfig) -> DeviceMemory {
         DeviceMemory { size: bytes.min(1 << config.offset_bits), taken: Vec::new() }
     }
@@ -34,7 +34,7 @@ impl DeviceMemory {
         self.size - self.taken.iter().map(|b| b.bytes).sum::<u64>()
     }
 
-    /// Takes a block for each of the named sizes, each at a multiple of `align`, or none at all.
+    /// Takes a block for each named size, aligned to `align`; takes all blocks or none.
     ///
     /// # Errors
     /// [`DriverError::DoesNotFit`] with the sizes.
@@ -71,7 +71,7 @@ impl DeviceMemory {
         Some(block)
     }
 
-    /// Gives blocks back.
+    /// Frees blocks.
     pub fn release(&mut self, blocks: &[Block]) {
         self.taken.retain(|b| !blocks.contains(b));
     }

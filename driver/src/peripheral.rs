@@ -1,8 +1,8 @@
-//! The core as a peripheral of the processor that the program runs on, as in a Zynq.
+//! The core as a peripheral of the processor that runs the program, as on a Zynq.
 //!
-//! [`PeripheralDevice`] is such a core as a [`tilewright_hw::device::Device`], whatever carries its accesses
-//! ([`tilewright_hw::peripheral::Peripheral`]). [`Uio`] is what Linux lets a program have of one: registers and interrupt
-//! through UIO, memory through the u-dma-buf module; [`find`] looks where they are.
+//! [`PeripheralDevice`] is such a core as a [`tilewright_hw::device::Device`], independent of how its accesses are made
+//! ([`tilewright_hw::peripheral::Peripheral`]). [`Uio`] makes them as Linux allows: registers and interrupt through
+//! UIO, memory through the u-dma-buf module. [`find`] locates them.
 
 mod cache;
 mod device;

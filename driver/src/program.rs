@@ -4,15 +4,15 @@ use serde::{Deserialize, Serialize};
 use tilewright_hw::HwConfig;
 use tilewright_hw::isa::{self, DecodeError, INSN_BYTES, Insn, Unit};
 
-/// A region's number: its base register.
+/// Number of a region, which is also its base register.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RegionId(pub u32);
 
-/// What lies in a region, or in a part of the constants.
+/// Contents of a region, or of a part of the constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Everything that does not change from run to run.
+    /// Everything that does not change between runs.
     Constants,
     /// Weights as gemm's tiles.
     Weights,
@@ -28,12 +28,12 @@ pub enum Role {
     Scratch,
 }
 
-/// A piece of device memory behind one base register; its number is its place in the program's list.
+/// A piece of device memory with one base register; its number is its index in the program's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Name for messages.
     pub name: String,
-    /// What lies there.
+    /// Its contents.
     pub role: Role,
     /// Bytes.
     pub bytes: u64,
@@ -44,7 +44,7 @@ pub struct Region {
 pub struct Section {
     /// Name.
     pub name: String,
-    /// What it is.
+    /// Its contents.
     pub role: Role,
     /// First byte.
     pub offset: u64,
@@ -52,7 +52,7 @@ pub struct Section {
     pub bytes: u64,
 }
 
-/// Where an input or output lies.
+/// Location of an input or output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Binding {
     /// The tensor's name.
@@ -65,7 +65,7 @@ pub struct Binding {
     pub bytes: u64,
 }
 
-/// An instruction stream with all that it needs to run, relocatable by its bases.
+/// An instruction stream with everything that it needs to run; base registers make it relocatable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccelProgram {
     /// Hash of the configuration that it was built for.
@@ -78,7 +78,7 @@ pub struct AccelProgram {
     pub regions: Vec<Region>,
     /// The first bytes of region 0.
     pub constants: Vec<u8>,
-    /// What lies where in the constants.
+    /// Named parts of the constants.
     pub sections: Vec<Section>,
     /// Tensors that the host writes, in order.
     pub inputs: Vec<Binding>,
@@ -93,27 +93,27 @@ pub struct Summary {
     pub insns: [u32; 4],
     /// Tokens.
     pub tokens: u32,
-    /// Gemm's micro-ops with all loops: its busy cycles.
+    /// Gemm's micro-ops including all loops: its busy cycles.
     pub gemm_cycles: u64,
-    /// Rows that vector makes.
+    /// Rows that vector computes.
     pub vector_rows: u64,
     /// Bytes that loads read from device memory.
     pub load_bytes: u64,
-    /// Bytes that stores write to it.
+    /// Bytes that stores write to device memory.
     pub store_bytes: u64,
 }
 
 impl AccelProgram {
-    /// Checks what a program that was read from a file may have wrong: constants and bindings lie in their regions.
+    /// Checks a program that was read from a file: constants and bindings must be inside their regions.
     ///
     /// # Errors
     /// The first contradiction.
     pub fn check(&self) -> Result<(), String> {
-        // Larger than any memory, small enough for sums of regions.
+        // Larger than any memory, and small enough that sums of regions do not overflow.
         const MOST_BYTES: u64 = 1 << 48;
         for region in &self.regions {
             if region.bytes > MOST_BYTES {
-                return Err(format!("region {} has {} bytes", region.name, region.bytes));
+                return Err(format!("region {} has {} bytes, more than any memory", region.name, region.bytes));
             }
         }
         match self.regions.first() {
@@ -124,7 +124,7 @@ impl AccelProgram {
             let end = binding.offset.checked_add(binding.bytes);
             let region = self.regions.get(binding.region.0 as usize);
             if !matches!((end, region), (Some(end), Some(region)) if end <= region.bytes) {
-                return Err(format!("{} does not lie in its region", binding.name));
+                return Err(format!("{} is outside its region", binding.name));
             }
         }
         Ok(())
@@ -138,7 +138,7 @@ impl AccelProgram {
     /// The decoded stream.
     ///
     /// # Errors
-    /// Place and reason of the first instruction that the configuration does not know.
+    /// Index and reason of the first instruction that does not decode for the configuration.
     pub fn decode(&self, config: &HwConfig) -> Result<Vec<Insn>, (usize, DecodeError)> {
         let chunks = self.stream.chunks_exact(INSN_BYTES).enumerate();
         chunks
@@ -150,7 +150,7 @@ impl AccelProgram {
             .collect()
     }
 
-    /// The program's text, with its regions and sections as comments.
+    /// The program's assembly text, with its regions and sections as comments.
     ///
     /// # Errors
     /// As [`AccelProgram::decode`].

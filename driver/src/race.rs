@@ -1,23 +1,23 @@
-//! Checks of a finished stream, made from the stream alone: program order, and a token path between any two
-//! instructions of different units that must not meet.
+//! Checks a finished stream from the stream alone: program order must be a legal execution, and a token path must order
+//! any two instructions of different units that conflict.
 
 use crate::access::{self, Footprint, Kernel};
 use crate::program::AccelProgram;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{GemmUop, Insn, Op, Unit, VectorUop};
 
-/// What is wrong with a stream.
+/// A fault of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// A pop without an earlier push: program order is no legal execution.
-    #[error("instruction {index} pops a token of {} that nothing before it has pushed", from.name())]
+    /// A pop without an earlier push: program order is not a legal execution.
+    #[error("instruction {index} pops a token of {} that no earlier instruction has pushed", from.name())]
     PopBeforePush {
         /// Place of the popping instruction.
         index: usize,
         /// The pushing unit.
         from: Unit,
     },
-    /// More tokens under way than a counter holds, a full queue of the popping unit counted.
+    /// More tokens in flight than a counter holds, with a full queue of the popping unit.
     #[error("instruction {index} pushes more tokens to {} than its counter holds", to.name())]
     Overflow {
         /// Place of the pushing instruction.
@@ -25,8 +25,8 @@ pub enum Fault {
         /// The popping unit.
         to: Unit,
     },
-    /// Two instructions that must be ordered and are not.
-    #[error("instructions {first} and {second} meet in {what}, and no token orders them")]
+    /// Two conflicting instructions that no token orders.
+    #[error("instructions {first} and {second} conflict on {what}, but no token orders them")]
     Race {
         /// The earlier one.
         first: usize,
@@ -45,7 +45,7 @@ pub enum Fault {
     },
 }
 
-/// For each instruction, how many of each unit's instructions have retired when it starts, at the least.
+/// For each instruction, the least number of each unit's instructions that have retired when it starts.
 ///
 /// # Errors
 /// Every pop without a push, and every push that could overflow its counter.
@@ -87,10 +87,11 @@ pub fn clocks(program: &[Insn], config: &HwConfig) -> Result<Vec<[usize; 4]>, Ve
     if faults.is_empty() { Ok(starts) } else { Err(faults) }
 }
 
-/// What every instruction of a program touches. Micro-op memories are followed through the program's own loads.
+/// Returns what every instruction of a program touches. The contents of micro-op memories follow from the program's own
+/// loads.
 ///
 /// # Errors
-/// The first instruction that the hardware would trap on, or whose micro-ops come from elsewhere than the constants.
+/// The first instruction that would trap, or whose micro-ops do not come from the constants.
 pub fn footprints(program: &AccelProgram, config: &HwConfig) -> Result<(Vec<Insn>, Vec<Footprint>), Fault> {
     let insns = program.decode(config).map_err(|(index, e)| Fault::Bad { index, what: e.to_string() })?;
     let mut memories =
@@ -118,7 +119,7 @@ pub fn footprints(program: &AccelProgram, config: &HwConfig) -> Result<(Vec<Insn
             }
             _ => access::footprint(&insn.op, Kernel::None, config),
         };
-        let footprint = footprint.map_err(|o| bad(format!("entry {} outside {}", o.entry, o.mem.name())))?;
+        let footprint = footprint.map_err(|o| bad(format!("entry {} is outside {}", o.entry, o.mem.name())))?;
         if let (Op::Load(x), Some(dram)) = (&insn.op, &footprint.dram)
             && matches!(x.mem, Mem::GemmUop | Mem::VectorUop)
         {
@@ -140,7 +141,7 @@ pub fn footprints(program: &AccelProgram, config: &HwConfig) -> Result<(Vec<Insn
     Ok((insns, found))
 }
 
-/// Why two instructions of different units must not run at once, or none.
+/// Returns why two instructions of different units must not run at the same time, or `None`.
 pub fn conflict(a: &Footprint, b: &Footprint, config: &HwConfig) -> Option<String> {
     for x in &a.scratch {
         for y in b.scratch.iter().filter(|y| y.mem == x.mem) {
@@ -164,8 +165,8 @@ pub fn conflict(a: &Footprint, b: &Footprint, config: &HwConfig) -> Option<Strin
     meet.then(|| format!("bytes of region {}", x.base))
 }
 
-/// Every fault of a program: compares each pair of instructions of different units, so meant for programs of some
-/// thousand instructions.
+/// Finds every fault of a program. It compares each pair of instructions of different units, so it is meant for
+/// programs of a few thousand instructions.
 pub fn check(program: &AccelProgram, config: &HwConfig) -> Vec<Fault> {
     let (insns, footprints) = match footprints(program, config) {
         Ok(found) => found,

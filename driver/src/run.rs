@@ -1,4 +1,4 @@
-//! Programs on a device.
+//! Loads programs into a device and runs them.
 
 use crate::error::DriverError;
 use crate::memory::{ALIGN, Block, DeviceMemory};
@@ -7,19 +7,19 @@ use std::ops::Deref;
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa;
 
-/// A program whose constants and stream lie in a device's memory. `P` is a reference to it, or an owning pointer.
+/// A program whose constants and stream are in a device's memory. `P` is a reference to it, or an owning pointer.
 #[derive(Debug)]
 pub struct Loaded<P> {
     program: P,
-    /// Where its regions lie.
+    /// Location of each region.
     blocks: Vec<Block>,
-    /// What it has taken for itself.
+    /// Memory that it allocated for itself.
     taken: Vec<Block>,
     command: Command,
 }
 
 impl<P: Deref<Target = AccelProgram>> Loaded<P> {
-    /// Takes memory for every region and the stream, and writes what does not change.
+    /// Allocates memory for every region and the stream, and writes the constants and the stream.
     ///
     /// # Errors
     /// [`DriverError::OtherHardware`], [`DriverError::Damaged`], [`DriverError::DoesNotFit`], or the device's.
@@ -27,7 +27,8 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         Loaded::sharing(device, memory, program, None)
     }
 
-    /// The same with the program's tensors in a block that programs use in turn, where it is large enough.
+    /// Like [`Loaded::new`], but places the program's tensors in a block that programs use in turn, if it is large
+    /// enough.
     ///
     /// # Errors
     /// As [`Loaded::new`].
@@ -64,7 +65,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         Ok(Loaded { program, blocks, taken, command })
     }
 
-    /// The command that runs the program, for devices that are driven by hand.
+    /// The command that runs the program, for callers that control the device themselves.
     pub fn command(&self) -> &Command {
         &self.command
     }
@@ -114,13 +115,13 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         Ok((outputs, report))
     }
 
-    /// Gives the memory back.
+    /// Frees the program's memory.
     pub fn unload(self, memory: &mut DeviceMemory) {
         memory.release(&self.taken);
     }
 }
 
-/// Loads a program into an otherwise unused device, runs it once, and gives its outputs and report.
+/// Loads a program into an otherwise unused device, runs it once, and returns its outputs and report.
 ///
 /// # Errors
 /// As [`Loaded::new`] and [`Loaded::run`].

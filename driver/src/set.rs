@@ -1,6 +1,6 @@
 //! Sets of scratchpad entries.
 
-/// Entries of one memory.
+/// A set of entries of one memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntrySet {
     words: Vec<u64>,
@@ -8,15 +8,15 @@ pub struct EntrySet {
 }
 
 impl EntrySet {
-    /// No entry of a memory of `entries`.
+    /// An empty set for a memory of `entries`.
     pub fn new(entries: u32) -> EntrySet {
         EntrySet { words: vec![0; entries.div_ceil(64) as usize], entries }
     }
 
-    /// Adds an entry. The greatest entry asked for comes back as an error where it lies outside the memory.
+    /// Adds an entry.
     ///
     /// # Errors
-    /// The entry.
+    /// The entry, if it is outside the memory.
     pub fn insert(&mut self, entry: u64) -> Result<(), u64> {
         if entry >= self.entries.into() {
             return Err(entry);
@@ -28,7 +28,7 @@ impl EntrySet {
     /// Adds `count` entries from `start` on.
     ///
     /// # Errors
-    /// The last entry, where it lies outside the memory.
+    /// The last entry, if it is outside the memory.
     pub fn insert_range(&mut self, start: u64, count: u64) -> Result<(), u64> {
         if count == 0 {
             return Ok(());
@@ -43,10 +43,10 @@ impl EntrySet {
         Ok(())
     }
 
-    /// Replaces the set by its union with itself moved by `step`, `2 step`, … `(count - 1) step`.
+    /// Replaces the set by its union with itself shifted by `step`, `2 step`, … `(count - 1) step`.
     ///
     /// # Errors
-    /// The greatest entry, where it lies outside the memory.
+    /// The greatest entry, if it is outside the memory.
     pub fn spread(&mut self, step: u32, count: u32) -> Result<(), u64> {
         let Some(last) = self.last() else { return Ok(()) };
         let reach = u64::from(last) + u64::from(step) * u64::from(count.saturating_sub(1));
@@ -112,7 +112,7 @@ impl EntrySet {
         self.words.iter().zip(&other.words).all(|(a, b)| b & !a == 0)
     }
 
-    /// Whether both sets have an entry.
+    /// Whether both sets have an entry in common.
     pub fn intersects(&self, other: &EntrySet) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }

@@ -1,22 +1,22 @@
-//! Dependency tokens by analysis.
+//! Derives dependency tokens by analysis.
 //!
-//! Every instruction is compared with the last ones that touched the same entries, bank ports and device memory. Where
-//! another unit's instruction must have retired first, a token from it is popped, unless that is known already: each
-//! instruction carries a vector clock, the count of each unit's instructions that have retired when it starts.
+//! Every instruction is compared with the last ones that touched the same entries, bank ports and device memory. If
+//! another unit's instruction must have retired first, this one pops a token from it, unless that is known already:
+//! each instruction carries a vector clock, the number of each unit's instructions that have retired when it starts.
 
 use crate::access::Footprint;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Insn, Unit, UnitSet};
 
-/// Bytes of device memory that are told apart.
+/// Granularity in bytes at which accesses to device memory are distinguished.
 const GRANULE: u64 = 64;
-/// Banks of a memory at most.
+/// Most banks of a memory.
 const BANKS: usize = 8;
 
-/// The counts of the four units' instructions known to have retired.
+/// For each of the four units, the number of instructions known to have retired.
 pub type Clock = [u32; 4];
 
-/// The last toucher of each entry and bank of one memory, by unit; counts from 1, 0 for none.
+/// The last instruction that touched each entry and bank of one memory, by unit; counts from 1, 0 for none.
 struct MemHistory {
     bank_entries: u32,
     written: [Vec<u32>; 4],
@@ -32,18 +32,18 @@ struct RegionHistory {
     stored: Vec<u32>,
 }
 
-/// A token: pushed by the instruction at one place of the stream, popped by that at a later one.
+/// A token: pushed by the instruction at one index of the stream, popped by that at a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Token {
     push: usize,
     pop: usize,
 }
 
-/// Follows a program in its order and collects its tokens.
+/// Follows a program in order and collects its tokens.
 pub struct Analysis {
     memories: Vec<MemHistory>,
     regions: Vec<RegionHistory>,
-    /// For each unit: place in the stream and clock of each instruction.
+    /// For each unit: index in the stream and clock of each instruction.
     issued: [Vec<(usize, Clock)>; 4],
     clock: [Clock; 4],
     /// Tokens by pushing and popping unit.
@@ -52,9 +52,9 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// An empty history; `None` where the configuration's counters are too narrow for its queues.
+    /// An empty history; `None` if the configuration's token counters are too narrow for its queues.
     pub fn new(config: &HwConfig) -> Option<Analysis> {
-        // A unit's queue and one decoded instruction may hold pops that lie behind the pusher in the stream.
+        // A unit's queue and one decoded instruction can hold pops that come after the pusher in the stream.
         let limit = (1usize << config.token_bits).checked_sub(2 + config.queue_depth as usize)?;
         let memories = Mem::ALL.iter().map(|&mem| {
             let entries = config.entries(mem);
@@ -76,7 +76,7 @@ impl Analysis {
         })
     }
 
-    /// Adds the instruction at `place` of the stream.
+    /// Adds the instruction at index `place` of the stream.
     pub fn add(&mut self, place: usize, unit: Unit, footprint: &Footprint) {
         let mut required: Clock = [0; 4];
         self.scratchpads(unit, footprint, &mut required);
@@ -99,7 +99,8 @@ impl Analysis {
                 let ports = if touch.write { &memory.bank_written } else { &memory.bank_read };
                 let port = (0..BANKS).filter(|b| banks >> b & 1 == 1).map(|b| ports[other as usize][b]).max();
                 *need = (*need).max(port.unwrap_or(0));
-                // A write waits for reads of its entries and a read for writes; two writes share their bank's port.
+                // A write waits for reads of its entries, and a read for writes. Two writes conflict on their bank's
+                // port anyway.
                 let table = if touch.write { &memory.read } else { &memory.written };
                 let last = touch.set.iter().map(|e| table[other as usize][e as usize]).max();
                 *need = (*need).max(last.unwrap_or(0));
@@ -168,10 +169,10 @@ impl Analysis {
         }
     }
 
-    /// Writes the masks into the program.
+    /// Writes the token masks into the program.
     ///
-    /// Where more tokens of a pair would be under way in program order than a counter holds beside a full queue, the
-    /// first waiting instruction waits for the last push instead, which comes before it in the stream.
+    /// If program order has more tokens of a pair in flight than a counter holds in addition to a full queue, the first
+    /// waiting instruction waits for the last push instead, which comes before it in the stream.
     pub fn finish(self, program: &mut [Insn]) {
         for (pusher, by_popper) in self.tokens.into_iter().enumerate() {
             for (popper, tokens) in by_popper.into_iter().enumerate() {

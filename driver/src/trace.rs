@@ -1,44 +1,47 @@
-//! Which instructions made a byte of device memory: the store that wrote it last, and what wrote the scratchpad before.
+//! Finds the instructions that produced a byte of device memory: the store that wrote it last, and those that wrote the
+//! scratchpad before.
 
 use crate::access::{Footprint, Kernel, footprint};
 use crate::program::AccelProgram;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, DecodeError, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
 
-/// The store that wrote a byte last, and where it had the byte from.
+/// The store that wrote a byte last, and the source of the byte.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
-    /// Its place in the stream.
+    /// Its index in the stream.
     pub index: usize,
     /// The store.
     pub store: Store,
     /// The scratchpad that it read.
     pub mem: Mem,
-    /// The entry there.
+    /// The entry that it read.
     pub entry: u32,
     /// The byte of the entry.
     pub byte: u32,
-    /// Stores that wrote a byte of the asked range last, by their places; those of a tensor that lay there before are none.
+    /// Indices of the stores that wrote a byte of the requested range last. Stores of a tensor that was there before do
+    /// not count.
     pub stores: Vec<usize>,
-    /// What made the entry, the last first: a vector instruction, what made its operands and what it added to, and so on
-    /// to products and loads; loads are left out.
+    /// The instructions that produced the entry, last first: a vector instruction, those that produced its operands and
+    /// the value that it added to, and so on down to products and loads; loads are not listed.
     pub makers: Vec<Maker>,
 }
 
 /// An instruction that wrote an entry of a scratchpad.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Maker {
-    /// Its place in the stream.
+    /// Its index in the stream.
     pub index: usize,
     /// The instruction.
     pub insn: Insn,
-    /// Where it wrote.
+    /// The memory that it wrote.
     pub mem: Mem,
     /// The entry.
     pub entry: u32,
-    /// The turn of its three loops, and the micro-op, that wrote it last.
+    /// The iteration of its three loops, and the micro-op, that wrote it last.
     pub turn: [u32; 4],
-    /// Instructions that summed into the entry, this one the last of them; more than one for products cut in pieces.
+    /// Number of instructions that summed into the entry, this one last; more than one if a product is split into
+    /// pieces.
     pub summed: usize,
 }
 
@@ -68,10 +71,10 @@ impl Uops {
 }
 
 impl<'p> Stream<'p> {
-    /// Decodes a program that has its stream and constants.
+    /// Decodes a program, which must have its stream and constants.
     ///
     /// # Errors
-    /// Place and reason of the first instruction that the configuration does not know.
+    /// Index and reason of the first instruction that does not decode for the configuration.
     pub fn new(program: &AccelProgram, config: &'p HwConfig) -> Result<Stream<'p>, (usize, DecodeError)> {
         let insns = program.decode(config)?;
         let room = |mem| vec![0u8; config.entries(mem) as usize * config.entry_bytes(mem) as usize];
@@ -100,13 +103,13 @@ impl<'p> Stream<'p> {
         &self.insns
     }
 
-    /// What an instruction touches; none where the hardware would trap.
+    /// Returns what an instruction touches; `None` if the hardware would trap.
     pub fn footprint(&self, index: usize) -> Option<Footprint> {
         footprint(&self.insns.get(index)?.op, self.kernels.get(index)?.kernel(), self.config).ok()
     }
 
-    /// What made byte `at` behind base register `base`; none where no store writes it. `range` are the bytes of the tensor
-    /// that it is part of, whose stores are listed.
+    /// Traces byte `at` of the region of base register `base`; `None` if no store writes it. `range` is the byte range
+    /// of the tensor that contains it, whose stores are listed.
     pub fn trace(&self, base: u32, at: u64, range: std::ops::Range<u64>) -> Option<Trace> {
         let mut stores = Vec::new();
         let mut found = None;
@@ -160,7 +163,8 @@ impl<'p> Stream<'p> {
         })
     }
 
-    /// What made an entry before an instruction, and what made all that it came from, until loads and products.
+    /// The instructions that produced an entry before an instruction, and those that produced their operands, down to
+    /// loads and products.
     fn makers(&self, before: usize, mem: Mem, entry: u32) -> Vec<Maker> {
         let mut makers: Vec<Maker> = Vec::new();
         let mut open = vec![(before, mem, entry)];
@@ -174,14 +178,14 @@ impl<'p> Stream<'p> {
             let turn = match (&insn.op, &self.kernels[index]) {
                 (Op::Vector(x), Uops::Vector(uops)) => {
                     let (turn, operands) = vector_turn(x, uops, entry);
-                    // An instruction that works in place, turn by turn, has itself as its maker.
+                    // An instruction that works in place, iteration by iteration, is its own maker.
                     open.extend(operands.into_iter().flatten().map(|(mem, entry)| (index, mem, entry)));
                     turn
                 }
                 (Op::Gemm(x), Uops::Gemm(uops)) => {
                     let first;
                     (summed, first) = self.summed(index, mem, entry);
-                    // The first product may add to what a vector instruction left.
+                    // The first product can add to the result of a vector instruction.
                     if matches!(&self.insns[first].op, Op::Gemm(x) if x.accumulate) {
                         open.push((first, mem, entry));
                     }
@@ -195,7 +199,7 @@ impl<'p> Stream<'p> {
         makers
     }
 
-    /// The last instruction before another that wrote an entry.
+    /// The last instruction before index `before` that wrote an entry.
     fn writer(&self, before: usize, mem: Mem, entry: u32) -> Option<usize> {
         (0..before).rev().find(|&index| {
             let found = footprint(&self.insns[index].op, self.kernels[index].kernel(), self.config);
@@ -203,7 +207,7 @@ impl<'p> Stream<'p> {
         })
     }
 
-    /// Products that were summed into an entry, up to the one at `last`, and the place of the first of them.
+    /// The number of products summed into an entry, up to the one at `last`, and the index of the first of them.
     fn summed(&self, last: usize, mem: Mem, entry: u32) -> (usize, usize) {
         let (mut count, mut at) = (1, last);
         while matches!(&self.insns[at].op, Op::Gemm(x) if x.accumulate) {
@@ -216,7 +220,7 @@ impl<'p> Stream<'p> {
     }
 }
 
-/// Puts what a load brings into a micro-op memory, which the driver fills from the constants alone.
+/// Copies what a load brings into a micro-op memory; the driver fills these memories from the constants alone.
 fn fill(memory: &mut [u8], x: &Load, program: &AccelProgram, config: &HwConfig) -> Uops {
     let entry_bytes = config.entry_bytes(x.mem) as usize;
     let mut to = x.entry as usize * entry_bytes;
@@ -237,7 +241,7 @@ fn part(memory: &[u8], first: u32, count: u32, bytes: u32) -> impl Iterator<Item
     memory.chunks_exact(bytes as usize).skip(first as usize).take(count as usize)
 }
 
-/// The turns of three loops over micro-ops, last first.
+/// The iterations of three loops over micro-ops, last first.
 fn turns(counts: [u32; 3], uops: usize) -> impl Iterator<Item = [u32; 4]> {
     let [c0, c1, c2] = counts;
     let inner = move |l0, l1, l2| (0..uops as u32).rev().map(move |u| [l0, l1, l2, u]);
@@ -251,8 +255,8 @@ fn index(at: u32, uop: u32, factors: [u32; 3], turn: &[u32; 4]) -> u64 {
     u64::from(at) + u64::from(uop) + steps.sum::<u64>()
 }
 
-/// The turn that wrote an entry last, and the places of what it read: both operands, and the entry itself where the
-/// operation adds to it. Param, which loads alone write, is left out.
+/// The iteration that wrote an entry last, and the entries that it read: both operands, and the entry itself if the
+/// operation adds to it. Param is left out, because only loads write it.
 fn vector_turn(x: &Vector, uops: &[VectorUop], entry: u32) -> ([u32; 4], [Option<(Mem, u32)>; 3]) {
     let dst = |turn: &[u32; 4]| index(x.dst_at, uops[turn[3] as usize].dst, [x.dst0, x.dst1, x.dst2], turn);
     let counts = [x.count0, x.count1, x.count2];
@@ -273,7 +277,7 @@ fn gemm_turn(x: &Gemm, uops: &[GemmUop], entry: u32) -> [u32; 4] {
 }
 
 impl Maker {
-    /// Its text.
+    /// The instruction's assembly text.
     pub fn text(&self) -> String {
         isa::print_insn(&self.insn)
     }
@@ -285,7 +289,7 @@ mod tests {
     use crate::{Builder, DriverError, Role};
     use tilewright_hw::isa::{VecDst, VecOp, VecSrc};
 
-    /// Products, summed with one of vector before or behind, requantized, added to another row, and stored twice.
+    /// Products, summed with a vector result before or after them, requantized, added to another row, and stored twice.
     fn program(config: &HwConfig, mac_first: bool) -> Result<AccelProgram, DriverError> {
         let row = config.entry_bytes(Mem::Out);
         let mut b = Builder::new(config)?;
@@ -299,7 +303,7 @@ mod tests {
         for entry in 0..4 {
             b.load(load(Mem::Param, entry))?;
         }
-        // A tensor that is dead before the output is stored lay in its place.
+        // A tensor that is dead before the output is stored had the same place.
         b.store(Store { base: data.0, row_bytes: 2 * row, ..Store::default() })?;
         let one = |x: Vector| Vector { count0: 1, count1: 1, count2: 1, ..x };
         let mac = one(Vector { op: VecOp::Mac, a: VecSrc::Inp, b: VecSrc::Param, descriptor: 2, ..Vector::default() });
@@ -314,7 +318,7 @@ mod tests {
         }
         let requant = Vector { op: VecOp::Requant, dst: VecDst::Out, dst_at: 1, b: VecSrc::Param, ..Vector::default() };
         b.vector(one(requant), &[VectorUop::default()])?;
-        // The row of the requantization is the second operand.
+        // The requantized row is the second operand.
         let pair = Vector {
             op: VecOp::Max,
             dst: VecDst::Out,
@@ -351,7 +355,7 @@ mod tests {
             let sums = if mac_first { ["gemm", "mac"] } else { ["mac", "gemm"] };
             assert_eq!(names, [&["max", "requant"][..], &sums].concat());
             assert_eq!(trace.makers.iter().map(|maker| maker.summed).max(), Some(2));
-            // The store of the dead tensor is none of the output's.
+            // The store of the dead tensor is not one of the output's.
             assert_eq!((trace.stores.len(), trace.stores[0]), (2, trace.index));
         }
     }

@@ -1,14 +1,14 @@
-//! Micro-op kernels: each distinct one lies once in the program's constants and stays in the unit's memory as long as
+//! Micro-op kernels: each distinct kernel is in the program's constants once, and stays in the unit's memory while
 //! there is room.
 
 use std::collections::HashMap;
 
-/// Where a kernel lies in the micro-op memory, and what must be loaded first.
+/// Position of a kernel in the micro-op memory, and what must be loaded first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// First micro-op.
     pub start: u32,
-    /// Byte in the image from which it has to be loaded, or none where it is resident.
+    /// Byte in the image from which to load it; `None` if it is resident.
     pub load: Option<u64>,
 }
 
@@ -20,7 +20,7 @@ struct Resident {
     image: u64,
 }
 
-/// The contents of one micro-op memory, by analysis.
+/// Contents of one micro-op memory, known by analysis.
 #[derive(Debug)]
 pub struct UopCache {
     depth: u32,
@@ -33,7 +33,7 @@ pub struct UopCache {
 }
 
 impl UopCache {
-    /// An empty memory of `depth` micro-ops of `uop_bytes`; kernels begin at multiples of `align` bytes.
+    /// An empty memory of `depth` micro-ops of `uop_bytes`; kernels start at multiples of `align` bytes.
     pub fn new(depth: u32, uop_bytes: u32, align: u64) -> UopCache {
         UopCache {
             depth,
@@ -46,9 +46,9 @@ impl UopCache {
         }
     }
 
-    /// Places a kernel of encoded micro-ops; `None` where it is longer than the memory.
+    /// Places a kernel of encoded micro-ops; `None` if it is longer than the memory.
     ///
-    /// The least recently used kernels give way.
+    /// Evicts the least recently used kernels if there is no room.
     pub fn place(&mut self, kernel: &[u8]) -> Option<Placement> {
         let uops = kernel.len() as u32 / self.uop_bytes;
         if uops > self.depth {

@@ -340,7 +340,7 @@ fn a_damaged_program_is_refused_before_it_touches_memory() {
         assert!(error.contains(what), "{error}");
     };
     refused(|p| p.constants = vec![0; p.regions[0].bytes as usize + 1], "constants do not fit");
-    refused(|p| p.inputs[0].offset = u64::MAX, "x does not lie in its region");
-    refused(|p| p.inputs[0].region = RegionId(9), "x does not lie in its region");
+    refused(|p| p.inputs[0].offset = u64::MAX, "x is outside its region");
+    refused(|p| p.inputs[0].region = RegionId(9), "x is outside its region");
     refused(|p| p.regions[1].bytes = u64::MAX, "region data has");
 }
