@@ -1,4 +1,4 @@
-//! Random sequences of instructions: the tokens that the builder derives order every pair that must not meet.
+//! Random sequences of instructions: the tokens that the builder derives order every pair that conflicts.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -74,7 +74,7 @@ fn add_vector(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
     let config = b.config().clone();
     let built: Vec<VecOp> = VecOp::ALL.iter().copied().filter(|op| op.is_built(&config)).collect();
     let op = built[rng.random_range(0..built.len())];
-    // Which operands an operation takes does not depend on its other operands.
+    // Which sources an operand accepts does not depend on the other operands.
     let takes = |field: &str, x: Vector| {
         isa::illegal_reasons(&Insn::new(Vector { op, ..x }), &config).iter().all(|illegal| illegal.field != field)
     };
@@ -86,7 +86,7 @@ fn add_vector(rng: &mut StdRng, b: &mut Builder) -> Result<(), DriverError> {
     let mut at = |mem: Mem| rng.random_range(0..config.entries(mem) - 64);
     let (dst_at, a_at) = (at(dst.mem()), a.mem().map_or(0, &mut at));
     let b_at = match b_from.mem() {
-        // Rows 0 to 8 of an entry are taps, so that a step may leave an entry.
+        // Rows 0 to 8 of an entry are taps, so a step can leave the entry.
         Some(Mem::Param) if op == VecOp::Mac => {
             TAP_STRIDE * rng.random_range(0..config.param_depth) + rng.random_range(0..PARAM_ROWS)
         }
@@ -177,8 +177,8 @@ fn tokens_order_whatever_meets() {
     assert!(drawn[&("gemm", true)] > 10 && drawn[&("gemm", false)] > 10, "{drawn:?}");
 }
 
-/// Another order in which the units might come to run the instructions: each unit's own order and the tokens are kept,
-/// the rest is drawn.
+/// Another order in which the units could run the instructions: it keeps each unit's own order and the tokens, and
+/// draws the rest at random.
 fn reorder(rng: &mut StdRng, insns: &[Insn]) -> Vec<Insn> {
     let mut queues: [std::collections::VecDeque<Insn>; 4] = Default::default();
     for insn in insns {
@@ -288,7 +288,7 @@ fn what_does_not_fit_is_refused_with_its_place() {
     let past_region = b.load(Load { base: data.0, row_bytes: 101, ..Load::default() }).unwrap_err();
     assert!(past_region.to_string().contains("passes the end of region data"), "{past_region}");
     let past_memory = b.load(Load { base: data.0, row_bytes: 32, entry: 2047, ..Load::default() }).unwrap_err();
-    assert!(past_memory.to_string().contains("entry 2048 of inp"), "{past_memory}");
+    assert!(past_memory.to_string().contains("entry 2048 is outside inp"), "{past_memory}");
     let zero = b.load(Load { base: data.0, row_bytes: 0, ..Load::default() }).unwrap_err();
     assert!(zero.to_string().contains("row_bytes is 0"), "{zero}");
     let constants = b.store(Store { row_bytes: 16, ..Store::default() }).unwrap_err();
@@ -313,11 +313,11 @@ fn what_does_not_fit_is_refused_with_its_place() {
     assert!(too_many.to_string().contains("count0 is 4294967295"), "{too_many}");
     let huge = b.load_linear(Mem::Inp, data, 0, 0, u64::MAX).unwrap_err();
     assert!(matches!(huge, DriverError::Scratchpad { mem: Mem::Inp, .. }), "{huge}");
-    // Index 16 e + r of a tap is row r of entry e, and loads count nine rows to an entry.
+    // Index 16 e + r of a tap is row r of entry e, and loads count nine rows per entry.
     let mac = Vector { op: VecOp::Mac, a: VecSrc::Out, b: VecSrc::Param, ..qadd };
     let taps = Vector { dst: VecDst::Acc, b_at: 16 * (config.param_depth - 1) + 8, count0: 2, b0: 8, ..mac };
     let past_taps = b.vector(taps, &[VectorUop::default()]).unwrap_err();
-    let first_past = format!("entry {} of param", 9 * config.param_depth);
+    let first_past = format!("entry {} is outside param", 9 * config.param_depth);
     assert!(past_taps.to_string().contains(&first_past), "{past_taps}");
     let narrow = HwConfig { token_bits: 3, ..HwConfig::default() };
     assert!(matches!(Builder::new(&narrow), Err(DriverError::Tokens { .. })));

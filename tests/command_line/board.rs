@@ -214,7 +214,7 @@ fn a_board_that_goes_away_ends_the_run() {
     let output = runs.wait_with_output().expect("it ends");
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(error.contains("the connection broke: ") && error.contains("see to cable and power"), "{error}");
+    assert!(error.contains("the connection broke: ") && error.contains("check the cable and the power"), "{error}");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn what_is_no_board_is_refused() {
     assert!(none.stderr.starts_with("error: /dev/no-such-port: there is no such device file; plug"), "{}", none.stderr);
     for (device, begin) in [
         ("spi:/dev/spidev99.0", "error: /dev/spidev99.0: there is no such device file; "),
-        ("spi:/dev/null", "error: /dev/null: cannot be opened: it is no spidev file"),
+        ("spi:/dev/null", "error: /dev/null: cannot be opened: it is not a spidev file"),
         ("uio:no-such-core", "error: uio:no-such-core: "),
     ] {
         let none = tilewright(dir, &["doctor", "--device", device]);

@@ -1,4 +1,4 @@
-//! A board as a device.
+//! A board connected by a link, as a device.
 
 use super::error::{Fault, LinkError, Once};
 use super::memory::HostMemory;
@@ -11,20 +11,20 @@ use tilewright_hw::host::{BaseRegisters, Registers, retired_macs};
 use tilewright_hw::link::{ByteStream, Memory, memory_beats};
 use tilewright_hw::regs;
 
-/// How often a command is run again, and what goes to the board's memory or comes from it is brought again, where the link fails.
+/// How often a command, or an access to the board's memory, is repeated after the link failed.
 const RETRIES: usize = 2;
-/// Looks at a command that neither answers nor moves, after which it is given up.
+/// Consecutive polls without progress after which a command counts as stuck.
 const MOST_STALLS: usize = 8;
-/// Frames of the core's memory after which a running command's cycles are looked at.
+/// Frames of the core's memory after which a running command's cycle count is checked.
 const FRAMES_A_LOOK: u64 = 4096;
-/// Looks at the status register after which a soft reset has failed.
+/// Reads of the status register after which a soft reset counts as failed.
 const RESET_LOOKS: usize = 1000;
 
-/// A board behind a link.
+/// A board connected by a link.
 ///
-/// Where the link fails in a command whose memory is at the host, what the command wrote is taken back and it is run again,
-/// provided that it reads nothing from scratchpads but what it has put there. Where memory is on the board, what is written there or
-/// read is so again; a command that began is not, because what it wrote stays.
+/// If the link fails during a command whose memory is at the host, the command's writes are undone and it is run again,
+/// unless it reads scratchpad entries that it did not write itself. If the memory is on the board, failed accesses to
+/// it are repeated. A command that has started is not repeated then, because its writes cannot be undone.
 #[derive(Debug)]
 pub struct LinkDevice<S> {
     config: HwConfig,
@@ -34,9 +34,9 @@ pub struct LinkDevice<S> {
     memory_bytes: u64,
     bases: BaseRegisters,
     queue: Queue,
-    /// The link has failed and is to begin anew.
+    /// The link has failed and needs a resync.
     lost: bool,
-    /// The command's doorbell may have been rung.
+    /// The command's doorbell may have been written.
     started: bool,
     retries: u64,
 }
@@ -48,10 +48,10 @@ enum End {
 }
 
 impl<S: ByteStream> LinkDevice<S> {
-    /// Begins the link anew and checks that the board has this configuration.
+    /// Resyncs the link and checks that the board has this configuration.
     ///
     /// # Errors
-    /// What is wrong, with what to do.
+    /// What is wrong, and what to do.
     pub fn open(stream: S, config: HwConfig, options: LinkOptions) -> Result<LinkDevice<S>, LinkError> {
         let name = stream.name().to_string();
         let mut session = Session::new(stream, &config, options);
@@ -62,7 +62,7 @@ impl<S: ByteStream> LinkDevice<S> {
         let identity = opened.map_err(|fault| session.error(fault))?;
         let at_host = options.memory_bytes.unwrap_or(config.memory_bytes());
         let memory_bytes = match identity.hello.memory.bytes() {
-            // What lies behind the last address is out of the core's reach.
+            // The core cannot address anything after its last address.
             Some(bytes) => bytes.min(1 << config.offset_bits),
             None => at_host,
         };
@@ -77,39 +77,40 @@ impl<S: ByteStream> LinkDevice<S> {
         Ok(device)
     }
 
-    /// What the board said that it is.
+    /// The identity that the board reported.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// Commands that were run again, and ranges of the board's memory that were written or read again, because the link had failed.
+    /// Commands that were run again, and accesses to the board's memory that were repeated, because the link had
+    /// failed.
     pub fn retries(&self) -> u64 {
         self.retries
     }
 
-    /// The stream of bytes, for tests that spoil it.
+    /// The byte stream, for tests that disturb it.
     pub fn stream_mut(&mut self) -> &mut S {
         self.session.stream_mut()
     }
 
-    /// The stream of bytes; what the board is doing it goes on doing.
+    /// The byte stream. The board continues what it is doing.
     pub fn into_stream(self) -> S {
         self.session.into_stream()
     }
 
-    /// The same device, which gives up each command that has no limit of its own after so many cycles.
+    /// The same device, which aborts a command without its own limit after so many cycles.
     pub fn with_cycle_limit(mut self, limit: Option<u64>) -> Self {
         self.queue.cycle_limit = limit;
         self
     }
 
-    /// What the host writes after a reset: bases that nothing fits in, and that it wants the interrupt.
+    /// Writes the registers that a reset clears: empty bases, and the interrupt enable.
     fn set_up(&mut self) -> Result<(), Fault> {
         self.bases.clear(&mut self.session)?;
         self.session.write_reg(regs::CONTROL, regs::CONTROL_IRQ_ENABLE)
     }
 
-    /// Begins the link anew, after which the board is as after power-on but for what its memories hold.
+    /// Resyncs the link, after which the board is in its power-on state except for the contents of its memories.
     fn begin_anew(&mut self) -> Result<(), Fault> {
         self.identity.hello = self.session.begin()?;
         let identity = self.session.identity(self.identity.hello)?;
@@ -119,7 +120,7 @@ impl<S: ByteStream> LinkDevice<S> {
         Ok(())
     }
 
-    /// Begins the link anew where it has failed.
+    /// Resyncs the link if it has failed.
     fn find_again(&mut self) -> Result<(), DeviceError> {
         if self.lost {
             self.begin_anew().map_err(|fault| self.session.error(fault))?;
@@ -153,7 +154,7 @@ impl<S: ByteStream> LinkDevice<S> {
         }
     }
 
-    /// Why the command that failed just now may not be run again, if so. Memory at the host is as before it.
+    /// Why the command that just failed must not be run again, if so. Memory at the host is already restored.
     fn once(&self, command: &Command) -> Option<Once> {
         match &self.session.memory {
             _ if !self.started => None,
@@ -189,7 +190,7 @@ impl<S: ByteStream> LinkDevice<S> {
             Some(trap) => trap.cycle.map(|cycle| cycle + 1),
             None => report.cycles,
         };
-        // The board looks at no limit by itself.
+        // The board does not enforce the limit itself.
         Ok(if last > Some(limit) { Err(DeviceError::CycleLimit { limit }) } else { Ok(report) })
     }
 
@@ -220,7 +221,7 @@ impl<S: ByteStream> LinkDevice<S> {
         }
     }
 
-    /// Resets the core by its register, which keeps the bases; where that does not come back, the link is to begin anew.
+    /// Soft-resets the core, which keeps the base registers. If that fails, the link needs a resync.
     fn soft_reset(&mut self) {
         let done = self.session.soft_reset(RESET_LOOKS);
         self.lost = !matches!(done, Ok(true));
@@ -230,7 +231,7 @@ impl<S: ByteStream> LinkDevice<S> {
     fn macs(&mut self, command: &Command, retired: u32) -> Result<u64, Fault> {
         let range = command.stream();
         let range = memory_range(range.start, range.end - range.start, self.memory_bytes());
-        // A stream that passes the end of memory ended in a bus error.
+        // A stream that passes the end of memory has ended in a bus error.
         let Ok(range) = range else { return Ok(0) };
         let mut copy = Vec::new();
         let stream = match &self.session.memory {
@@ -244,7 +245,7 @@ impl<S: ByteStream> LinkDevice<S> {
         Ok(retired_macs(stream, retired, &self.config))
     }
 
-    /// The beats around a range, by pieces that a frame may carry: where each begins and ends.
+    /// Splits the beats around a range into pieces that a frame can carry; returns the start and end of each.
     fn pieces(&self, addr: u64, len: usize) -> Vec<(u64, u64)> {
         let beat = u64::from(self.config.bus_bytes());
         let piece = u64::from(memory_beats(&self.config)) * beat;
@@ -268,7 +269,7 @@ impl<S: ByteStream> LinkDevice<S> {
         for (start, end) in self.pieces(addr, bytes.len()) {
             let (from, to) = (start.max(addr), end.min(addr + bytes.len() as u64));
             let mut beats = vec![0; (end - start) as usize];
-            // Beats at the ends keep what lies beside the range.
+            // Beats at the ends keep the bytes next to the range.
             if (from, to) != (start, end) {
                 self.session.read_board(start, &mut beats)?;
             }
@@ -279,7 +280,7 @@ impl<S: ByteStream> LinkDevice<S> {
         Ok(())
     }
 
-    /// Does something with memory on the board that may be done twice, again where the link fails.
+    /// Accesses memory on the board, and repeats the access if the link fails; `act` must be repeatable.
     fn on_board(&mut self, mut act: impl FnMut(&mut Self) -> Result<(), Fault>) -> Result<(), DeviceError> {
         let mut again = RETRIES;
         loop {

@@ -1,19 +1,19 @@
-//! What goes wrong on a link, with what to do.
+//! Errors of a link, with remedies.
 
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::host::WrongHardware;
 
-/// What went wrong on a port.
+/// An error on a port.
 #[derive(Debug, thiserror::Error)]
 #[error("{port}: {fault}; {}", fault.remedy())]
 pub struct LinkError {
     /// The port.
     pub port: String,
-    /// What was seen.
+    /// What happened.
     pub fault: Fault,
 }
 
-/// What a link's bytes go through on this machine.
+/// Kind of port that a link's bytes go through on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortKind {
     /// A serial port.
@@ -31,7 +31,7 @@ impl std::fmt::Display for PortKind {
     }
 }
 
-/// What was seen.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// No such file.
@@ -39,11 +39,11 @@ pub enum Fault {
     NoFile {
         /// What it should be.
         kind: PortKind,
-        /// The ports that there are.
+        /// The existing ports.
         there_are: Vec<String>,
     },
-    /// The file may not be opened.
-    #[error("may not be opened: permission denied")]
+    /// Opening the file is not permitted.
+    #[error("cannot be opened: permission denied")]
     Denied {
         /// What it should be.
         kind: PortKind,
@@ -56,42 +56,42 @@ pub enum Fault {
         /// The system's reason.
         reason: String,
     },
-    /// Nothing came.
-    #[error("nothing came within {millis} ms, {waited_for}")]
+    /// Nothing arrived.
+    #[error("nothing came within {millis} ms {waited_for}")]
     Silent {
-        /// How long.
+        /// Milliseconds of waiting.
         millis: u64,
-        /// What was due.
+        /// What the host waited for.
         waited_for: &'static str,
     },
-    /// Bytes do not go out.
-    #[error("the port takes no more bytes")]
+    /// The port accepts no bytes.
+    #[error("the port accepts no more bytes")]
     Full,
-    /// Bytes came, and no frame.
-    #[error("no board answers: {bytes} bytes came, no frame among them")]
+    /// Bytes arrived, but no frame.
+    #[error("no board answers: {bytes} bytes came, but no frame")]
     Garbage {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
     /// Another version of the link.
-    #[error("the board speaks version {found} of the link, this program version {known}")]
+    #[error("the board uses version {found} of the link, but this program uses version {known}")]
     OtherLink {
-        /// The board's.
+        /// The board's version.
         found: u8,
-        /// The program's.
+        /// The program's version.
         known: u8,
     },
-    /// What is behind the link is not what the program is for.
+    /// The hardware at the other end does not match the program.
     #[error(transparent)]
     Wrong(#[from] WrongHardware),
-    /// Beats of another size than the configuration's.
-    #[error("the board's bus has {found} bytes, that of {name} {asked}")]
+    /// The size of beats differs from the configuration's.
+    #[error("the board's bus is {found} bytes wide, but that of {name} is {asked}")]
     OtherBus {
-        /// The board's.
+        /// The board's bytes.
         found: u64,
-        /// The configuration's.
+        /// The configuration's bytes.
         asked: u32,
-        /// Its name.
+        /// Name of the configuration.
         name: String,
     },
     /// The port is gone.
@@ -101,104 +101,106 @@ pub enum Fault {
         reason: String,
     },
     /// The board refused a frame.
-    #[error("the board refused a frame: {}", match reason { 1 => "its CRC was wrong", 2 => "its kind is unknown", _ => "for no reason that is known" })]
+    #[error("the board refused a frame: {}", match reason { 1 => "its CRC was wrong", 2 => "its kind is unknown", _ => "the reason is unknown" })]
     Refused {
         /// The reason's code.
         reason: u8,
     },
-    /// What came is no frame.
-    #[error("what came is no frame: {what}")]
+    /// The received bytes are not a valid frame.
+    #[error("received an invalid frame: {what}")]
     BadFrame {
         /// Why not.
         what: String,
     },
-    /// A frame that is no answer to anything.
+    /// A frame that answers nothing.
     #[error("the board sent {found} {while_doing}")]
     Unexpected {
         /// The frame.
         found: &'static str,
-        /// What was due.
+        /// What the host was waiting for or doing.
         while_doing: &'static str,
     },
-    /// A command neither runs nor ends.
-    #[error("the command neither goes on nor ends: cycle {cycle}, status {status:#x}")]
+    /// A command makes no progress and does not end.
+    #[error("the command makes no progress and does not end: cycle {cycle}, status {status:#x}")]
     Stuck {
         /// The cycle counter.
         cycle: u64,
         /// The status register.
         status: u32,
     },
-    /// The link failed while a command ran that may not be run again.
-    #[error("{fault}, while a command ran {why}, so that it is not run again")]
+    /// The link failed during a command that must not be run again.
+    #[error("{fault}, during a command that is not run again because {why}")]
     NotAgain {
         /// What failed.
         fault: Box<Fault>,
-        /// Why it may not.
+        /// Why it must not be run again.
         why: Once,
     },
 }
 
-/// Why a command may be run once alone.
+/// Why a command must run only once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Once {
-    /// It reads what others left in scratchpads.
+    /// It reads what earlier commands left in scratchpads.
     Scratchpads,
-    /// It writes into memory of the board, where nothing takes that back.
+    /// It writes to memory on the board, where writes cannot be undone.
     BoardMemory,
 }
 
 impl std::fmt::Display for Once {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Once::Scratchpads => "that reads what others left in scratchpads",
-            Once::BoardMemory => "whose memory is the board's, where what it has written cannot be taken back",
+            Once::Scratchpads => "it reads what earlier commands left in scratchpads",
+            Once::BoardMemory => "it writes to the board's memory, where writes cannot be undone",
         })
     }
 }
 
 impl Fault {
-    /// What to do.
+    /// What the user can do.
     pub fn remedy(&self) -> String {
         let text = match self {
             Fault::NoFile { kind: PortKind::Serial, there_are } if there_are.is_empty() => {
-                "plug the board in; there is no serial port now"
+                "plug the board in; no serial port was found"
             }
             Fault::NoFile { kind: PortKind::Spi, there_are } if there_are.is_empty() => {
-                "turn SPI on (a device-tree overlay such as dtparam=spi=on, and the module spidev); there is no /dev/spidevB.C now"
+                "enable SPI (a device-tree overlay such as dtparam=spi=on, and the module spidev); no /dev/spidevB.C was found"
             }
             Fault::NoFile { there_are, .. } => {
                 return format!("plug the board in, or name its port; there are {}", there_are.join(", "));
             }
             Fault::Denied { kind: PortKind::Serial } => {
-                "let your user open serial ports (sudo usermod -aG dialout $USER, then log in again), or close what holds it"
+                "let your user open serial ports (sudo usermod -aG dialout $USER, then log in again), or end the program that uses it"
             }
             Fault::Denied { kind: PortKind::Spi } => {
                 "let your user open SPI ports (sudo usermod -aG spi $USER, then log in again), or run as root"
             }
-            Fault::Open { kind, .. } => return format!("name {kind} that no other program holds"),
+            Fault::Open { kind, .. } => return format!("name {kind} that no other program uses"),
             Fault::Silent { .. } | Fault::Full => {
-                "see that the board has power, is flashed with Tilewright's bitstream, and that this is its port and not its \
+                "check that the board has power and Tilewright's bitstream, and that this is its port and not its \
                  programmer's"
             }
             Fault::Garbage { .. } => {
-                "give the bitstream's speed (serial:PATH@BAUD; spi:PATH@HZ, an eighth of the core's clock at the most), and see that \
+                "set the bitstream's speed (serial:PATH@BAUD; spi:PATH@HZ, at most an eighth of the core's clock), and check that \
                  the board runs Tilewright's bitstream"
             }
             Fault::OtherLink { .. } => "synthesize and flash the board with this version",
             Fault::Wrong(wrong) => wrong.remedy(),
-            Fault::OtherBus { .. } => "give the configuration of its bitstream (--hw), or flash it with this one",
-            Fault::Unplugged { .. } => "see to cable and power, then run again",
-            Fault::Refused { .. } | Fault::BadFrame { .. } => {
-                "run again; where it comes back, take shorter wires, or a lower speed: a bitstream's baud rate, or spi:PATH@HZ"
+            Fault::OtherBus { .. } => {
+                "pass the configuration of its bitstream with --hw, or flash a bitstream of this configuration"
             }
-            Fault::Unexpected { .. } => "run again; where it comes back, look at the board's power",
-            Fault::Stuck { .. } => "run again; where it comes back, report it with the program",
+            Fault::Unplugged { .. } => "check the cable and the power, then run again",
+            Fault::Refused { .. } | Fault::BadFrame { .. } => {
+                "run again; if it fails again, use shorter wires or a lower speed (the bitstream's baud rate, or spi:PATH@HZ)"
+            }
+            Fault::Unexpected { .. } => "run again; if it fails again, check the board's power",
+            Fault::Stuck { .. } => "run again; if it fails again, report it with the program",
             Fault::NotAgain { .. } => "run the whole program again",
         };
         text.into()
     }
 
-    /// Whether the same may go well when it is tried again.
+    /// Whether repeating the operation can succeed.
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,

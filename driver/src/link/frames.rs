@@ -1,4 +1,4 @@
-//! Frames from a board, out of bytes as they come.
+//! Parses a board's frames from a stream of bytes.
 
 use super::error::Fault;
 use super::session::Hello;
@@ -7,7 +7,8 @@ use tilewright_hw::link::{
     ADDR_BYTES, CRC_BYTES, HELLO_BYTES, MOST_FRAME_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes,
 };
 
-/// Idle bytes in a row, between frames, after which the line is held to be broken. Over SPI those that may be a frame's come.
+/// Idle bytes in a row between frames after which the line counts as broken. There are more than in a frame, because
+/// SPI passes on idle bytes that can belong to a frame.
 const MOST_IDLE: usize = 2 * MOST_FRAME_BYTES;
 
 /// A frame from a board.
@@ -19,7 +20,7 @@ pub enum Frame {
     Done,
     /// The core reads.
     Read {
-        /// Who asks, to be told in the answer.
+        /// The client, which the answer must name.
         client: u8,
         /// The address.
         addr: u64,
@@ -39,7 +40,7 @@ pub enum Frame {
     Interrupt,
     /// Memory on the board.
     Memory(Vec<u8>),
-    /// The link begins anew.
+    /// The shell has reset.
     Hello(Hello),
     /// A frame was refused for this reason.
     Refused(u8),
@@ -62,22 +63,22 @@ impl Frame {
     }
 }
 
-/// The bytes that have come and make no whole frame yet.
+/// Received bytes that do not form a whole frame yet.
 #[derive(Debug, Clone)]
 pub struct Frames {
     beat_bytes: usize,
     strobe_bytes: usize,
     most_beats: usize,
     waiting: Vec<u8>,
-    /// Of `waiting`, the bytes that were taken.
+    /// Number of bytes of `waiting` that are consumed.
     taken: usize,
     idle: usize,
-    /// Beats of memory that were asked for.
+    /// Requested beats of memory.
     pub(super) memory_beats: Option<usize>,
 }
 
 impl Frames {
-    /// No bytes, of a board of a configuration.
+    /// An empty buffer for a board of this configuration.
     pub fn new(config: &HwConfig) -> Frames {
         Frames {
             beat_bytes: config.bus_bytes() as usize,
@@ -90,35 +91,35 @@ impl Frames {
         }
     }
 
-    /// Forgets everything.
+    /// Discards everything.
     pub fn clear(&mut self) {
         self.waiting.clear();
         (self.taken, self.idle, self.memory_beats) = (0, 0, None);
     }
 
-    /// Takes in bytes.
+    /// Appends received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.waiting.drain(..self.taken);
         self.taken = 0;
         self.waiting.extend_from_slice(bytes);
     }
 
-    /// The next frame, where it is whole.
+    /// The next frame, if it is complete.
     ///
     /// # Errors
-    /// [`Fault::BadFrame`]; where the next frame begins is not known then.
+    /// [`Fault::BadFrame`]; the start of the next frame is then unknown.
     pub fn take(&mut self) -> Result<Option<Frame>, Fault> {
         let rest = &self.waiting[self.taken..];
         let idle = rest.iter().take_while(|byte| matches!(byte, 0 | 0xff)).count();
         self.taken += idle;
         self.idle += idle;
         if self.idle > MOST_IDLE {
-            return Err(bad(format!("{} bytes of 0x00 or 0xff follow each other", self.idle)));
+            return Err(bad(format!("{} idle bytes (0x00 or 0xff) in a row", self.idle)));
         }
         let rest = &rest[idle..];
         let Some(&code) = rest.first() else { return Ok(None) };
         self.idle = 0;
-        let kind = ToHost::from_code(code).ok_or_else(|| bad(format!("it begins with {code:#04x}")))?;
+        let kind = ToHost::from_code(code).ok_or_else(|| bad(format!("its kind {code:#04x} is unknown")))?;
         let Some(body_bytes) = self.body_bytes(kind, &rest[1..])? else { return Ok(None) };
         let Some(sum) = rest.get(1 + body_bytes..1 + body_bytes + CRC_BYTES) else { return Ok(None) };
         if crc(&rest[..1 + body_bytes]).to_le_bytes() != sum {
@@ -132,7 +133,7 @@ impl Frames {
         Ok(Some(frame))
     }
 
-    /// Bytes of a frame's body, as far as what there is of it tells.
+    /// Bytes of a frame's body; `None` if too little of it has arrived to tell.
     fn body_bytes(&self, kind: ToHost, body: &[u8]) -> Result<Option<usize>, Fault> {
         // The number of beats follows the address, and in read requests the client.
         let beats_at = match kind {
@@ -141,7 +142,7 @@ impl Frames {
             ToHost::Hello => return Ok(Some(HELLO_BYTES)),
             ToHost::Value => return Ok(Some(4)),
             ToHost::MemoryData => {
-                let beats = self.memory_beats.ok_or_else(|| bad("it is memory that nobody asked for".into()))?;
+                let beats = self.memory_beats.ok_or_else(|| bad("it is memory data that was not requested".into()))?;
                 return Ok(Some(beats * self.beat_bytes));
             }
             ToHost::ReadRequest => 1 + ADDR_BYTES,
@@ -156,13 +157,13 @@ impl Frames {
         Ok(Some(beats_at + 1 + data))
     }
 
-    /// A frame whose body is whole and whose CRC is right.
+    /// Decodes a frame whose body is complete and whose CRC is correct.
     fn frame(&self, kind: ToHost, body: &[u8]) -> Result<Frame, Fault> {
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
         let address = |bytes: &[u8]| {
             let addr = number(&bytes[..ADDR_BYTES]);
             let whole = addr.is_multiple_of(self.beat_bytes as u64);
-            if whole { Ok(addr) } else { Err(bad(format!("address {addr:#x} is not a beat's"))) }
+            if whole { Ok(addr) } else { Err(bad(format!("address {addr:#x} is not a multiple of a beat"))) }
         };
         Ok(match kind {
             ToHost::Value => Frame::Value(number(body) as u32),
@@ -175,7 +176,7 @@ impl Frames {
                 beat_log: body[1],
                 memory: if body[2] == 0 { Memory::Host } else { Memory::Board { bytes_log: body[3] } },
             }),
-            ToHost::ReadRequest if body[0] > 1 => return Err(bad(format!("client {} reads", body[0]))),
+            ToHost::ReadRequest if body[0] > 1 => return Err(bad(format!("client {} is unknown", body[0]))),
             ToHost::ReadRequest => {
                 let beats = usize::from(body[1 + ADDR_BYTES]) + 1;
                 Frame::Read { client: body[0], addr: address(&body[1..])?, beats }

@@ -5,19 +5,19 @@ use tilewright_hw::config::{HwConfig, PAGE_BYTES};
 use tilewright_hw::device::memory_range;
 use tilewright_hw::link::{ToBoard, frame};
 
-/// Device memory, what a command has changed of it, and how much of it passed over the link.
+/// Device memory, what a command has changed in it, and how many bytes of it passed over the link.
 #[derive(Debug)]
 pub struct HostMemory {
     bytes: Vec<u8>,
     beat_bytes: usize,
-    /// Pages as they were before the command that runs wrote to them.
+    /// Pages as they were before the running command wrote to them.
     before: HashMap<usize, Vec<u8>>,
     /// Bytes that the command has read and written.
     pub carried: (u64, u64),
 }
 
 impl HostMemory {
-    /// Memory of zeros.
+    /// Memory filled with zeros.
     pub fn new(config: &HwConfig, bytes: u64) -> HostMemory {
         HostMemory {
             bytes: vec![0; bytes as usize],
@@ -32,18 +32,18 @@ impl HostMemory {
         &self.bytes
     }
 
-    /// Its bytes, to be written by the host.
+    /// Its bytes, for the host to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
 
-    /// A command begins: what it changes can be taken back.
+    /// Starts a command, whose changes can then be undone.
     pub fn begin(&mut self) {
         self.before.clear();
         self.carried = (0, 0);
     }
 
-    /// Takes back what the command has changed.
+    /// Undoes the command's changes.
     pub fn undo(&mut self) {
         for (page, before) in self.before.drain() {
             self.bytes[page * PAGE_BYTES as usize..][..before.len()].copy_from_slice(&before);
@@ -51,7 +51,7 @@ impl HostMemory {
         self.carried = (0, 0);
     }
 
-    /// The answer to a read request: the beats, or a bus error where they pass the end.
+    /// Answers a read request with the beats, or with a bus error if they pass the end.
     pub fn read(&mut self, client: u8, addr: u64, beats: usize) -> Vec<u8> {
         let len = beats * self.beat_bytes;
         let range = memory_range(addr, len as u64, self.bytes.len() as u64);
@@ -65,7 +65,7 @@ impl HostMemory {
         frame(ToBoard::ReadData as u8, &body)
     }
 
-    /// Does a write request where it is inside memory, and gives the answer.
+    /// Executes a write request if it is inside memory, and returns the answer.
     pub fn write(&mut self, addr: u64, strobes: [u64; 2], data: &[u8]) -> Vec<u8> {
         let beats = data.len() / self.beat_bytes;
         let range = memory_range(addr, data.len() as u64, self.bytes.len() as u64).ok();
@@ -86,7 +86,7 @@ impl HostMemory {
         frame(ToBoard::WriteDone as u8, &[u8::from(range.is_none())])
     }
 
-    /// Keeps the pages of a range as they are, unless they are kept already.
+    /// Saves the pages of a range, unless they are already saved.
     fn keep(&mut self, range: std::ops::Range<usize>) {
         let page_bytes = PAGE_BYTES as usize;
         for page in range.start / page_bytes..range.end.div_ceil(page_bytes) {

@@ -1,4 +1,4 @@
-//! Pseudo-terminals: the board's end of a serial port, for programs that play a board.
+//! Pseudo-terminals: the board's end of a serial port, for programs that simulate a board.
 
 use super::serial::SerialPort;
 use std::io;
@@ -7,13 +7,13 @@ use tilewright_hw::link::ByteStream;
 /// The board's end. A host opens [`Pty::path`] as it opens a serial port.
 #[derive(Debug)]
 pub struct Pty {
-    /// The bytes of the board. Receiving is an error while no host has the other end open.
+    /// The board's byte stream. Receiving fails while no host has the other end open.
     pub board: SerialPort,
     path: String,
 }
 
 impl Pty {
-    /// A new pseudo-terminal, which nobody has opened yet.
+    /// Opens a new pseudo-terminal, whose other end nobody has opened yet.
     ///
     /// # Errors
     /// The system's.
@@ -25,7 +25,7 @@ impl Pty {
         Ok(Pty { board: SerialPort { path: path.clone(), port: Box::new(board) }, path })
     }
 
-    /// A pseudo-terminal, which this system has not.
+    /// Pseudo-terminals are not available on this system.
     ///
     /// # Errors
     /// Always.

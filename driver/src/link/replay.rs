@@ -1,4 +1,4 @@
-//! Whether a command may be run again after a part of it ran.
+//! Decides whether a command can be run again after part of it ran.
 
 use crate::access::{Kernel, footprint};
 use crate::set::EntrySet;
@@ -6,9 +6,9 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Command;
 use tilewright_hw::isa::{Decoder, GemmUop, INSN_BYTES, Load, Op, VectorUop};
 
-/// Whether a command reads nothing from scratchpads and micro-op memories but what it has put there before, so that what a
-/// part of an earlier run has left does not matter. `memory` is as before the command. A command that cannot be followed is
-/// held to read more.
+/// Whether a command reads only those entries of scratchpads and micro-op memories that it has written itself, so that
+/// what part of an earlier run left there does not matter. `memory` is as it was before the command. A command that
+/// cannot be analyzed does not count as self-contained.
 pub fn is_self_contained(command: &Command, memory: &[u8], config: &HwConfig) -> bool {
     follow(command, memory, config).is_some()
 }
@@ -67,7 +67,7 @@ fn entries(memory: &[u8], first: u32, count: u32, bytes: usize) -> Option<&[u8]>
     memory.get(first as usize * bytes..(first as usize + count as usize) * bytes)
 }
 
-/// The entries that a packed load writes whole; of others it keeps bytes.
+/// The entries that a packed load writes completely; in other entries it keeps bytes.
 fn whole_entries(x: &Load, config: &HwConfig, written: &mut EntrySet) {
     let size = u64::from(config.entry_bytes(x.mem));
     for plane in 0..u64::from(x.z_before + x.planes + x.z_after) {
@@ -79,7 +79,7 @@ fn whole_entries(x: &Load, config: &HwConfig, written: &mut EntrySet) {
             let end = start + u64::from(x.x_before + x.row_bytes + x.x_after);
             let end = if x.fill { end.next_multiple_of(size) } else { end };
             for entry in start.div_ceil(size)..end / size {
-                // The walk was found to lie inside the memory.
+                // The load's footprint was found to be inside the memory.
                 let _ = written.insert(entry);
             }
         }

@@ -1,14 +1,14 @@
-//! Serial ports as streams of bytes.
+//! Serial ports as byte streams.
 
 use super::error::{Fault, LinkError, PortKind};
 use std::io;
 use std::time::Duration;
 use tilewright_hw::link::ByteStream;
 
-/// Bits a second where nothing else is asked for: what most boards' folders say.
+/// Default bits per second: what most boards' folders specify.
 pub const DEFAULT_BAUD: u32 = 3_000_000;
 
-/// How long a port may take no bytes.
+/// How long a port can accept no bytes before sending fails.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A serial port, or a pseudo-terminal.
@@ -19,7 +19,7 @@ pub struct SerialPort {
 }
 
 impl SerialPort {
-    /// Opens a port for this program alone, with 8 data bits, no parity and one stop bit.
+    /// Opens a port for this program only, with 8 data bits, no parity and one stop bit.
     ///
     /// # Errors
     /// [`Fault::NoFile`], [`Fault::Denied`], [`Fault::Open`].
@@ -34,14 +34,14 @@ impl SerialPort {
         match serialport::new(path, baud).timeout(SEND_TIMEOUT).open() {
             Ok(port) => Ok(SerialPort { path: path.into(), port }),
             Err(_) if is_something_else(path) => {
-                Err(error(Fault::Open { kind: PortKind::Serial, reason: "it is no serial port".into() }))
+                Err(error(Fault::Open { kind: PortKind::Serial, reason: "it is not a serial port".into() }))
             }
             Err(reason) => Err(error(fault(&reason))),
         }
     }
 }
 
-/// The ports that there are, without those that every PC seems to have.
+/// The existing ports, without those that every PC seems to have.
 fn ports() -> Vec<String> {
     let usual = |name: &String| !name.contains("ttyS");
     let mut names: Vec<String> = serialport::available_ports()
@@ -54,11 +54,11 @@ fn ports() -> Vec<String> {
     names
 }
 
-/// Whether what cannot be opened as a port is a file of another kind.
+/// Whether a file that cannot be opened as a port is of another kind.
 #[cfg(unix)]
 fn is_something_else(path: &str) -> bool {
     use rustix::fs::{Mode, OFlags, open};
-    // Without waiting for a carrier, as opening a port may.
+    // Does not wait for a carrier, as opening a port can.
     let file = open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty());
     file.is_ok_and(|file| !rustix::termios::isatty(&file))
 }
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(fault(&denied), Fault::Denied { kind: PortKind::Serial });
         let error = SerialPort::open("/dev/null", DEFAULT_BAUD).unwrap_err();
         let text = error.to_string();
-        assert!(text.starts_with("/dev/null: cannot be opened: it is no serial port;"), "{text}");
+        assert!(text.starts_with("/dev/null: cannot be opened: it is not a serial port;"), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A link that is open: it begins anew, carries register accesses, and serves the core's memory between them.
+//! An open link: resyncs, accesses registers, and serves the core's memory in between.
 
 use super::error::{Fault, LinkError};
 use super::frames::{Frame, Frames};
@@ -9,19 +9,20 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::host::{self, Registers};
 use tilewright_hw::link::{self, ByteStream, Memory, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
 
-/// Bytes in which no greeting was found, after which there is none.
+/// Bytes without a greeting after which the search for one fails.
 const MOST_GARBAGE: usize = 1 << 16;
-/// Frames of the core's memory that may come before the answer to a register access.
+/// Frames of the core's memory that can come before the answer to a register access.
 const MOST_BETWEEN: usize = 1 << 16;
 
-/// How a link is used: how long things may take, and how much memory there is.
+/// Options of a link: timeouts and size of memory.
 #[derive(Debug, Clone, Copy)]
 pub struct LinkOptions {
-    /// Time without a byte after which an answer is not to come any more.
+    /// Time without a byte after which an answer counts as missing.
     pub answer: Duration,
-    /// Time without a byte after which a running command's state is looked at.
+    /// Time without a byte after which a running command's state is polled.
     pub poll: Duration,
-    /// Bytes of device memory at the host; the configuration's where `None`. A board with memory of its own says how much it has.
+    /// Bytes of device memory at the host; the configuration's if `None`. A board with memory of its own reports its
+    /// size.
     pub memory_bytes: Option<u64>,
 }
 
@@ -31,31 +32,31 @@ impl Default for LinkOptions {
     }
 }
 
-/// What a board says when the link begins.
+/// What a board reports when the link starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// Version of the link.
     pub version: u8,
-    /// Binary logarithm of a beat's bytes.
+    /// Base-2 logarithm of a beat's bytes.
     pub beat_log: u8,
     /// Where the core's memory is.
     pub memory: Memory,
 }
 
-/// What a board is.
+/// Identity of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// What it said when the link began.
+    /// What it reported when the link started.
     pub hello: Hello,
-    /// What its core is.
+    /// Identity of its core.
     pub core: host::Identity,
 }
 
 impl Identity {
-    /// Checks that it is a board of a configuration.
+    /// Checks that the board was built for `config`.
     ///
     /// # Errors
-    /// What is other.
+    /// [`Fault::Wrong`] or [`Fault::OtherBus`].
     pub fn check(&self, config: &HwConfig) -> Result<(), Fault> {
         self.core.check(config)?;
         let found = 1u64.checked_shl(self.hello.beat_log.into()).unwrap_or(0);
@@ -66,7 +67,7 @@ impl Identity {
     }
 }
 
-/// A link that is open.
+/// An open link.
 #[derive(Debug)]
 pub(super) struct Session<S> {
     stream: S,
@@ -74,18 +75,18 @@ pub(super) struct Session<S> {
     frames: Frames,
     beat_bytes: usize,
     resync_bytes: usize,
-    /// Device memory, where it is at the host.
+    /// Device memory, if it is at the host.
     pub memory: Option<HostMemory>,
-    /// The link has begun and nothing was answered yet: a board whose zeros were too many greets again.
+    /// The link has started and nothing was answered yet: a board that saw too many zeros greets again.
     greeting: bool,
     /// The interrupt rose since this was last cleared.
     pub interrupted: bool,
-    /// Frames of the core's memory that were served.
+    /// Frames of the core's memory served so far.
     pub served: u64,
 }
 
 impl<S: ByteStream> Session<S> {
-    /// A session that is to begin.
+    /// A session that has not started yet.
     pub fn new(stream: S, config: &HwConfig, options: LinkOptions) -> Session<S> {
         Session {
             stream,
@@ -100,27 +101,28 @@ impl<S: ByteStream> Session<S> {
         }
     }
 
-    /// The stream of bytes.
+    /// The byte stream.
     pub fn stream_mut(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// The stream of bytes alone.
+    /// The byte stream alone.
     pub fn into_stream(self) -> S {
         self.stream
     }
 
-    /// The same fault with the port's name.
+    /// Adds the port's name to a fault.
     pub fn error(&self, fault: Fault) -> LinkError {
         LinkError { port: self.stream.name().into(), fault }
     }
 
-    /// Begins anew, whatever state the board is in.
+    /// Resyncs the link, whatever state the board is in.
     pub fn begin(&mut self) -> Result<Hello, Fault> {
         self.frames.clear();
         self.interrupted = false;
         self.stream.clear().map_err(broken)?;
-        // A board of another configuration may need more zeros than this one; they take long on a slow line.
+        // A board of another configuration can need more zeros than this one. They come second, because they take long
+        // on a slow line.
         let hello = match self.greet(self.resync_bytes) {
             Err(Fault::Silent { .. } | Fault::Garbage { .. }) => self.greet(link::MOST_FRAME_BYTES)?,
             other => other?,
@@ -132,7 +134,7 @@ impl<S: ByteStream> Session<S> {
         Ok(hello)
     }
 
-    /// Sends zeros and looks for the greeting among what comes.
+    /// Sends zeros and looks for the greeting in what arrives.
     fn greet(&mut self, zeros: usize) -> Result<Hello, Fault> {
         let mut bytes = vec![0; zeros];
         bytes.resize(zeros + link::GREETING_PAUSE_BYTES, 0xff);
@@ -147,7 +149,7 @@ impl<S: ByteStream> Session<S> {
                 if seen[at] != ToHost::Hello as u8 {
                     continue;
                 }
-                // What comes before is the end of what the board was doing.
+                // Bytes before it are the rest of what the board was sending.
                 self.frames.clear();
                 self.frames.push(&seen[at..]);
                 if let Ok(Some(Frame::Hello(hello))) = self.frames.take() {
@@ -156,7 +158,7 @@ impl<S: ByteStream> Session<S> {
             }
             self.frames.clear();
             if count == 0 && seen.iter().all(|byte| *byte == 0) {
-                return Err(self.silent("after the link was begun anew"));
+                return Err(self.silent("after the link was reset"));
             }
             if count == 0
                 || seen.len() > MOST_GARBAGE
@@ -167,13 +169,13 @@ impl<S: ByteStream> Session<S> {
         }
     }
 
-    /// Reads what the board is, which must be an accelerator.
+    /// Reads the board's identity; fails if it is not an accelerator.
     pub fn identity(&mut self, hello: Hello) -> Result<Identity, Fault> {
         Ok(Identity { hello, core: Registers::identity(self)?? })
     }
 
-    /// Serves the core for as long as bytes come, until a frame was served or nothing came for the time between two polls;
-    /// tells whether one was.
+    /// Serves the core until a frame was served, or nothing arrived for the poll interval. Returns whether a frame was
+    /// served.
     pub fn serve_one(&mut self) -> Result<bool, Fault> {
         match self.next_frame(self.options.poll)? {
             Some(frame) => self.serve(frame, "while a command ran").map(|()| true),
@@ -199,7 +201,7 @@ impl<S: ByteStream> Session<S> {
         self.send(ToBoard::ReadMemory, &body)?;
         match self.answer()? {
             Frame::Memory(bytes) => beats.copy_from_slice(&bytes),
-            other => return Err(unexpected(&other, "in place of memory's bytes")),
+            other => return Err(unexpected(&other, "instead of memory data")),
         }
         Ok(())
     }
@@ -212,7 +214,7 @@ impl<S: ByteStream> Session<S> {
         Fault::Silent { millis: self.options.answer.as_millis() as u64, waited_for }
     }
 
-    /// The next frame, or none where nothing came for so long.
+    /// The next frame; `None` if nothing arrived within `timeout`.
     fn next_frame(&mut self, timeout: Duration) -> Result<Option<Frame>, Fault> {
         let mut bytes = [0; 4096];
         loop {
@@ -226,7 +228,7 @@ impl<S: ByteStream> Session<S> {
         }
     }
 
-    /// Does what a frame asks that is no answer.
+    /// Handles a frame that is not an answer.
     fn serve(&mut self, frame: Frame, while_doing: &'static str) -> Result<(), Fault> {
         let answer = match (frame, &mut self.memory) {
             (Frame::Read { client, addr, beats }, Some(memory)) => memory.read(client, addr, beats),
@@ -242,7 +244,7 @@ impl<S: ByteStream> Session<S> {
         self.stream.send(&answer).map_err(broken)
     }
 
-    /// The answer to a register access; the core is served until it comes.
+    /// Waits for the answer to a register access, and serves the core meanwhile.
     fn answer(&mut self) -> Result<Frame, Fault> {
         for _ in 0..MOST_BETWEEN {
             match self.next_frame(self.options.answer)? {
@@ -252,16 +254,16 @@ impl<S: ByteStream> Session<S> {
                     self.greeting = false;
                     return Ok(frame);
                 }
-                Some(frame) => self.serve(frame, "in place of a register's answer")?,
+                Some(frame) => self.serve(frame, "instead of an answer")?,
             }
         }
-        Err(self.silent("where an answer was due"))
+        Err(self.silent("while waiting for an answer"))
     }
 
     fn done(&mut self) -> Result<(), Fault> {
         match self.answer()? {
             Frame::Done => Ok(()),
-            other => Err(unexpected(&other, "in place of Done")),
+            other => Err(unexpected(&other, "instead of Done")),
         }
     }
 }
@@ -273,7 +275,7 @@ impl<S: ByteStream> Registers for Session<S> {
         self.send(ToBoard::ReadReg, &(addr as u16).to_le_bytes())?;
         match self.answer()? {
             Frame::Value(value) => Ok(value),
-            other => Err(unexpected(&other, "in place of a register's value")),
+            other => Err(unexpected(&other, "instead of a register's value")),
         }
     }
 

@@ -1,14 +1,14 @@
-//! SPI ports as streams of bytes: Linux's spidev.
+//! SPI ports as byte streams, through Linux's spidev.
 
 use super::error::LinkError;
 use std::io;
 use std::time::Duration;
 use tilewright_hw::link::{ByteStream, SpiBytes};
 
-/// The clock where nothing else is asked for, Hz: an eighth of the slowest core's that a board's folder has, and a bit less.
+/// Default clock in Hz: a bit less than an eighth of the slowest core clock in the boards' folders.
 pub const DEFAULT_HZ: u32 = 1_000_000;
 
-/// An SPI port, of which a board is the slave.
+/// An SPI port with a board as its slave.
 #[derive(Debug)]
 pub struct SpiPort {
     path: String,
@@ -17,7 +17,7 @@ pub struct SpiPort {
 }
 
 impl SpiPort {
-    /// Opens a port for this program alone, with mode 0 and a clock of so many Hz at the most.
+    /// Opens a port for this program only, in mode 0, with a clock of at most `hz` Hz.
     ///
     /// # Errors
     /// [`super::Fault::NoFile`], [`super::Fault::Denied`], [`super::Fault::Open`].
@@ -64,7 +64,7 @@ mod sys {
             io::ErrorKind::PermissionDenied => Fault::Denied { kind },
             _ => Fault::Open { kind, reason: error.to_string() },
         })?;
-        // Several programs may have a port open; two hosts would take each other's bytes.
+        // Several programs can open a port, but two hosts would take each other's bytes.
         file.try_lock().map_err(|error| {
             let reason = match error {
                 TryLockError::WouldBlock => "another program uses it".into(),
@@ -75,12 +75,15 @@ mod sys {
         let mut spi = Spidev::new(file);
         let options = SpidevOptions { spi_mode: Some(SpiModeFlags::SPI_MODE_0), ..SpidevOptions::default() };
         spi.configure(&SpidevOptions { bits_per_word: Some(8), max_speed_hz: Some(hz), ..options }).map_err(
-            |error| Fault::Open { kind, reason: format!("it is no spidev file, or refuses {hz} Hz: {error}") },
+            |error| Fault::Open {
+                kind,
+                reason: format!("it is not a spidev file, or does not support {hz} Hz: {error}"),
+            },
         )?;
         Ok(Master(spi))
     }
 
-    /// The ports that there are.
+    /// The existing ports.
     fn ports() -> Vec<String> {
         let files = std::fs::read_dir("/dev").into_iter().flatten().flatten();
         let names = files.filter_map(|file| file.file_name().into_string().ok());
@@ -132,11 +135,11 @@ mod tests {
         assert!(text.contains("spidev") && !text.contains("serial"), "{text}");
         let error = SpiPort::open("/dev/null", DEFAULT_HZ).unwrap_err().to_string();
         assert!(
-            error.starts_with("/dev/null: cannot be opened: it is no spidev file, or refuses 1000000 Hz"),
+            error.starts_with("/dev/null: cannot be opened: it is not a spidev file, or does not support 1000000 Hz"),
             "{error}"
         );
         assert!(error.contains("name an SPI port"), "{error}");
-        // A file that another program has.
+        // A file that another program uses.
         let file = tempfile::NamedTempFile::new().expect("a file");
         file.as_file().lock().expect("it is free");
         let error = SpiPort::open(&file.path().display().to_string(), DEFAULT_HZ).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Frames as a board sends them, whole, cut and spoiled.
+//! Frames as a board sends them: whole, cut and corrupted.
 
 use super::frames::{Frame, Frames};
 use super::session::Hello;
@@ -63,7 +63,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
     ]
 }
 
-/// Everything that comes of bytes given in pieces.
+/// Everything that is parsed from bytes given in pieces.
 fn read(pieces: &[&[u8]]) -> (Vec<Frame>, Option<Fault>) {
     let mut frames = Frames::new(&config());
     let mut found = Vec::new();
@@ -132,7 +132,7 @@ fn an_idle_line_is_a_fault_in_the_end() {
     assert!(matches!(read(&vec![&[0; 256][..]; 65]).1, Some(Fault::BadFrame { .. })));
 }
 
-/// A peer that says the same bytes again and again, or nothing.
+/// A peer that repeats the same bytes, or sends nothing.
 struct Peer {
     says: Vec<u8>,
     at: usize,
@@ -160,7 +160,7 @@ impl ByteStream for Peer {
     }
 }
 
-/// A port that takes nothing.
+/// A port that accepts nothing.
 struct Full;
 
 impl ByteStream for Full {
@@ -181,7 +181,7 @@ impl ByteStream for Full {
     }
 }
 
-/// A simulated peer that says its bytes once, each long after the other for whoever waits and at once for itself.
+/// A simulated peer that sends its bytes once: slowly in real time, in no time on its own clock.
 struct Simulated {
     says: std::collections::VecDeque<u8>,
 }
@@ -216,7 +216,7 @@ fn a_slow_simulation_has_the_time_of_its_own_clock() {
     let says = sent(&Frame::Hello(Hello { version: link::VERSION, beat_log: 3, memory: Memory::Host })).into();
     let options = LinkOptions { answer: Duration::from_millis(1), ..LinkOptions::default() };
     let fault = LinkDevice::open(Simulated { says }, config(), options).err().expect("it says no more").fault;
-    // The greeting was understood; what it was asked then was not answered.
+    // The greeting was understood; the request after it was not answered.
     assert!(matches!(fault, Fault::Silent { .. }), "{fault}");
 }
 
@@ -230,13 +230,13 @@ fn peers_that_are_no_boards_are_told_apart() {
     let full = LinkDevice::open(Full, config(), LinkOptions::default()).err().expect("is no board");
     assert_eq!(full.fault, Fault::Full);
     assert!(
-        full.to_string().starts_with("a full port: the port takes no more bytes; see that the board has power"),
+        full.to_string().starts_with("a full port: the port accepts no more bytes; check that the board has power"),
         "{full}"
     );
     assert!(matches!(opened(b"login: ".to_vec()), Fault::Garbage { .. }));
     let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: Memory::Host }));
     assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: link::VERSION });
-    // Greetings without end are no answer.
+    // Endless greetings are not an answer.
     assert!(matches!(opened(hello(link::VERSION)), Fault::Silent { .. }));
     let with_value = |value| [hello(link::VERSION), sent(&Frame::Value(value))].concat();
     assert_eq!(opened(with_value(7)), WrongHardware::NoAccelerator { found: 7 }.into());

@@ -1,8 +1,9 @@
-//! What keeps the processor's caches and a buffer the same where the hardware does not: u-dma-buf's files `sync_for_cpu` and
-//! `sync_for_device`.
+//! Keeps the processor's caches and a buffer coherent if the hardware does not, through u-dma-buf's files
+//! `sync_for_cpu` and `sync_for_device`.
 //!
-//! Bytes that the host writes go to memory at once, so that no line of the buffer is ever newer in a cache than in memory; what
-//! it reads it reads anew. So whole lines can be thrown away and written back at any time while no command writes to them.
+//! Bytes that the host writes go to memory at once, so no cache line of the buffer is ever newer than memory. Bytes
+//! that it reads are read from memory again. So whole lines can be discarded and written back at any time while no
+//! command writes to them.
 
 use super::error::Fault;
 use super::find::Buffer;
@@ -11,24 +12,24 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::ops::Range;
 
-/// The longest line of a cache; ranges are of whole ones.
+/// Length of the longest cache line; ranges consist of whole lines.
 const LINE_BYTES: u64 = 64;
-/// The bit of a command that asks for it; beside it the range's place (bits 63 to 32) and size (bits 31 to 4) and the direction
-/// of the transfer (bits 3 and 2), of which 0 is both.
+/// Bit that starts the operation. The same number holds the range's offset (bits 63 to 32) and size (bits 31 to 4) and
+/// the direction of the transfer (bits 3 and 2, 0 for both).
 const COMMAND: u64 = 1;
-/// The longest range of a command.
+/// Longest range of one operation.
 const MOST_BYTES: u64 = 1 << 31;
 
-/// The caches' side of a buffer.
+/// Cache maintenance of a buffer.
 #[derive(Debug)]
 pub(super) enum Cache {
-    /// The hardware looks after it.
+    /// The hardware keeps the caches coherent.
     Coherent,
-    /// The system does what it is told.
+    /// The system does it on request.
     Told {
-        /// Lets the processor read memory anew.
+        /// Discards lines, so that the processor reads memory again.
         for_cpu: File,
-        /// Writes what the processor wrote to memory.
+        /// Writes the processor's changes to memory.
         for_device: File,
     },
 }
@@ -42,7 +43,7 @@ impl Cache {
         Ok(Cache::Told { for_cpu: attribute("sync_for_cpu")?, for_device: attribute("sync_for_device")? })
     }
 
-    /// The processor is going to read or write bytes of the buffer.
+    /// Prepares the caches for the processor to read or write bytes of the buffer.
     pub fn for_cpu(&mut self, bytes: Range<u64>) -> io::Result<()> {
         match self {
             Cache::Coherent => Ok(()),
@@ -50,7 +51,7 @@ impl Cache {
         }
     }
 
-    /// The processor has written bytes of the buffer.
+    /// Writes bytes of the buffer that the processor has written to memory.
     pub fn for_device(&mut self, bytes: Range<u64>) -> io::Result<()> {
         match self {
             Cache::Coherent => Ok(()),
@@ -59,7 +60,7 @@ impl Cache {
     }
 }
 
-/// Tells of a range; the buffer's size is a whole number of pages, so that whole lines are inside it.
+/// Starts the operation on a range. The buffer's size is a whole number of pages, so whole lines are inside it.
 fn tell(file: &mut File, bytes: Range<u64>) -> io::Result<()> {
     let end = bytes.end.next_multiple_of(LINE_BYTES);
     let mut at = bytes.start / LINE_BYTES * LINE_BYTES;

@@ -10,17 +10,17 @@ use tilewright_hw::host::{BaseRegisters, Identity, retired_macs};
 use tilewright_hw::peripheral::Peripheral;
 use tilewright_hw::regs;
 
-/// Looks at the status register between two at the clock, while the core is being reset.
+/// Reads of the status register between two checks of the clock during a reset.
 const RESET_LOOKS: usize = 64;
 
-/// How long things may take.
+/// Time limits.
 #[derive(Debug, Clone, Copy)]
 pub struct PeripheralOptions {
-    /// The whole of a command.
+    /// Limit of a whole command.
     pub command: Duration,
-    /// Without an interrupt, until the status is looked at.
+    /// Time without an interrupt after which the status is polled.
     pub poll: Duration,
-    /// A reset, which waits for what is under way on the core's bus.
+    /// Limit of a reset, which waits for bursts in flight on the core's bus.
     pub reset: Duration,
 }
 
@@ -34,19 +34,20 @@ impl Default for PeripheralOptions {
     }
 }
 
-/// How commands' ends were seen.
+/// How the ends of commands were noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interrupts {
     /// By an interrupt.
     pub came: u64,
-    /// By a look at the status, as no interrupt had come.
+    /// By polling the status, because no interrupt had come.
     pub missed: u64,
 }
 
 /// A core that is a peripheral of this processor.
 ///
-/// The first command that is submitted starts at once; the others follow as their reports are waited for. Device memory is the
-/// buffer: addresses of the device begin with its first byte, and what passes its end is refused, since it is the system's.
+/// The first submitted command starts at once; the others start when the report of the one before is requested. Device
+/// memory is the buffer: address 0 of the device is its first byte. Accesses past its end are refused, because that
+/// memory belongs to the system.
 #[derive(Debug)]
 pub struct PeripheralDevice<P> {
     config: HwConfig,
@@ -58,7 +59,7 @@ pub struct PeripheralDevice<P> {
     queue: Queue,
     running: Option<Running>,
     interrupts: Interrupts,
-    /// The core did not come back from a reset.
+    /// The core did not complete a reset.
     lost: bool,
 }
 
@@ -78,10 +79,10 @@ fn no_interrupt(error: io::Error) -> Fault {
 }
 
 impl<P: Peripheral> PeripheralDevice<P> {
-    /// Checks that the core has this configuration and reaches its buffer, and ends what it is doing.
+    /// Checks that the core has this configuration and reaches its buffer, and aborts what it is doing.
     ///
     /// # Errors
-    /// What is wrong, with what to do.
+    /// What is wrong, and what to do.
     pub fn open(
         mut peripheral: P,
         config: HwConfig,
@@ -108,12 +109,12 @@ impl<P: Peripheral> PeripheralDevice<P> {
         Ok(device)
     }
 
-    /// What the core is.
+    /// The core's identity.
     pub fn identity(&self) -> Identity {
         self.identity
     }
 
-    /// How commands' ends were seen.
+    /// How the ends of commands were noticed.
     pub fn interrupts(&self) -> Interrupts {
         self.interrupts
     }
@@ -128,12 +129,12 @@ impl<P: Peripheral> PeripheralDevice<P> {
         &mut self.peripheral
     }
 
-    /// The peripheral; what the core is doing it goes on doing.
+    /// The peripheral. The core continues what it is doing.
     pub fn into_peripheral(self) -> P {
         self.peripheral
     }
 
-    /// The same device, which gives up each command that has no limit of its own after so many cycles.
+    /// The same device, which aborts a command without its own limit after so many cycles.
     pub fn with_cycle_limit(mut self, limit: Option<u64>) -> Self {
         self.queue.cycle_limit = limit;
         self
@@ -143,7 +144,8 @@ impl<P: Peripheral> PeripheralDevice<P> {
         PeripheralError { device: self.name.clone(), fault }.into()
     }
 
-    /// Ends whatever the core is doing; after that it is as after power-on but for what its memories hold.
+    /// Aborts whatever the core is doing, after which it is in its power-on state except for the contents of its
+    /// memories.
     fn reset(&mut self) -> Result<(), Fault> {
         self.lost = true;
         let begun = self.peripheral.now();
@@ -158,7 +160,7 @@ impl<P: Peripheral> PeripheralDevice<P> {
         Ok(())
     }
 
-    /// The command with the addresses that the core's bus has.
+    /// Translates a command to addresses on the core's bus.
     fn on_bus(&self, command: &Command) -> Result<Command, DeviceError> {
         let (from, bytes) = (self.peripheral.buffer_addr(), self.peripheral.buffer_bytes());
         let stream = command.stream();
@@ -173,7 +175,7 @@ impl<P: Peripheral> PeripheralDevice<P> {
         Ok(command)
     }
 
-    /// Starts the first command that waits, where none runs.
+    /// Starts the first waiting command, unless one is running.
     fn start_next(&mut self) {
         while self.running.is_none() {
             let Some((ticket, command)) = self.queue.next(Ticket(u64::MAX)) else { return };
@@ -209,7 +211,7 @@ impl<P: Peripheral> PeripheralDevice<P> {
         if report.as_ref().is_none_or(|report| report.trap.is_some()) {
             self.reset().map_err(|fault| self.error(fault))?;
         }
-        // The core looks at no limit by itself.
+        // The core does not enforce the limit itself.
         let last = |report: &RunReport| match report.trap {
             Some(trap) => trap.cycle.map(|cycle| cycle + 1),
             None => report.cycles,
@@ -220,12 +222,12 @@ impl<P: Peripheral> PeripheralDevice<P> {
         }
     }
 
-    /// Waits until the command has ended, or has taken more cycles than it may; tells which.
+    /// Waits until the command has ended or exceeded its cycle limit; returns whether it ended.
     fn wait_for_end(&mut self, running: &Running, limit: u64) -> Result<bool, Fault> {
         loop {
             let came = self.peripheral.wait_for_interrupt(self.options.poll).map_err(no_interrupt)?;
             if came {
-                // Before the status is read, so that an end after that raises it anew.
+                // Cleared before the status is read, so that a later end raises it again.
                 self.peripheral.write_reg(regs::IRQ_CLEAR, 1).map_err(access)?;
                 self.peripheral.enable_interrupt().map_err(no_interrupt)?;
             }

@@ -1,24 +1,24 @@
-//! What goes wrong with a peripheral, with what to do.
+//! Errors of a peripheral, with remedies.
 
 use std::time::Duration;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::host::WrongHardware;
 
-/// What went wrong with a peripheral.
+/// An error of a peripheral.
 #[derive(Debug, thiserror::Error)]
 #[error("{device}: {fault}; {}", fault.remedy())]
 pub struct PeripheralError {
     /// The peripheral, as `--device` names it.
     pub device: String,
-    /// What was seen.
+    /// What happened.
     pub fault: Fault,
 }
 
-/// What was seen.
+/// What happened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The system has no devices of a kind.
-    #[error("there are no {kind}s, as there is no {path}")]
+    #[error("there are no {kind}s: {path} does not exist")]
     NoClass {
         /// What is missing.
         kind: Kind,
@@ -30,20 +30,20 @@ pub enum Fault {
     NoDevice {
         /// What is missing.
         kind: Kind,
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Those that there are.
+        /// The existing names.
         there_are: Vec<String>,
     },
     /// Several devices have the name.
     #[error("{} are all named {name}", devices.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The devices.
         devices: Vec<String>,
     },
-    /// What the system says of a device cannot be read, or is not what it says of such devices.
+    /// A system file about a device cannot be read, or has unexpected contents.
     #[error("{path} {reason}")]
     Attribute {
         /// The file.
@@ -51,16 +51,16 @@ pub enum Fault {
         /// What is wrong.
         reason: String,
     },
-    /// The registers' window is too small.
-    #[error("its registers take {found} bytes, and those of an accelerator {needed}")]
+    /// The register window is too small.
+    #[error("its registers take {found} bytes, but an accelerator's take {needed}")]
     Window {
         /// Bytes of the device's first map.
         found: u64,
         /// Bytes of the registers.
         needed: u64,
     },
-    /// A file may not be opened.
-    #[error("{path} may not be opened: permission denied")]
+    /// Opening a file is not permitted.
+    #[error("{path} cannot be opened: permission denied")]
     Denied {
         /// The file.
         path: String,
@@ -73,17 +73,17 @@ pub enum Fault {
         /// The system's reason.
         reason: String,
     },
-    /// Another program has the device.
+    /// Another program uses the device.
     #[error("another program uses {path}")]
     InUse {
         /// The file.
         path: String,
     },
-    /// The hardware is not what the program is for.
+    /// The hardware does not match the program.
     #[error(transparent)]
     Wrong(#[from] WrongHardware),
-    /// The core's addresses do not reach the buffer.
-    #[error("the buffer lies at {from:#x} to {to:#x}, and the addresses of {name} end at {last:#x}")]
+    /// The configuration's addresses do not reach the buffer.
+    #[error("the buffer is at {from:#x} to {to:#x}, but the addresses of {name} end at {last:#x}")]
     OutOfReach {
         /// The buffer's first byte.
         from: u64,
@@ -100,13 +100,13 @@ pub enum Fault {
         /// The system's reason.
         reason: String,
     },
-    /// The interrupt cannot be waited for.
-    #[error("its interrupt cannot be waited for: {reason}")]
+    /// Waiting for the interrupt failed.
+    #[error("cannot wait for its interrupt: {reason}")]
     NoInterrupt {
         /// The system's reason.
         reason: String,
     },
-    /// A command took too long, and was stopped.
+    /// A command took too long and was aborted.
     #[error("a command did not end within {limit:?} and was stopped in cycle {cycle}, with status {status:#x}")]
     TimedOut {
         /// The limit.
@@ -116,12 +116,12 @@ pub enum Fault {
         /// The status register.
         status: u32,
     },
-    /// The core does not come back from a reset.
+    /// The core does not complete a reset.
     #[error("the core does not come back from a reset: a burst on its bus is not answered")]
     Stuck,
 }
 
-/// What of a peripheral the system names.
+/// Kind of a device in the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Registers and an interrupt.
@@ -140,7 +140,7 @@ impl std::fmt::Display for Kind {
 }
 
 impl Kind {
-    /// What brings such devices into the system.
+    /// How to make such devices available in the system.
     fn load(self) -> &'static str {
         match self {
             Kind::Uio => {
@@ -154,7 +154,7 @@ impl Kind {
 }
 
 impl Fault {
-    /// What to do.
+    /// What the user can do.
     pub fn remedy(&self) -> String {
         let text = match self {
             Fault::NoClass { kind, .. } => kind.load(),
@@ -162,26 +162,26 @@ impl Fault {
             Fault::NoDevice { there_are, .. } => {
                 return format!("name the device as the device tree does; there are {}", there_are.join(", "));
             }
-            Fault::Ambiguous { devices, .. } => return format!("give one of them: uio:{}", devices[0]),
-            Fault::Attribute { .. } => "see that the module is the one for this kernel, and load it again",
+            Fault::Ambiguous { devices, .. } => return format!("use one of them: uio:{}", devices[0]),
+            Fault::Attribute { .. } => "check that the module matches this kernel, and load it again",
             Fault::Window { .. } => "give the node of the device tree the window that the address map has (reg)",
             Fault::Denied { .. } => {
                 "run as root, or let your user open it: a udev rule for the subsystems uio and u-dma-buf"
             }
-            Fault::Open { .. } => "see that the modules are loaded and the device tree is the board's",
+            Fault::Open { .. } => "check that the modules are loaded and that the device tree is the board's",
             Fault::InUse { .. } => "wait until it has ended, or end it",
             Fault::Wrong(wrong) => wrong.remedy(),
             Fault::OutOfReach { to, .. } => {
                 let bits = u64::BITS - to.leading_zeros();
-                return format!("make the bitstream of a configuration with offset_bits = {bits} or more");
+                return format!("build the bitstream of a configuration with offset_bits = {bits} or more");
             }
-            Fault::Access { .. } => "run again; where it comes back, load the modules again",
+            Fault::Access { .. } => "run again; if it fails again, load the modules again",
             Fault::NoInterrupt { .. } => "give the node of the device tree the core's interrupt (interrupts)",
             Fault::TimedOut { .. } => {
-                "run again with a limit (run --max-cycles); where it comes back, report it with the program"
+                "run again with a limit (run --max-cycles); if it fails again, report it with the program"
             }
             Fault::Stuck => {
-                "see that the block design connects and clocks the memory port and that the bitstream is the board's, then load it again"
+                "check that the block design connects and clocks the memory port and that the bitstream is the board's, then load it again"
             }
         };
         text.into()

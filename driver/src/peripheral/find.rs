@@ -1,7 +1,8 @@
-//! Where the system has a core's registers and its buffer.
+//! Locates a core's registers and its buffer in the system.
 //!
-//! UIO devices stand in `sys/class/uio`, one folder each with its name and its maps (Linux, Documentation/driver-api/uio-howto);
-//! buffers in `sys/class/u-dma-buf`, one folder each with address and size (u-dma-buf's Readme).
+//! UIO devices are listed in `sys/class/uio`, one folder each with name and maps (Linux,
+//! Documentation/driver-api/uio-howto); buffers in `sys/class/u-dma-buf`, one folder each with address and size
+//! (u-dma-buf's Readme).
 
 use super::error::{Fault, Kind, PeripheralError};
 use crate::memory::Block;
@@ -9,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tilewright_hw::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
 
-/// What the system calls a core's registers and its buffer.
+/// Names of a core's registers and its buffer in the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Names {
-    /// The UIO device: its name, or its file's (`uio0`).
+    /// Name of the UIO device, or of its file (`uio0`).
     pub uio: String,
-    /// The buffer.
+    /// Name of the buffer.
     pub buffer: String,
 }
 
@@ -36,37 +37,37 @@ impl std::fmt::Display for Names {
 /// A buffer of contiguous memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buffer {
-    /// Its folder among the system's.
+    /// Its folder in `sys/class`.
     pub(super) folder: PathBuf,
-    /// Its file, which is mapped.
+    /// Its device file, which is mapped.
     pub(super) file: PathBuf,
-    /// Where it lies in the address space that the core's bus has.
+    /// Its place in the address space of the core's bus.
     pub block: Block,
-    /// Whether the hardware keeps the processor's caches and it the same.
+    /// Whether the hardware keeps the processor's caches coherent with it.
     pub coherent: bool,
 }
 
 /// Registers and buffer of a core.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What they were asked for by.
+    /// The names that were searched for.
     pub names: Names,
-    /// The UIO device, as its file is called: `uio0`.
+    /// File name of the UIO device: `uio0`.
     pub uio: String,
-    /// Its file, which is mapped and brings interrupts.
+    /// Its device file, which is mapped and delivers interrupts.
     pub(super) file: PathBuf,
-    /// Where the registers are.
+    /// Place of the registers.
     pub registers: Block,
-    /// Where they begin in the first page of the map.
+    /// Their offset in the first page of the map.
     pub(super) offset: u64,
     /// The buffer.
     pub buffer: Buffer,
 }
 
-/// Looks for a core's registers and its buffer. The system's files are those under `root`, which is `/` but in tests.
+/// Locates a core's registers and its buffer. System files are those below `root`, which is `/` except in tests.
 ///
 /// # Errors
-/// What is missing, with what to do.
+/// What is missing, and what to do.
 pub fn find(root: &Path, names: &Names) -> Result<Found, PeripheralError> {
     find_both(root, names).map_err(|fault| PeripheralError { device: names.to_string(), fault })
 }
@@ -76,7 +77,7 @@ fn find_both(root: &Path, names: &Names) -> Result<Found, Fault> {
     let uio = choose(&class, &names.uio)?;
     let map = class.join(&uio).join("maps/map0");
     let registers = Block { addr: number(&map.join("addr"))?, bytes: number(&map.join("size"))? };
-    // Older kernels have no such file.
+    // Older kernels do not have this file.
     let offset = number(&map.join("offset")).unwrap_or(0);
     if registers.bytes < WINDOW_BYTES {
         return Err(Fault::Window { found: registers.bytes, needed: WINDOW_BYTES });
@@ -95,12 +96,12 @@ fn find_buffer(root: &Path, name: &str) -> Result<Buffer, Fault> {
     // Whole pages are mapped.
     let bytes = number(&folder.join("size"))? / WINDOW_BYTES * WINDOW_BYTES;
     let block = Block { addr: number(&folder.join("phys_addr"))?, bytes };
-    // Kernels that do not know whether memory is coherent have no such file.
+    // Kernels that do not know whether memory is coherent do not have this file.
     let coherent = number(&folder.join("dma_coherent")).unwrap_or(0) == 1;
     Ok(Buffer { file: root.join("dev").join(name), folder, block, coherent })
 }
 
-/// The UIO device of a name; its file's name is one, too.
+/// The UIO device with this name or with this file name.
 fn choose(class: &Path, name: &str) -> Result<String, Fault> {
     let devices = list(class, Kind::Uio)?;
     if devices.iter().any(|device| device == name) {
@@ -121,7 +122,7 @@ fn choose(class: &Path, name: &str) -> Result<String, Fault> {
     }
 }
 
-/// What is in a folder of the system's, in order.
+/// Names in a system folder, sorted.
 fn list(class: &Path, kind: Kind) -> Result<Vec<String>, Fault> {
     let path = class.display().to_string();
     let entries = std::fs::read_dir(class).map_err(|error| match error.kind() {
@@ -133,7 +134,7 @@ fn list(class: &Path, kind: Kind) -> Result<Vec<String>, Fault> {
     Ok(names)
 }
 
-/// The text of a file of the system's.
+/// The text of a system file.
 fn text(path: &Path) -> Result<String, Fault> {
     let text = std::fs::read_to_string(path).map_err(|error| Fault::Attribute {
         path: path.display().to_string(),
@@ -142,7 +143,7 @@ fn text(path: &Path) -> Result<String, Fault> {
     Ok(text.trim().into())
 }
 
-/// The number in a file of the system's, hexadecimal with `0x` before it.
+/// The number in a system file, decimal, or hexadecimal with the prefix `0x`.
 fn number(path: &Path) -> Result<u64, Fault> {
     let text = text(path)?;
     let number = match text.strip_prefix("0x") {
@@ -151,6 +152,6 @@ fn number(path: &Path) -> Result<u64, Fault> {
     };
     number.map_err(|_| Fault::Attribute {
         path: path.display().to_string(),
-        reason: format!("holds {text:?}, which is no number"),
+        reason: format!("contains {text:?}, which is not a number"),
     })
 }

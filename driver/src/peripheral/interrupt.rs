@@ -1,20 +1,21 @@
-//! The interrupt of a UIO device: writing 1 to its file lets the next one through, reading takes the number of those that came.
+//! The interrupt of a UIO device: writing 1 to its file enables the next one, reading returns the number of those that
+//! came.
 
 use std::fs::File;
 use std::io;
 use std::time::Duration;
 
-/// An interrupt behind a file.
+/// An interrupt that a file delivers.
 #[derive(Debug)]
 pub(super) struct Interrupt(pub File);
 
 impl Interrupt {
-    /// Lets the next interrupt through.
+    /// Enables the next interrupt.
     pub fn enable(&mut self) -> io::Result<()> {
         io::Write::write_all(&mut self.0, &1u32.to_ne_bytes())
     }
 
-    /// Waits for an interrupt, and tells whether it came within `timeout`.
+    /// Waits for an interrupt. Returns whether it came within `timeout`.
     #[cfg(unix)]
     pub fn wait(&mut self, timeout: Duration) -> io::Result<bool> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -33,7 +34,7 @@ impl Interrupt {
         Ok(ready)
     }
 
-    /// Waits for an interrupt, of which this system has none.
+    /// Interrupts are not available on this system.
     #[cfg(not(unix))]
     pub fn wait(&mut self, _timeout: Duration) -> io::Result<bool> {
         Err(io::ErrorKind::Unsupported.into())

@@ -1,4 +1,4 @@
-//! Registers and buffer in ordinary files: a folder stands for the system's, a thread for the core.
+//! Registers and buffer in ordinary files: a folder plays the system, a thread plays the core.
 
 use super::cache::Cache;
 use super::error::Kind;
@@ -36,7 +36,7 @@ struct System(TempDir);
 impl System {
     fn new(config: &HwConfig) -> System {
         let system = System(tempfile::tempdir().expect("a folder"));
-        // Another device stands beside it.
+        // Another device next to it.
         system.put("sys/class/uio/uio0/name", "pl-timer\n");
         system.put("sys/class/uio/uio1/name", "tilewright\n");
         system.put("sys/class/uio/uio1/maps/map0/addr", "0x43c00000\n");
@@ -90,7 +90,7 @@ impl System {
         self.find().expect_err("something is missing").fault
     }
 
-    /// What was written to one of the buffer's files: place and size of each range.
+    /// Offset and size of each range that was written to one of the buffer's files.
     fn told(&self, file: &str) -> Vec<(u64, u64)> {
         let text = fs::read_to_string(self.path("sys/class/u-dma-buf/tilewright").join(file)).expect("a file");
         let range = |line: &str| {
@@ -102,7 +102,8 @@ impl System {
     }
 }
 
-/// A core whose registers and buffer are files: it waits for the doorbell and lets the functional simulator run the command.
+/// A core whose registers and buffer are files: it waits for the doorbell and runs the command on the functional
+/// simulator.
 struct Core {
     config: HwConfig,
     registers: MmapRaw,
@@ -137,7 +138,7 @@ impl Core {
             if self.get(regs::DOORBELL) != 0 {
                 self.set(regs::DOORBELL, 0);
                 self.run();
-                // It was let through before the doorbell rang.
+                // The interrupt was enabled before the doorbell was written.
                 if !self.enabled {
                     self.hears();
                 }
@@ -148,7 +149,7 @@ impl Core {
         }
     }
 
-    /// Whether the other end of the interrupt is there still.
+    /// Reads the interrupt's file, and returns whether the other end is still open.
     fn hears(&mut self) -> bool {
         let mut word = [0; 4];
         match self.interrupt.read(&mut word) {
@@ -186,7 +187,7 @@ impl Core {
     }
 }
 
-/// The system's core as a device, and a thread that is the core.
+/// The system's core as a device, and a thread that plays the core.
 fn device(system: &System, config: &HwConfig) -> PeripheralDevice<Uio> {
     let found = system.find().expect("it is there");
     let (host, core) = UnixStream::pair().expect("a pair");
@@ -250,7 +251,7 @@ fn caches_are_told_of_whole_lines_around_what_is_copied() {
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     drop(uio);
     let lines = system.told("sync_for_cpu").len();
-    // Coherent memory needs no word, and no file for it.
+    // Coherent memory needs no maintenance, and no file for it.
     system.put("sys/class/u-dma-buf/tilewright/dma_coherent", "1\n");
     let mut uio = Uio::open(system.root(), &Names::default()).expect("it is there");
     uio.write_buffer(0, &[1]).expect("inside");
@@ -298,14 +299,14 @@ fn what_is_missing_is_named_with_what_to_do() {
     system.put("sys/class/uio/uio0/name", "tilewright\n");
     let fault = system.fault();
     assert_eq!(fault.to_string(), "uio0, uio1 are all named tilewright");
-    assert_eq!(fault.remedy(), "give one of them: uio:uio0");
+    assert_eq!(fault.remedy(), "use one of them: uio:uio0");
     system.put("sys/class/uio/uio0/name", "pl-timer\n");
 
     system.put("sys/class/uio/uio1/maps/map0/size", "0x800\n");
     assert_eq!(system.fault(), Fault::Window { found: 0x800, needed: 0x1000 });
     system.put("sys/class/uio/uio1/maps/map0/size", "4 KiB\n");
     let fault = system.fault().to_string();
-    assert!(fault.ends_with("sys/class/uio/uio1/maps/map0/size holds \"4 KiB\", which is no number"), "{fault}");
+    assert!(fault.ends_with("sys/class/uio/uio1/maps/map0/size contains \"4 KiB\", which is not a number"), "{fault}");
     system.put("sys/class/uio/uio1/maps/map0/size", "0x1000\n");
 
     system.remove("sys/class/u-dma-buf/tilewright");
@@ -314,11 +315,18 @@ fn what_is_missing_is_named_with_what_to_do() {
     );
     system.remove("sys/class/u-dma-buf");
     let fault = system.fault();
-    assert!(fault.to_string().starts_with("there are no u-dma-buf buffers, as there is no "), "{fault}");
+    assert!(
+        fault.to_string().starts_with("there are no u-dma-buf buffers: ")
+            && fault.to_string().ends_with(" does not exist"),
+        "{fault}"
+    );
     assert!(fault.remedy().contains("modprobe u-dma-buf"), "{}", fault.remedy());
     system.remove("sys/class/uio");
     let fault = system.fault();
-    assert!(fault.to_string().starts_with("there are no UIO devices, as there is no "), "{fault}");
+    assert!(
+        fault.to_string().starts_with("there are no UIO devices: ") && fault.to_string().ends_with(" does not exist"),
+        "{fault}"
+    );
     assert!(fault.remedy().contains("modprobe uio_pdrv_genirq of_id=generic-uio"), "{}", fault.remedy());
 }
 
@@ -345,7 +353,7 @@ fn files_that_cannot_be_opened_are_named() {
     let error = opened().expect_err("it is gone").to_string();
     assert!(error.contains("dev/uio1 cannot be opened: No such file"), "{error}");
     let denied = cannot_open(Path::new("/dev/uio1"), &io::ErrorKind::PermissionDenied.into());
-    assert_eq!(denied.to_string(), "/dev/uio1 may not be opened: permission denied");
+    assert_eq!(denied.to_string(), "/dev/uio1 cannot be opened: permission denied");
     assert!(denied.remedy().contains("udev rule"));
 }
 
@@ -359,7 +367,7 @@ fn a_core_that_is_another_is_not_used() {
     let error = PeripheralDevice::open(uio, other, PeripheralOptions::default()).expect_err("it is another");
     assert!(matches!(error.fault, Fault::Wrong(WrongHardware::Config { .. })), "{error}");
     assert!(fs::read(system.path("dev/uio1")).expect("a file") == before, "nothing was written");
-    // A device that does not say what it is.
+    // A device without an identity.
     system.put("dev/uio1", &"\0".repeat(WINDOW_BYTES as usize));
     let uio = Uio::open(system.root(), &Names::default()).expect("it is there");
     let error = PeripheralDevice::open(uio, config, PeripheralOptions::default()).expect_err("it is none");
@@ -401,6 +409,6 @@ fn a_core_whose_interrupt_cannot_be_waited_for_is_told() {
     let outcome = device.run(&Command { bases: vec![Base { addr: 0, limit: 16 }], ..Command::default() });
     let Err(DeviceError::Tool { tool, reason, remedy }) = outcome else { panic!("{outcome:?}") };
     assert_eq!(tool, "uio:tilewright");
-    assert!(reason.starts_with("its interrupt cannot be waited for: "), "{reason}");
+    assert!(reason.starts_with("cannot wait for its interrupt: "), "{reason}");
     assert!(remedy.contains("(interrupts)"), "{remedy}");
 }

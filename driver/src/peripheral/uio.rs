@@ -1,4 +1,4 @@
-//! Registers, interrupt and buffer as Linux lets a program have them.
+//! Registers, interrupt and buffer through Linux's user-space interfaces.
 
 use super::cache::Cache;
 use super::error::{Fault, PeripheralError};
@@ -14,14 +14,14 @@ use tilewright_hw::device::memory_range;
 use tilewright_hw::host::Registers;
 use tilewright_hw::peripheral::{Peripheral, WINDOW_BYTES};
 
-/// A core behind UIO, with a buffer of u-dma-buf.
+/// A core accessed through UIO, with a u-dma-buf buffer.
 #[derive(Debug)]
 pub struct Uio {
     found: Found,
     name: String,
     registers: MmapRaw,
     buffer: MmapRaw,
-    /// Keeps other programs from it.
+    /// Held open and locked, so that no other program uses the buffer.
     _buffer_file: File,
     cache: Cache,
     interrupt: Interrupt,
@@ -29,22 +29,22 @@ pub struct Uio {
 }
 
 impl Uio {
-    /// Finds a core by the names of its registers and its buffer, and opens both for this program alone. The system's files
-    /// are those under `root`, which is `/` but in tests.
+    /// Finds a core by the names of its registers and its buffer, and opens both for this program only. System files
+    /// are those below `root`, which is `/` except in tests.
     ///
     /// # Errors
-    /// What is missing or may not be opened, with what to do.
+    /// What is missing or cannot be opened, and what to do.
     pub fn open(root: &Path, names: &Names) -> Result<Uio, PeripheralError> {
         let found = find(root, names)?;
         let opened = open_alone(&found.file).and_then(|file| {
-            // The second of two of one file, which stays open.
+            // A second handle to the same file, which stays open.
             let interrupt = file.try_clone().map_err(|error| cannot_open(&found.file, &error))?;
             Uio::of_files(found, &file, interrupt)
         });
         opened.map_err(|fault| PeripheralError { device: names.to_string(), fault })
     }
 
-    /// The same with files that are open: the one that is mapped, and the one that brings interrupts.
+    /// Like [`Uio::open`], with open files: the one that is mapped, and the one that delivers interrupts.
     pub(super) fn of_files(found: Found, file: &File, interrupt: File) -> Result<Uio, Fault> {
         let buffer_file = open_alone(&found.buffer.file)?;
         Ok(Uio {
@@ -59,12 +59,12 @@ impl Uio {
         })
     }
 
-    /// What the system says of it.
+    /// What the system reports about it.
     pub fn found(&self) -> &Found {
         &self.found
     }
 
-    /// The place of a register.
+    /// Pointer to a register.
     fn register(&self, addr: u32) -> io::Result<*mut u32> {
         let at = self.found.offset + u64::from(addr);
         if !addr.is_multiple_of(4) || u64::from(addr) >= WINDOW_BYTES || !at.is_multiple_of(4) {
@@ -73,7 +73,7 @@ impl Uio {
         Ok(self.registers.as_mut_ptr().wrapping_add(at as usize).cast())
     }
 
-    /// The place of some bytes of the buffer.
+    /// Pointer to some bytes of the buffer.
     fn place(&self, at: u64, len: usize) -> io::Result<*mut u8> {
         let range = memory_range(at, len as u64, self.found.buffer.block.bytes)
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error.to_string()))?;
@@ -81,7 +81,7 @@ impl Uio {
     }
 }
 
-/// Opens a file for this program alone, as long as it is open here.
+/// Opens a file for this program only, as long as it stays open here.
 pub(super) fn open_alone(path: &Path) -> Result<File, Fault> {
     let file = open(path, OpenOptions::new().read(true).write(true))?;
     match file.try_lock() {
@@ -114,16 +114,16 @@ impl Registers for Uio {
         let place = self.register(addr)?;
         // SAFETY: the place is aligned and inside the registers' map, which lives as long as `self`.
         let value = unsafe { place.read_volatile() };
-        // What follows comes after what the register told.
+        // Later accesses stay after this read.
         fence(Ordering::SeqCst);
         Ok(value)
     }
 
     fn write_reg(&mut self, addr: u32, value: u32) -> io::Result<()> {
         let place = self.register(addr)?;
-        // The core sees what was written before.
+        // Earlier writes become visible to the core first.
         fence(Ordering::SeqCst);
-        // SAFETY: as for reading; nothing of this program lies behind it.
+        // SAFETY: as for reading; registers are not memory of this program.
         unsafe { place.write_volatile(value) };
         Ok(())
     }
@@ -145,8 +145,8 @@ impl Peripheral for Uio {
     fn read_buffer(&mut self, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         let place = self.place(at, bytes.len())?;
         self.cache.for_cpu(at..at + bytes.len() as u64)?;
-        // SAFETY: so many bytes from the place on are inside the buffer's map, which lives as long as `self` and is no memory
-        // of this program's own, as `bytes` is.
+        // SAFETY: so many bytes from `place` on are inside the buffer's map, which lives as long as `self`. The map is
+        // not memory of this program's own, as `bytes` is, so the two do not overlap.
         unsafe { place.copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         Ok(())
     }
@@ -154,7 +154,7 @@ impl Peripheral for Uio {
     fn write_buffer(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         let place = self.place(at, bytes.len())?;
         let range = at..at + bytes.len() as u64;
-        // The lines at the ends hold other bytes, too, which the core may have written.
+        // The lines at the ends also hold other bytes, which the core may have written.
         self.cache.for_cpu(range.clone())?;
         // SAFETY: as for reading.
         unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };

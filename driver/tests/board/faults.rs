@@ -1,4 +1,4 @@
-//! Links that fail: bytes that are spoiled, lost or foreign, a board that goes away, another board.
+//! Links that fail: corrupted, lost or foreign bytes, a board that disappears, another board.
 
 use super::programs::{memory, run};
 use super::{CLOCKS, LINE, OPTIONS, board, config, device, with_memory};
@@ -18,18 +18,19 @@ use tilewright_sim::random::{MEMORY_BYTES, generate};
 /// What happens to a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Harm {
-    /// A bit is spoiled.
+    /// A bit is flipped.
     Flip,
     /// It is lost.
     Lose,
-    /// The board goes away.
+    /// The board disappears.
     Unplug,
 }
 
 /// A board whose line fails at some byte.
 struct Failing {
     board: VirtualBoard,
-    /// What happens to which byte, counted from when the harm was set, to the board or from it.
+    /// What happens to which byte, counted from when the harm was set, and whether bytes to the board or from it are
+    /// meant.
     harm: Option<(Harm, usize, bool)>,
     gone: bool,
 }
@@ -94,7 +95,7 @@ fn failing_with(config: &HwConfig, memory: Memory) -> Option<LinkDevice<Failing>
     Some(device(Failing { board: with_memory(config, LINE, memory)?, harm: None, gone: false }, config))
 }
 
-/// Harm that passes, to the board and from it.
+/// Temporary harm, to the board and from it.
 const PASSING: [(Harm, bool); 4] = [(Harm::Flip, true), (Harm::Flip, false), (Harm::Lose, true), (Harm::Lose, false)];
 
 #[test]
@@ -102,7 +103,7 @@ fn a_command_is_run_again_where_bytes_are_spoiled_or_lost() {
     let config = config();
     let Some(mut device) = failing(&config) else { return };
     let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
-    // Random programs begin with loads of what they read.
+    // Random programs start by loading what they read.
     let program = generate(&config, 1, 12);
     run(&mut fsim, &program).expect("a report");
     let mut again = 0;
@@ -135,7 +136,12 @@ fn a_command_that_needs_what_others_left_is_not_run_again() {
     assert_eq!(device.run(&command).expect("a report").trap, None);
     device.stream_mut().harm = Some((Harm::Flip, 100, false));
     let error = device.run(&command).unwrap_err().to_string();
-    assert!(error.contains("it is not run again; run the whole program again"), "{error}");
+    assert!(
+        error.contains(
+            "is not run again because it reads what earlier commands left in scratchpads; run the whole program again"
+        ),
+        "{error}"
+    );
     assert_eq!(device.run(&command).expect("a report").trap, None);
 }
 
@@ -150,7 +156,7 @@ fn with_memory_on_the_board_bytes_are_brought_again_and_commands_are_not_run_aga
     let stream: Vec<u8> = insns.iter().flat_map(|insn| encode(insn, &config).expect("fits")).collect();
     let bases = vec![Base { addr: 0, limit: 0x2000 }];
     let command = Command { stream_addr: 0x2000, insns: 2, bases, cycle_limit: None };
-    // Ends inside beats, so that what is beside them is read first.
+    // Ends inside beats, so that the bytes next to the range are read first.
     let bytes: Vec<u8> = (0..700).map(|at| (at * 7 + 1) as u8).collect();
     let mut again = 0;
     for (harm, to_board) in PASSING {
@@ -159,7 +165,7 @@ fn with_memory_on_the_board_bytes_are_brought_again_and_commands_are_not_run_aga
             device.write(0, &vec![0xee; 0x400]).expect("inside memory");
             device.stream_mut().harm = Some((harm, at, to_board));
             device.write(7, &bytes).unwrap_or_else(|error| panic!("writing, {}: {error}", case(at)));
-            // What a write is answered with is less than what it takes.
+            // The answers to a write are shorter than the write, so the harm may not have happened.
             again += u64::from(device.stream_mut().harm.take().is_none());
             device.stream_mut().harm = Some((harm, at, to_board));
             let mut found = vec![0; 0x400];
@@ -168,13 +174,13 @@ fn with_memory_on_the_board_bytes_are_brought_again_and_commands_are_not_run_aga
             assert_eq!(found, [&[0xee; 7][..], &bytes, &[0xee; 0x400 - 707]].concat(), "{}", case(at));
             assert_eq!(device.retries(), again, "{}", case(at));
         }
-        // A command that began may have written something.
+        // A command that started may have written something.
         device.write(0x2000, &stream).expect("inside memory");
         assert_eq!(device.run(&command).expect("a report").trap, None);
         device.stream_mut().harm = Some((harm, 70, to_board));
         let error = device.run(&command).unwrap_err().to_string();
         let why =
-            "whose memory is the board's, where what it has written cannot be taken back, so that it is not run again";
+            "a command that is not run again because it writes to the board's memory, where writes cannot be undone";
         assert!(error.contains(why) && error.contains("run the whole program again"), "{}: {error}", case(70));
         device.write(0x2000, &stream).expect("inside memory");
         assert_eq!(device.run(&command).expect("a report").trap, None);

@@ -1,5 +1,5 @@
-//! Boards behind a link against the functional simulator: the Verilated design of a shell and its core, whose serial line or SPI is
-//! the link's stream.
+//! Boards connected by a link, compared with the functional simulator: the Verilated design of a shell and its core,
+//! whose serial line or SPI is the link's stream.
 
 mod faults;
 mod on_board;
@@ -15,26 +15,26 @@ use tilewright_shell::{Host, Memory, ShellConfig, TOP};
 use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
 use tilewright_sim::random::MEMORY_BYTES;
 
-/// Cycles of a bit on a serial line: the fewest that the shell takes.
+/// Cycles per bit on a serial line: the fewest that the shell supports.
 const CLOCKS: u32 = UART_CLOCKS;
-/// The line that goes with them.
+/// The line with this speed.
 const LINE: Line = Line::Uart { clocks_per_bit: CLOCKS };
 
-/// Waiting times of a board that answers at once.
+/// Timeouts for a board that answers at once.
 const OPTIONS: LinkOptions =
     LinkOptions { answer: Duration::from_millis(10), poll: Duration::from_millis(5), memory_bytes: Some(MEMORY_BYTES) };
 
-/// A small configuration, whose programs bring little over the line.
+/// A small configuration, whose programs send little over the line.
 fn config() -> HwConfig {
     HwConfig::parse("small", include_str!("small.toml")).expect("is a configuration")
 }
 
-/// A board without hardware, or none where there is no Verilator. The other end of its line has `line` cycles a bit.
+/// A simulated board, or `None` without Verilator. The other end of its line has `line` cycles per bit.
 fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
     with_memory(config, Line::Uart { clocks_per_bit: line }, Memory::Host)
 }
 
-/// The same with its memory elsewhere, and any link.
+/// The same with any link and any place of the memory.
 fn with_memory(config: &HwConfig, line: Line, memory: Memory) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
@@ -48,7 +48,7 @@ fn with_memory(config: &HwConfig, line: Line, memory: Memory) -> Option<VirtualB
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
 }
 
-/// The board behind some stream around it.
+/// Opens the board through `stream`, which wraps it.
 fn device<S: ByteStream>(stream: S, config: &HwConfig) -> LinkDevice<S> {
     LinkDevice::open(stream, config.clone(), OPTIONS).expect("the board answers")
 }

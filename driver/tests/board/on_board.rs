@@ -16,7 +16,7 @@ fn memory_on_the_board_is_written_read_and_used() {
     let Some(board) = with_memory(&config, LINE, Memory::BlockRam { kib: KIB }) else { return };
     let options = LinkOptions { memory_bytes: Some(u64::from(KIB) << 10), ..OPTIONS };
     let mut device = LinkDevice::open(board, config.clone(), options).expect("the board answers");
-    // Ends that lie inside beats keep what is beside them.
+    // Ends inside beats keep the bytes next to the range.
     device.write(0, &[0xee; 256]).expect("inside memory");
     let bytes: Vec<u8> = (0..201).collect();
     device.write(7, &bytes).expect("inside memory");
@@ -39,7 +39,7 @@ fn memory_on_the_board_is_written_read_and_used() {
     device.read(1001, &mut copy).expect("inside memory");
     assert_eq!(copy, bytes[..row as usize]);
 
-    // What passes the end of the board's memory traps.
+    // An access past the end of the board's memory traps.
     command.bases = vec![Base { addr: 0x1_0000, limit: 0x2000 }];
     let trap = device.run(&command).expect("a report").trap.expect("a trap");
     assert_eq!((trap.unit, trap.cause), (TrapUnit::Load, TrapCause::Bus));

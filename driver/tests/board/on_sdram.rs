@@ -1,4 +1,4 @@
-//! Memory on the board in a chip of SDRAM, whose simulation ends with an error where the design breaks a rule of it.
+//! Memory on the board in an SDRAM chip, whose simulation ends with an error if the design breaks one of its rules.
 
 use super::programs::run;
 use super::{CLOCKS, OPTIONS, config, device};
@@ -25,7 +25,7 @@ fn chip(board: &str) -> Sdram {
     }
 }
 
-/// A board with a chip, whose shell keeps the times of another one: the whole design, from its top module on.
+/// A board with a chip, whose shell keeps another chip's times: the whole design, from its top module on.
 fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
@@ -65,7 +65,7 @@ fn the_link_tells_the_size_and_carries_bytes_there_and_back() {
         let size = chip.geometry().bytes().min(1 << config.offset_bits);
         assert_eq!(device.memory_bytes(), size);
         assert!(matches!(device.write(size, &[0]), Err(DeviceError::OutOfMemory { .. })));
-        // Ends that lie inside beats and words keep what is beside them.
+        // Ends inside beats and words keep the bytes next to the range.
         device.write(0x3e0, &[0xee; 256]).expect("inside memory");
         let bytes: Vec<u8> = (0..201).collect();
         device.write(0x3e7, &bytes).expect("inside memory");
@@ -77,7 +77,7 @@ fn the_link_tells_the_size_and_carries_bytes_there_and_back() {
     }
 }
 
-/// Runs a program whose data are put into the chip from outside, and gives what it leaves.
+/// Runs a program whose data is put into the chip directly, and returns the memory that it leaves.
 fn run_on_chip(device: &mut LinkDevice<VirtualBoard>, program: &Program) -> (RunReport, Vec<u8>) {
     program.install_into(device.stream_mut().sdram_mut().expect("has a chip").bytes_mut());
     let report = device.run(&Command { cycle_limit: None, ..program.command() }).expect("a report");
@@ -99,7 +99,7 @@ fn random_programs_give_what_the_functional_simulator_gives() {
             assert!(left == super::programs::memory(&mut fsim), "{name}, seed {seed}\n{}", program.text());
             cycles += found.cycles.expect("a board knows time");
         }
-        // The chip was refreshed all along, and would have told if too seldom.
+        // The chip was refreshed all along; it reports refreshes that come too late.
         assert!(self::refreshes(&mut device) - refreshes > cycles / 800, "{cycles} cycles");
     }
 }

@@ -40,7 +40,7 @@ fn memory_on_the_board_is_reached() {
     let Some(board) = with_memory(&config, line(SPI_CLOCKS), Memory::BlockRam { kib: 16 }) else { return };
     let mut device = device(board, &config);
     assert_eq!(device.memory_bytes(), 16 << 10);
-    // Zeros and ones too, which between frames mean nothing.
+    // Includes zeros and ones, which mean nothing between frames.
     let bytes: Vec<u8> = [vec![0; 5000], vec![0xff; 5000], (0..=255).collect()].concat();
     device.write(3, &bytes).expect("inside memory");
     let mut found = vec![7; bytes.len()];
@@ -59,16 +59,16 @@ fn a_clock_that_is_too_fast_is_told() {
     }
 }
 
-/// What a master hears in the place of the board.
+/// What a master receives instead of the board's bytes.
 #[derive(Debug, Clone, Copy)]
 enum Heard {
-    /// The same level for good, as the wire is off.
+    /// A constant level, because the wire is disconnected.
     Level(u8),
-    /// In one exchange, each bit one place late.
+    /// In one exchange, each bit is one place late.
     Late,
 }
 
-/// A board whose wires are bad from some byte on.
+/// A board whose wires fail from some byte on.
 struct Wires {
     board: VirtualBoard,
     harm: Option<(usize, Heard)>,
@@ -145,7 +145,7 @@ fn a_board_that_goes_away_is_told() {
             device.stream_mut().wires.harm = Some((at, Heard::Level(level)));
             let error = run(&mut device, &program).unwrap_err().to_string();
             assert!(error.starts_with("a port: nothing came within "), "{level:#x} from {at}: {error}");
-            assert!(error.contains("see that the board has power"), "{error}");
+            assert!(error.contains("check that the board has power"), "{error}");
             // It comes back.
             device.stream_mut().wires.harm = None;
             assert_eq!(run(&mut device, &program).expect("a report").trap, None);

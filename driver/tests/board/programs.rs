@@ -8,7 +8,7 @@ use tilewright_hw::isa::Unit;
 use tilewright_sim::Fsim;
 use tilewright_sim::random::{Expected, FaultKind, MEMORY_BYTES, Program, generate, plant};
 
-/// Runs a program without a limit of cycles, of which the line takes most.
+/// Runs a program without a cycle limit, because the line takes most of the cycles.
 pub fn run(device: &mut dyn Device, program: &Program) -> Result<RunReport, DeviceError> {
     program.install(device)?;
     device.run(&Command { cycle_limit: None, ..program.command() })
@@ -81,7 +81,7 @@ fn traps_are_those_that_were_planted() {
         let trap = report.trap.unwrap_or_else(|| panic!("{kind:?} does not trap"));
         let found = Expected { unit: trap.unit, cause: trap.cause, ordinal: trap.ordinal };
         assert_eq!(found, fault.expected, "{kind:?}, seed {seed}");
-        // The board is as new.
+        // After the trap the board is as good as new.
         let program = generate(&config, seed, 4);
         for device in [&mut device as &mut dyn Device, &mut fsim] {
             run(device, &program).expect("a report");

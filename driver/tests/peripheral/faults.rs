@@ -1,4 +1,4 @@
-//! Cores that do not answer, answer late, or are others.
+//! Cores that do not answer, answer late, or are of another configuration.
 
 use super::programs::{memory, run};
 use super::{OPTIONS, axi, config, configs, device, options};
@@ -16,12 +16,12 @@ use tilewright_sim::Fsim;
 use tilewright_sim::axi::{Axi, AxiOptions};
 use tilewright_sim::random::{MEMORY_BYTES, generate};
 
-/// A peripheral that is not heard, or says other things than it should.
+/// A peripheral whose interrupts are lost, or whose registers read wrong.
 struct Disturbed {
     axi: Axi,
     /// No interrupt reaches the host.
     is_deaf: bool,
-    /// A register that has another value.
+    /// A register that reads as another value.
     lies: Option<(u32, u32)>,
 }
 
@@ -105,7 +105,7 @@ fn a_buffer_that_addresses_do_not_reach_is_told() {
     let Some(peripheral) = axi(&config, &surroundings) else { return };
     let fault = refused(peripheral, config);
     assert!(matches!(fault, Fault::OutOfReach { from: 0xc0000, to: 0x100fff, last: 0xfffff, .. }), "{fault}");
-    assert_eq!(fault.remedy(), "make the bitstream of a configuration with offset_bits = 21 or more");
+    assert_eq!(fault.remedy(), "build the bitstream of a configuration with offset_bits = 21 or more");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_command_that_takes_too_long_is_given_up_and_the_next_one_runs() {
     let mut device = PeripheralDevice::open(peripheral, config.clone(), short).expect("the core answers");
     let program = generate(&config, 3, 24);
     program.install(&mut device).expect("inside memory");
-    // The slow one is still under way when its time is over.
+    // The slow command is still running when its time is over.
     device.peripheral_mut().set_pressure(12);
     let error = device.run(&program.command()).expect_err("it takes longer").to_string();
     assert!(error.contains("a command did not end within 20µs and was stopped in cycle"), "{error}");

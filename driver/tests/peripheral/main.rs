@@ -1,5 +1,6 @@
-//! The core as a peripheral against the functional simulator. The driver writes registers over AXI4-Lite, and the core reaches
-//! its buffer over AXI4, in the Verilated design of the whole peripheral, which is looked at for what the protocol asks of it.
+//! The core as a peripheral, compared with the functional simulator. In the Verilated design of the whole peripheral,
+//! the driver writes registers over AXI4-Lite and the core reaches its buffer over AXI4; the simulation checks the
+//! protocol's rules.
 
 mod faults;
 mod programs;
@@ -11,7 +12,7 @@ use tilewright_hw::peripheral::Peripheral;
 use tilewright_sim::axi::{Axi, AxiOptions};
 use tilewright_sim::random::MEMORY_BYTES;
 
-/// Waiting times, of simulated time.
+/// Timeouts, in simulated time.
 const OPTIONS: PeripheralOptions = PeripheralOptions {
     command: Duration::from_millis(20),
     poll: Duration::from_micros(50),
@@ -28,8 +29,8 @@ fn config() -> HwConfig {
     configs()[0].clone()
 }
 
-/// A buffer somewhere in what a configuration's addresses reach. Random programs have a base that passes the end of their
-/// memory, behind which this one answers with an error.
+/// A buffer somewhere in the configuration's address range. Random programs have a base that passes the end of their
+/// memory; this buffer answers accesses past that end with an error.
 fn options(config: &HwConfig) -> AxiOptions {
     AxiOptions {
         buffer_addr: (1 << (config.offset_bits - 1)) + 0x3000,
@@ -39,7 +40,7 @@ fn options(config: &HwConfig) -> AxiOptions {
     }
 }
 
-/// A peripheral, or none where there is no Verilator.
+/// A peripheral, or `None` without Verilator.
 fn axi(config: &HwConfig, options: &AxiOptions) -> Option<Axi> {
     if !tilewright_testing::has_program("verilator") {
         return None;

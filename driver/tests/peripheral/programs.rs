@@ -49,7 +49,7 @@ fn random_programs_give_what_the_functional_simulator_gives() {
             assert_eq!((device.interrupts().came, device.interrupts().missed), (programs, 0));
             let Traffic { read_bursts, write_bursts, held, interleaved, early, errors } = device.peripheral().traffic();
             assert!(read_bursts > 100 && write_bursts > 100, "{read_bursts} reads, {write_bursts} writes");
-            // What was to be tried was tried.
+            // The conditions to be tested did occur.
             assert_eq!(pressure > 0, held > 0 && early > 0, "{held} cycles held, {early} beats early");
             assert!(interleaved > 0 || pressure == 0, "no beat came between those of another read");
             assert_eq!(errors, 0);
@@ -87,7 +87,7 @@ fn traps_are_those_that_were_planted() {
             let of_bus = matches!(kind, FaultKind::Bus(_) | FaultKind::Fetch);
             assert_eq!(answered > errors, of_bus, "{kind:?}, seed {seed}");
             errors = answered;
-            // The core is as new.
+            // After the trap the core is as good as new.
             let program = generate(&config, seed, 4);
             for device in [&mut device as &mut dyn Device, &mut fsim] {
                 assert_eq!(run(device, &program).expect("a report").trap, None);
@@ -98,7 +98,7 @@ fn traps_are_those_that_were_planted() {
     }
 }
 
-/// A command that copies bytes, which lies in a device's memory.
+/// Writes a command that copies bytes into the device's memory.
 fn copy(device: &mut PeripheralDevice<Axi>, at: u64, from: u64, to: u64) -> Command {
     let config = device.config().clone();
     let text =
@@ -124,7 +124,7 @@ fn commands_run_one_after_the_other_and_the_first_at_once() {
     assert!(!busy(&mut device));
     let tickets: Vec<_> = commands.iter().map(|command| device.submit(command).expect("a ticket")).collect();
     assert!(busy(&mut device), "nobody has waited yet");
-    // The second's report is not there before the first has ended.
+    // The second command's report does not exist before the first has ended.
     for ticket in [tickets[1], tickets[2], tickets[0]] {
         assert_eq!(device.wait(ticket).expect("a report").retired, [1, 0, 0, 1]);
         assert!(matches!(device.wait(ticket), Err(DeviceError::UnknownTicket(_))));
