@@ -10,8 +10,8 @@
 //!       64   manifest, JSON, then zeros up to a multiple of 64
 //!        …   blobs, each at a multiple of 64 from the file's start, zeros between them
 //! ```
-//! All numbers are little endian. The manifest names place, length and SHA-256 of every blob. Nothing is used before its
-//! checksum is right, since damaged code bytes are not to be told from sound ones.
+//! All numbers are little-endian. The manifest gives offset, length and SHA-256 of every blob. Nothing is used before
+//! its checksum is verified, because damaged code bytes look like intact ones.
 
 mod about;
 mod manifest;
@@ -36,7 +36,7 @@ pub use manifest::{
 pub use memory::DeviceNeed;
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
-/// Changes whenever an older reader would misread a file.
+/// Version of the file format; change it when an older reader would misread a file.
 pub const FORMAT_VERSION: u32 = 1;
 const HEADER_BYTES: usize = 64;
 
@@ -51,22 +51,24 @@ pub enum ArtifactError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Some other file.
+    /// Not an artifact.
     #[error("{path} is not a Tilewright artifact; make one with: tilewright compile MODEL -o FILE")]
     Foreign {
         /// The file.
         path: String,
     },
-    /// A version that this program does not know.
-    #[error("{path} has {what} version {found}, this program has {known}; compile the model again with this program")]
+    /// A version that this program does not support.
+    #[error(
+        "{path} has {what} version {found}, but this program has {known}; compile the model again with this program"
+    )]
     Version {
         /// The file.
         path: String,
         /// Which version.
         what: &'static str,
-        /// The file's.
+        /// The file's version.
         found: u32,
-        /// The program's.
+        /// The program's version.
         known: u32,
     },
     /// A checksum or the structure is wrong.
@@ -79,8 +81,8 @@ pub enum ArtifactError {
     },
     /// Compiled for other hardware.
     #[error(
-        "{path} was compiled for configuration {found} ({found_hash:016x}), the device has {wanted} ({wanted_hash:016x}); \
-         run it without --hw, on its own configuration, or compile the model again for the device's"
+        "{path} was compiled for configuration {found} ({found_hash:016x}), but the device has {wanted} ({wanted_hash:016x}); \
+         run it without --hw to use its own configuration, or compile the model again for the device's configuration"
     )]
     OtherHardware {
         /// The file.
@@ -99,18 +101,19 @@ pub enum ArtifactError {
 /// A compiled model: the manifest and its blobs.
 #[derive(Debug, Clone)]
 pub struct Artifact {
-    /// Where it came from, for messages.
+    /// Path of the file, for messages.
     pub path: String,
-    /// What is in it.
+    /// Description of the contents.
     pub manifest: Manifest,
     blobs: Vec<AlignedBytes>,
 }
 
 impl Artifact {
-    /// An artifact that is not in a file; `path` names it in messages. The manifest's list of blobs is written anew.
+    /// Creates an artifact that is not in a file; `path` names it in messages. The manifest's list of blobs is
+    /// regenerated.
     ///
     /// # Errors
-    /// [`ArtifactError::Damaged`] where the manifest refers to what is not there.
+    /// [`ArtifactError::Damaged`] if the manifest refers to something that does not exist.
     pub fn new(path: &str, mut manifest: Manifest, blobs: Vec<Vec<u8>>) -> Result<Artifact, ArtifactError> {
         manifest.blobs = describe(&blobs);
         let blobs = blobs.iter().map(|bytes| AlignedBytes::copy_of(bytes)).collect();
@@ -119,10 +122,10 @@ impl Artifact {
         Ok(artifact)
     }
 
-    /// The same artifact with other bytes in one of its blobs, for experiments with programs, weights and code.
+    /// A copy with other bytes in one of its blobs, for experiments with programs, weights and code.
     ///
     /// # Errors
-    /// [`ArtifactError::Damaged`] where the manifest refers to what is not there.
+    /// [`ArtifactError::Damaged`] if the manifest refers to something that does not exist.
     pub fn with_blob(&self, id: BlobId, bytes: Vec<u8>) -> Result<Artifact, ArtifactError> {
         let mut blobs: Vec<Vec<u8>> = self.blobs.iter().map(|blob| blob.to_vec()).collect();
         if let Some(blob) = blobs.get_mut(id.0 as usize) {
@@ -131,7 +134,7 @@ impl Artifact {
         Artifact::new(&self.path, self.manifest.clone(), blobs)
     }
 
-    /// Whether the file's first bytes are an artifact's, or all that there is of one that was cut among them.
+    /// Whether `bytes` start like an artifact, or are all that is left of one that was cut within its first bytes.
     pub fn is_one(bytes: &[u8]) -> bool {
         bytes.starts_with(MAGIC) || !bytes.is_empty() && MAGIC.starts_with(bytes)
     }
@@ -139,7 +142,7 @@ impl Artifact {
     /// Reads and checks a file.
     ///
     /// # Errors
-    /// Every variant but [`ArtifactError::OtherHardware`].
+    /// Every variant except [`ArtifactError::OtherHardware`].
     pub fn read(path: &Path) -> Result<Artifact, ArtifactError> {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|source| ArtifactError::Io { path: name.clone(), source })?;
@@ -171,7 +174,7 @@ impl Artifact {
             return Err(damaged("the manifest's checksum differs"));
         }
         let manifest: Manifest =
-            serde_json::from_slice(text).map_err(|e| damaged(&format!("the manifest does not read: {e}")))?;
+            serde_json::from_slice(text).map_err(|e| damaged(&format!("the manifest cannot be parsed: {e}")))?;
         for (what, found, known) in [
             ("instruction set", manifest.isa_version, ISA_VERSION),
             ("memory layout", manifest.layout_version, LAYOUT_VERSION),
@@ -208,7 +211,7 @@ impl Artifact {
 
     /// The bytes of the file.
     pub fn encode(&self) -> Vec<u8> {
-        // Offsets stand in the manifest, whose length they change: go on until it fits before the first blob.
+        // The manifest contains the offsets, which change its length: repeat until it fits before the first blob.
         let mut manifest = self.manifest.clone();
         let mut start = 0;
         let text = loop {
@@ -240,9 +243,9 @@ impl Artifact {
         bytes
     }
 
-    /// A blob's bytes, on a boundary of [`ALIGN`].
+    /// A blob's bytes, aligned to [`ALIGN`].
     pub fn blob(&self, id: BlobId) -> &[u8] {
-        // `check` has seen every id of the manifest.
+        // `check` has verified every id of the manifest.
         self.blobs.get(id.0 as usize).map_or(&[], |bytes| bytes)
     }
 
@@ -251,7 +254,8 @@ impl Artifact {
         self.blobs.iter().map(|bytes| bytes.len()).sum()
     }
 
-    /// Whether accelerator code in the artifact fits `config`. An artifact without any fits all.
+    /// Checks that the artifact's accelerator code fits `config`. An artifact without accelerator code fits every
+    /// configuration.
     ///
     /// # Errors
     /// [`ArtifactError::OtherHardware`].

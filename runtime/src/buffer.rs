@@ -1,4 +1,4 @@
-//! Bytes on cache-line boundaries, as generated code and vector loads like them.
+//! Bytes aligned to cache lines, as generated code and vector loads need them.
 
 /// Bytes of a cache line: the alignment of every buffer, and of every blob in an artifact.
 pub const ALIGN: usize = 64;
@@ -7,7 +7,7 @@ pub const ALIGN: usize = 64;
 #[repr(C, align(64))]
 struct Line([u8; ALIGN]);
 
-/// A run of bytes of fixed length whose first byte lies on a boundary of [`ALIGN`].
+/// A byte buffer of fixed length whose first byte is aligned to [`ALIGN`].
 #[derive(Clone, Default)]
 pub struct AlignedBytes {
     lines: Vec<Line>,
@@ -15,7 +15,7 @@ pub struct AlignedBytes {
 }
 
 impl AlignedBytes {
-    /// `len` bytes of zero, or none where the system has not as much memory.
+    /// `len` zero bytes, or `None` if the system does not have that much memory.
     pub fn try_zeroed(len: usize) -> Option<AlignedBytes> {
         let count = len.div_ceil(ALIGN);
         let mut lines = Vec::new();
@@ -24,7 +24,7 @@ impl AlignedBytes {
         Some(AlignedBytes { lines, len })
     }
 
-    /// `len` bytes of zero.
+    /// `len` zero bytes.
     pub fn zeroed(len: usize) -> AlignedBytes {
         AlignedBytes { lines: vec![Line([0; ALIGN]); len.div_ceil(ALIGN)], len }
     }
@@ -41,7 +41,7 @@ impl std::ops::Deref for AlignedBytes {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the lines are `len` or more initialised bytes in one allocation, and any byte is a valid u8.
+        // SAFETY: the lines are `len` or more initialized bytes in one allocation, and any byte is a valid u8.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }

@@ -1,7 +1,7 @@
-//! CUDA code of an artifact: what it consists of, and with the feature `cuda` how it is compiled and run.
+//! CUDA code of an artifact: its form and, with the feature `cuda`, how it is compiled and run.
 //!
-//! An artifact carries CUDA C as text. It is compiled on the machine that has the GPU, for that GPU, by NVRTC, and kept in a
-//! cache by its content. Driver and NVRTC are looked for when they are wanted, so that the same program runs without either.
+//! An artifact carries CUDA C as text. NVRTC compiles it on the machine with the GPU, for that GPU, and the result is
+//! cached by its content. Driver and NVRTC are loaded when they are needed, so that the same program runs without them.
 
 mod code;
 #[cfg(feature = "cuda")]
@@ -29,10 +29,10 @@ pub use libraries::{Library, load_from};
 #[cfg(feature = "cuda")]
 pub use stream::{Mark, Memory};
 
-/// Why there is no GPU, or why it did not do what it was asked.
+/// Why there is no GPU, or why an operation on it failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
-    /// Something that it needs is not there.
+    /// A required part is missing.
     #[error("device cuda is not available: {reason}; {remedy}")]
     Unavailable {
         /// What is missing.
@@ -40,10 +40,10 @@ pub enum CudaError {
         /// What to do.
         remedy: String,
     },
-    /// The compiler refused the code.
-    #[error("NVRTC refused the generated code: {log}")]
+    /// The compiler rejected the code.
+    #[error("NVRTC rejected the generated code: {log}")]
     Compile {
-        /// What it said.
+        /// The compiler's log.
         log: String,
     },
     /// The artifact's code does not fit the step that calls it.
@@ -52,17 +52,17 @@ pub enum CudaError {
     /// The driver reported an error.
     #[error("{what} failed: {reason}")]
     Driver {
-        /// What was asked of it.
+        /// The operation.
         what: String,
-        /// What it said.
+        /// The driver's error.
         reason: String,
     },
 }
 
-/// Whether a GPU can be used here.
+/// Checks that a GPU can be used on this machine.
 ///
 /// # Errors
-/// [`CudaError::Unavailable`] with what is missing and what to do.
+/// [`CudaError::Unavailable`], with what is missing and what to do.
 pub fn available() -> Result<(), CudaError> {
     #[cfg(feature = "cuda")]
     return Gpu::open().map(drop);

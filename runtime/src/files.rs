@@ -1,14 +1,15 @@
-//! Writing files whole or not at all.
+//! Writes files whole or not at all.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-/// Writes `parts` one after another into a temporary file beside `path`, then renames it to `path`.
+/// Writes `parts` one after another into a temporary file next to `path`, then renames it to `path`.
 ///
 /// # Errors
-/// The system's, where the folder does not exist or cannot be written, or `path` is no plain file; it is then as it was.
+/// The system's, if the folder does not exist or cannot be written, or `path` is not a plain file. The old file is
+/// unchanged then.
 pub fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     let path = target(path)?;
     let file = written(&path, parts)?;
@@ -16,11 +17,11 @@ pub fn write_whole(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes files of these paths and contents: all of them as temporary files beside their places first, so that a full or
-/// read-only disk leaves every path as it was.
+/// Writes several files. All of them are written as temporary files next to their destinations first, so that a full or
+/// read-only disk leaves every path unchanged.
 ///
 /// # Errors
-/// As [`write_whole`], with the path that was refused.
+/// As [`write_whole`], with the path that failed.
 pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::Error)> {
     let mut ready = Vec::with_capacity(files.len());
     for (path, bytes) in files {
@@ -33,8 +34,8 @@ pub fn write_together(files: &[(PathBuf, Vec<u8>)]) -> Result<(), (PathBuf, io::
     Ok(())
 }
 
-/// A file under a temporary name beside its place until it is whole, or until what was written is seen to be right; dropped, it is
-/// gone.
+/// A file under a temporary name next to its destination, until it is whole or its content was checked. Dropping it
+/// removes it.
 #[derive(Debug)]
 pub struct Unfinished {
     file: NamedTempFile,
@@ -42,7 +43,7 @@ pub struct Unfinished {
 }
 
 impl Unfinished {
-    /// Of a file at `path`, with these bytes.
+    /// Creates a temporary file for `path` with these bytes.
     ///
     /// # Errors
     /// As [`write_whole`].
@@ -51,12 +52,12 @@ impl Unfinished {
         Ok(Unfinished { file: written(&place, &[bytes])?, place })
     }
 
-    /// Where it is written.
+    /// Path of the temporary file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Gives it its name.
+    /// Renames it to its destination.
     ///
     /// # Errors
     /// The system's.
@@ -65,20 +66,21 @@ impl Unfinished {
     }
 }
 
-/// Whether a file could be written at `path`, tried without touching it.
+/// Checks that a file could be written at `path`, without touching it.
 ///
 /// # Errors
-/// The system's, or that `path` is no plain file.
+/// The system's, or that `path` is not a plain file.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     temporary(folder_of(&target(path)?)).map(drop)
 }
 
-/// Whether two paths name one file, also by other words or through links.
+/// Whether two paths name one file, even if they are spelled differently or go through links.
 pub fn same(a: &Path, b: &Path) -> bool {
     a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
-/// Whether files could be written in a folder, tried without a trace; where it is missing, whether it could be made.
+/// Checks that files could be written in a folder, without leaving a trace; if it does not exist, checks that it could
+/// be created.
 ///
 /// # Errors
 /// The system's.
@@ -93,10 +95,11 @@ pub fn check_folder(folder: &Path) -> io::Result<()> {
     temporary(folder).map(drop)
 }
 
-/// The file that a path means: behind links, which stay. A rename would put a plain file in a device's or pipe's place; what
-/// stands in `/dev` and `/proc` is none even where it leads to a plain file, as `/dev/stdout` may.
+/// The file that a path refers to after following links, which stay in place. A rename would replace a device or pipe
+/// with a plain file, so these are refused. Paths in `/dev` and `/proc` are refused even if they lead to a plain file,
+/// as `/dev/stdout` can.
 fn target(path: &Path) -> io::Result<PathBuf> {
-    let no_file = || io::Error::other(format!("{} is no plain file", path.display()));
+    let no_file = || io::Error::other(format!("{} is not a plain file", path.display()));
     let mut place = std::path::absolute(path)?;
     for _ in 0..40 {
         let is_special = place.starts_with("/proc") || place.starts_with("/dev") && !place.starts_with("/dev/shm");
@@ -111,20 +114,20 @@ fn target(path: &Path) -> io::Result<PathBuf> {
     Err(no_file())
 }
 
-/// The folder in which a path lies.
+/// The folder that contains a path.
 pub fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn temporary(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".tilewright-").tempfile_in(folder).map_err(|error| {
-        // The system's words, without the temporary name that nobody asked for.
+        // The system's message without the temporary name, which means nothing to the user.
         let text = error.to_string();
         io::Error::new(error.kind(), text.split(" at path ").next().unwrap_or(&text).to_string())
     })
 }
 
-/// A temporary file beside `path` with its content-to-be.
+/// A temporary file next to `path` with its future content.
 fn written(path: &Path, parts: &[&[u8]]) -> io::Result<NamedTempFile> {
     let mut file = temporary(folder_of(path))?;
     for part in parts {
@@ -132,7 +135,7 @@ fn written(path: &Path, parts: &[&[u8]]) -> io::Result<NamedTempFile> {
     }
     #[cfg(unix)]
     {
-        // A temporary file is private; the one that it becomes is as readable as any other that a person writes.
+        // A temporary file is private; the final file is as readable as any other file that a user writes.
         use std::os::unix::fs::PermissionsExt;
         file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
     }
@@ -147,7 +150,7 @@ mod tests {
     fn what_is_no_plain_file_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         let error = write_whole(dir.path(), &[b"x"]).unwrap_err();
-        assert!(error.to_string().contains("is no plain file"), "{error}");
+        assert!(error.to_string().contains("is not a plain file"), "{error}");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
@@ -183,7 +186,11 @@ mod tests {
         let out = dir.path().join("out");
         std::os::unix::fs::symlink("/dev/stdout", &out).unwrap();
         for path in [Path::new("/dev/stdout"), Path::new("/dev/null"), &out] {
-            assert!(check_writable(path).unwrap_err().to_string().ends_with("is no plain file"), "{}", path.display());
+            assert!(
+                check_writable(path).unwrap_err().to_string().ends_with("is not a plain file"),
+                "{}",
+                path.display()
+            );
         }
     }
 

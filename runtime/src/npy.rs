@@ -1,7 +1,7 @@
 //! NumPy's `.npy` and `.npz` files.
 //!
-//! Reading takes every version of the format, both byte orders and both element orders, and gives row-major little-endian
-//! tensors. Writing gives version 1.0, as NumPy does.
+//! Reading accepts every version of the format, both byte orders and both element orders, and returns row-major
+//! little-endian tensors. Writing produces version 1.0, as NumPy does.
 
 mod header;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::tensor::{DType, Tensor, byte_len, shape_text};
 use header::Header;
 
-/// What can be wrong with a `.npy` or `.npz` file.
+/// Errors of a `.npy` or `.npz` file.
 #[derive(Debug, thiserror::Error)]
 pub enum NpyError {
     /// The file cannot be read.
@@ -33,7 +33,7 @@ pub enum NpyError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The content is no array that this reader takes.
+    /// The content is not an array that this reader supports.
     #[error("{path} is not a usable NumPy file: {reason}; write it with numpy.save or numpy.savez")]
     Malformed {
         /// The file, and for an archive the member.
@@ -46,7 +46,7 @@ pub enum NpyError {
 /// Reads a `.npy` file.
 ///
 /// # Errors
-/// [`NpyError::Read`] where there is no such file, [`NpyError::Malformed`] where it holds no array of numbers.
+/// [`NpyError::Read`] if there is no such file, [`NpyError::Malformed`] if it holds no array of numbers.
 pub fn read(path: &Path) -> Result<Tensor, NpyError> {
     let bytes = fs::read(path).map_err(|source| NpyError::Read { path: path.to_path_buf(), source })?;
     parse(&bytes).map_err(|reason| NpyError::Malformed { path: path.display().to_string(), reason })
@@ -77,7 +77,8 @@ pub fn read_any(path: &Path) -> Result<Vec<(Option<String>, Tensor)>, NpyError> 
     Ok(arrays)
 }
 
-/// The bytes of an array of an archive: no more than its header asks for, since few bytes there may stand for many.
+/// Unpacks an array of an archive, but no more bytes than its header asks for, because few compressed bytes can expand
+/// to many.
 fn inflate(member: &mut impl Read) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let mut upto = |content: &mut Vec<u8>, len: usize| {
@@ -92,15 +93,15 @@ fn inflate(member: &mut impl Read) -> Result<Vec<u8>, String> {
     let end = start.saturating_add(wanted);
     upto(&mut content, end.saturating_add(1))?;
     if content.len() > end {
-        return Err(format!("more bytes of data than the {wanted} that {dtype} of shape {} takes", shape_text(&shape)));
+        return Err(format!("more bytes of data than the {wanted} that {dtype} of shape {} needs", shape_text(&shape)));
     }
     Ok(content)
 }
 
-/// Writes a tensor as a `.npy` file: to a neighbouring temporary file first, so that no half file is left behind.
+/// Writes a tensor as a `.npy` file, first to a temporary file next to it, so that no partial file is left behind.
 ///
 /// # Errors
-/// [`NpyError::Write`] where the folder does not exist or cannot be written.
+/// [`NpyError::Write`] if the folder does not exist or cannot be written.
 pub fn write(path: &Path, tensor: &Tensor) -> Result<(), NpyError> {
     crate::files::write_whole(path, &[&encode(tensor)])
         .map_err(|source| NpyError::Write { path: path.to_path_buf(), source })
@@ -121,13 +122,13 @@ pub fn encode(tensor: &Tensor) -> Vec<u8> {
 /// Reads the bytes of a `.npy` file.
 ///
 /// # Errors
-/// The reason, as text, where they hold no array of numbers.
+/// The reason, as text, if they hold no array of numbers.
 pub fn parse(bytes: &[u8]) -> Result<Tensor, String> {
     let (Header { dtype, big_endian, fortran_order, shape }, data) = header::parse(bytes)?;
     let wanted = byte_len(dtype, &shape).ok_or_else(|| format!("shape {} overflows", shape_text(&shape)))?;
     if data.len() != wanted {
         return Err(format!(
-            "{} bytes of data where {dtype} of shape {} takes {wanted}",
+            "{} bytes of data, but {dtype} of shape {} needs {wanted}",
             data.len(),
             shape_text(&shape)
         ));

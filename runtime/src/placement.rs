@@ -1,37 +1,37 @@
-//! Static planning of memory: where buffers whose lifetimes are known lie, so that dead ones make room.
+//! Static planning of memory: places buffers with known lifetimes so that dead ones make room for others.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// A buffer and the points in time, both included, between which its bytes are needed.
+/// A buffer and its lifetime: the points in time, both included, between which its bytes are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buffer {
     /// Bytes.
     pub bytes: u64,
-    /// When it is written first.
+    /// Time of the first write.
     pub first: usize,
-    /// When it is read last.
+    /// Time of the last read.
     pub last: usize,
 }
 
 impl Buffer {
-    /// Whether both are needed at some time.
+    /// Whether the lifetimes of both overlap.
     pub fn meets(&self, other: &Buffer) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
 
-/// Where buffers lie.
+/// Offsets of buffers in one memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Placement {
-    /// First byte of each.
+    /// First byte of each buffer.
     pub offsets: Vec<u64>,
-    /// Bytes of all together.
+    /// Total bytes.
     pub bytes: u64,
 }
 
-/// The most bytes that are needed at one time: no placement takes less.
+/// The most bytes that are needed at one time; no placement needs less.
 pub fn least(buffers: &[Buffer], align: u64) -> u64 {
     let at = |time: usize| {
         let live = buffers.iter().filter(|b| (b.first..=b.last).contains(&time));
@@ -40,25 +40,26 @@ pub fn least(buffers: &[Buffer], align: u64) -> u64 {
     buffers.iter().map(|b| at(b.first)).max().unwrap_or(0)
 }
 
-/// Which buffers take the same memory.
+/// An assignment of buffers to memories that they share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Shared {
-    /// For each buffer the number of its memory.
+    /// For each buffer, the index of its memory.
     pub which: Vec<usize>,
     /// Bytes of each memory.
     pub bytes: Vec<u64>,
 }
 
-/// Gives every buffer a memory as a whole, such that buffers needed at one time have different ones.
+/// Gives every buffer a whole memory, so that buffers needed at the same time have different ones.
 ///
-/// In the order of time a buffer takes the smallest memory that is free and large enough, unless that is more than twice as large,
-/// otherwise the largest free one, which grows, if it is half as large, otherwise a new one. Time and memory grow with the buffers as
-/// sorting them does, so that models of many thousand steps are planned too, where [`place`] compares all with all.
+/// Buffers are handled in order of time. A buffer takes the smallest free memory that is large enough, unless that is
+/// more than twice as large; otherwise the largest free one, which grows, if it is at least half as large; otherwise a
+/// new one. Time and memory grow with the buffers as sorting them does, so models of many thousand steps can be
+/// planned, whereas [`place`] compares all buffers with each other.
 pub fn share(buffers: &[Buffer]) -> Shared {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| buffers[i].first);
     let mut shared = Shared { which: vec![0; buffers.len()], bytes: Vec::new() };
-    // Memories that are free, by their bytes, and those that are not, by when they will be.
+    // Free memories by their bytes, and used ones by the end of their use.
     let mut free: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut used: BTreeSet<(usize, usize)> = BTreeSet::new();
     for i in order {
@@ -86,10 +87,11 @@ pub fn share(buffers: &[Buffer]) -> Shared {
     shared
 }
 
-/// Gives every buffer a place at a multiple of `align`, such that buffers needed at one time lie apart.
+/// Gives every buffer an offset that is a multiple of `align`, so that buffers needed at the same time do not overlap.
 ///
-/// Buffers are placed one after the other, each in the smallest gap that holds it among those placed before that it
-/// meets; of some orders (largest first, longest-lived first, as they are written) the one that takes least is kept.
+/// Buffers are placed one after the other, each in the smallest gap that holds it between the earlier ones with an
+/// overlapping lifetime, or in the first such gap. Of several orders (by size, by size times lifetime, by lifetime, by
+/// first use) the one that needs the least memory is kept.
 pub fn place(buffers: &[Buffer], align: u64) -> Placement {
     let align = align.max(1);
     let most = |i: &usize| buffers[*i].bytes;
@@ -109,7 +111,7 @@ pub fn place(buffers: &[Buffer], align: u64) -> Placement {
     placed.min_by_key(|p| p.bytes).unwrap_or_default()
 }
 
-/// Places buffers in an order: in the smallest gap that is large enough, or in the first.
+/// Places buffers in the given order, each in the smallest gap that is large enough, or in the first.
 fn in_order(buffers: &[Buffer], order: &[usize], tight: bool, align: u64) -> Placement {
     let mut offsets = vec![0; buffers.len()];
     let mut done: Vec<usize> = Vec::with_capacity(order.len());
@@ -141,7 +143,7 @@ fn in_order(buffers: &[Buffer], order: &[usize], tight: bool, align: u64) -> Pla
 mod tests {
     use super::*;
 
-    /// Numbers without a pattern.
+    /// Pseudo-random numbers.
     struct Numbers(u64);
 
     impl Numbers {
@@ -151,13 +153,14 @@ mod tests {
         }
     }
 
-    /// Each is read by the next alone; of the large and the small ones two each are enough.
+    /// Each buffer is read only by the next one, so two memories are enough for the small ones, and two for the large
+    /// ones.
     #[test]
     fn memory_goes_from_one_buffer_to_the_next() {
         let chain: Vec<Buffer> =
             (0..20_000).map(|i| Buffer { bytes: 100 + 900 * (i as u64 / 10_000), first: i, last: i + 1 }).collect();
         assert_eq!(share(&chain).bytes, [100, 100, 1000, 1000]);
-        // One that is half as large grows, and one that is more than twice as large is left for others.
+        // A memory that is half as large grows, and one that is more than twice as large is left for others.
         let two = |first, second| {
             let buffer = |bytes, first| Buffer { bytes, first, last: first };
             share(&[buffer(first, 0), buffer(second, 1)]).bytes

@@ -1,12 +1,12 @@
-//! Packed functions: every host function that a step may call, behind one signature and found by name.
+//! Packed functions: the host functions that a step can call, all with one signature and found by name.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What a packed function reads and writes: the bytes of each input, and of each output.
+/// A packed function: it reads the bytes of each input and writes the bytes of each output.
 pub type PackedFn = dyn Fn(&[&[u8]], &mut [&mut [u8]]) -> Result<(), String> + Send + Sync;
 
-/// Functions by name. A later one of the same name takes the place of an earlier one.
+/// Functions by name. A later function replaces an earlier one of the same name.
 #[derive(Clone, Default)]
 pub struct Registry {
     functions: HashMap<String, Arc<PackedFn>>,

@@ -36,7 +36,7 @@ pub enum SessionError {
     /// The artifact is not for this device.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// A CPU step calls what is neither in the object code nor registered.
+    /// A CPU step calls a function that is neither in the object code nor registered.
     #[error(
         "step {step} calls {function}, which neither the artifact's object code nor the registry has; compile the model again"
     )]
@@ -46,8 +46,8 @@ pub enum SessionError {
         /// The function.
         function: String,
     },
-    /// The system has not the memory that a step or a value needs.
-    #[error("{what} needs {bytes} bytes, more memory than the system gives; use a smaller model or batch")]
+    /// The system does not have the memory that a step or a value needs.
+    #[error("{what} needs {bytes} bytes, more memory than the system provides; use a smaller model or batch")]
     Memory {
         /// The step or value.
         what: String,
@@ -64,15 +64,15 @@ pub enum SessionError {
     },
     /// The object code is for another processor.
     #[error(
-        "{path} has code for {target}, and this processor lacks {missing}; compile the model again on this machine, \
+        "{path} has code for {target}, but this processor lacks {missing}; compile the model again on this machine, \
          without --cpu-target"
     )]
     OtherProcessor {
         /// The artifact.
         path: String,
-        /// What it was compiled for.
+        /// The target that it was compiled for.
         target: String,
-        /// What is missing.
+        /// The missing instructions.
         missing: String,
     },
     /// Accelerator steps without a device.
@@ -83,35 +83,35 @@ pub enum SessionError {
         /// The step.
         step: String,
     },
-    /// Not as many inputs as the model has.
-    #[error("{given} inputs given, the model has {}: {}", names.len(), names.join(", "))]
+    /// The wrong number of inputs.
+    #[error("{given} inputs given, but the model has {}: {}", names.len(), names.join(", "))]
     InputCount {
         /// Inputs given.
         given: usize,
-        /// Names of the model's.
+        /// Names of the model's inputs.
         names: Vec<String>,
     },
     /// An input of the wrong type.
-    #[error("input {name} is {found}, the model takes {wanted}; convert the array with .astype")]
+    #[error("input {name} is {found}, but the model expects {wanted}; convert the array with .astype")]
     InputType {
         /// The input.
         name: String,
         /// Type given.
         found: DType,
-        /// Type taken.
+        /// Type that the model expects.
         wanted: DType,
     },
     /// An input of the wrong shape.
-    #[error("input {name} has shape {}, the model takes {}", shape_text(found), shape_text(wanted))]
+    #[error("input {name} has shape {}, but the model expects {}", shape_text(found), shape_text(wanted))]
     InputShape {
         /// The input.
         name: String,
         /// Shape given.
         found: Vec<usize>,
-        /// Shape taken.
+        /// Shape that the model expects.
         wanted: Vec<usize>,
     },
-    /// The device or the driver refused a step, or a trap ended it.
+    /// The device or the driver rejected a step, or a trap ended it.
     #[error("step {step}: {source}")]
     Accel {
         /// The step.
@@ -119,7 +119,7 @@ pub enum SessionError {
         /// Why.
         source: DriverError,
     },
-    /// There is no GPU for steps that need one, or it failed.
+    /// A step needs a GPU and there is none, or it failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
     /// A CPU step failed.
@@ -132,7 +132,7 @@ pub enum SessionError {
     },
 }
 
-/// Takes what steps write, as soon as they have ended.
+/// Receives what steps write, as soon as each has ended.
 type Watch<'a> = dyn FnMut(ValueId, &[u8]) + 'a;
 
 enum Action {
@@ -142,23 +142,23 @@ enum Action {
     Cuda,
 }
 
-/// A model made ready to run, any number of times.
+/// A model that is ready to run, any number of times.
 pub struct Session {
     artifact: Artifact,
     actions: Vec<Action>,
     values: Values,
-    /// What steps of the CPU need beside their values, one after the other.
+    /// Scratch memory of CPU steps, which use it one after the other.
     workspace: AlignedBytes,
     accelerator: Option<Accelerator>,
     gpu: Option<OnGpu>,
 }
 
 impl Session {
-    /// Makes an artifact ready. `functions` has what CPU steps call; `device` runs accelerator steps.
+    /// Prepares an artifact. `functions` holds the functions that CPU steps call; `device` runs accelerator steps.
     ///
     /// # Errors
-    /// [`SessionError::NoFunction`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] where the device's
-    /// configuration is another than the artifact's.
+    /// [`SessionError::NoFunction`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] if the device's
+    /// configuration is not the artifact's.
     pub fn new(
         artifact: Artifact,
         functions: &Registry,
@@ -216,15 +216,15 @@ impl Session {
         self.accelerator.as_mut().map(|accelerator| accelerator.device.as_mut())
     }
 
-    /// Runs the model once over inputs in its order.
+    /// Runs the model once on inputs in its order.
     ///
     /// # Errors
-    /// The input variants of [`SessionError`], before anything ran; [`SessionError::Step`] with the step that failed.
+    /// The input variants of [`SessionError`], before anything runs; [`SessionError::Step`] with the step that failed.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
         self.run_steps(inputs, None)
     }
 
-    /// The same; `watch` is handed the inputs, and what each step wrote as soon as it has ended.
+    /// Like [`Session::run`]; calls `watch` with the inputs, and with what each step wrote as soon as it has ended.
     ///
     /// # Errors
     /// As [`Session::run`].
@@ -236,7 +236,7 @@ impl Session {
         self.run_steps(inputs, Some(watch))
     }
 
-    /// Values that steps of the GPU write come to the host where they are watched, read there, or outputs.
+    /// Runs all steps. Values that GPU steps write are copied to the host if they are watched, read there, or outputs.
     fn run_steps(
         &mut self,
         inputs: &[Tensor],
@@ -272,8 +272,8 @@ impl Session {
                 }
                 step.outputs.iter().for_each(|id| gpu.host_wrote(*id));
             }
-            // Outputs leave the table while the step borrows its inputs from it; the manifest's check has seen that no step
-            // reads what it writes.
+            // Outputs leave the table while the step borrows its inputs from it. The manifest's check has verified that
+            // no step reads what it writes.
             let mut taken: Vec<Taken> = step.outputs.iter().map(|id| self.values.take(*id)).collect();
             let started = Instant::now();
             let outcome = {
@@ -318,7 +318,7 @@ impl Session {
         Ok((outputs, report))
     }
 
-    /// A value that is an output, as the last run left it.
+    /// An output value, as the last run left it.
     fn tensor(&self, id: ValueId) -> Tensor {
         let value = &self.artifact.manifest.values[id.0 as usize];
         let bytes = self.values.read(&self.artifact, id).to_vec();
@@ -350,7 +350,7 @@ fn no_function(step: &Step, function: &str) -> SessionError {
     SessionError::NoFunction { step: step.name.clone(), function: function.to_string() }
 }
 
-/// Memory for the steps of the CPU: as much as the one that needs most.
+/// Scratch memory for CPU steps: as much as the one that needs most.
 fn workspace(manifest: &Manifest) -> Result<AlignedBytes, SessionError> {
     let bytes = |step: &Step| match &step.kind {
         StepKind::Cpu { workspace_bytes, .. } => *workspace_bytes,

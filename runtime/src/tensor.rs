@@ -1,4 +1,4 @@
-//! Values that cross the runtime's border: an element type, a shape and the bytes.
+//! Values at the runtime's interface: an element type, a shape and the bytes.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 /// An element of a tensor, exactly: 64-bit integers are not rounded to floats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
-    /// Of an integer type, or of truth values.
+    /// Of an integer type or bool.
     Whole(i128),
-    /// Of a type of floats.
+    /// Of a float type.
     Float(f64),
 }
 
 impl Number {
-    /// How far apart two numbers are; infinite where one of two floats is NaN.
+    /// Distance between two numbers; infinite if one of two floats is NaN.
     pub fn distance(self, other: Number) -> f64 {
         let distance = match (self, other) {
             (Number::Whole(x), Number::Whole(y)) => x.abs_diff(y) as f64,
@@ -74,7 +74,7 @@ pub enum DType {
     F64,
 }
 
-/// The types in one table: type, name, NumPy's kind and size.
+/// All types in one table: type, name, NumPy's kind and size.
 const TABLE: &[(DType, &str, char, usize)] = &[
     (DType::Bool, "bool", 'b', 1),
     (DType::I8, "i8", 'i', 1),
@@ -92,7 +92,7 @@ const TABLE: &[(DType, &str, char, usize)] = &[
 
 impl DType {
     fn row(self) -> &'static (DType, &'static str, char, usize) {
-        // The table lists the types in the order of the enum; a test holds it.
+        // The table lists the types in the order of the enum; a test checks that.
         &TABLE[self as usize]
     }
 
@@ -138,24 +138,24 @@ impl fmt::Display for DType {
 pub struct Tensor {
     /// Element type.
     pub dtype: DType,
-    /// Lengths of the axes, the slowest first; empty for a scalar.
+    /// Lengths of the axes, slowest first; empty for a scalar.
     pub shape: Vec<usize>,
     /// The elements, `shape.product() * dtype.size()` bytes.
     pub bytes: Vec<u8>,
 }
 
 impl Tensor {
-    /// A tensor over `bytes`, or nothing where their number does not fit the shape.
+    /// A tensor over `bytes`, or `None` if their number does not fit the shape.
     pub fn new(dtype: DType, shape: Vec<usize>, bytes: Vec<u8>) -> Option<Tensor> {
         (byte_len(dtype, &shape)? == bytes.len()).then_some(Tensor { dtype, shape, bytes })
     }
 
-    /// A tensor of `f32`, or nothing where the number of values does not fit the shape.
+    /// A tensor of `f32`, or `None` if the number of values does not fit the shape.
     pub fn from_f32(shape: Vec<usize>, values: &[f32]) -> Option<Tensor> {
         Tensor::new(DType::F32, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect())
     }
 
-    /// A tensor of `i8`, or nothing where the number of values does not fit the shape.
+    /// A tensor of `i8`, or `None` if the number of values does not fit the shape.
     pub fn from_i8(shape: Vec<usize>, values: &[i8]) -> Option<Tensor> {
         Tensor::new(DType::I8, shape, values.iter().map(|v| *v as u8).collect())
     }
@@ -173,7 +173,7 @@ impl Tensor {
     /// Element `index` in row-major order, as a number. Integers past 2^53 are rounded.
     ///
     /// # Panics
-    /// Where `index` is not below [`Tensor::len`].
+    /// If `index` is not below [`Tensor::len`].
     pub fn get_f64(&self, index: usize) -> f64 {
         let size = self.dtype.size();
         let b = &self.bytes[index * size..][..size];
@@ -195,7 +195,7 @@ impl Tensor {
     /// Element `index` in row-major order, exactly.
     ///
     /// # Panics
-    /// Where `index` is not below [`Tensor::len`].
+    /// If `index` is not below [`Tensor::len`].
     pub fn number(&self, index: usize) -> Number {
         let size = self.dtype.size();
         let b = &self.bytes[index * size..][..size];
@@ -212,7 +212,7 @@ impl Tensor {
         (0..self.len()).map(|index| self.get_f64(index)).collect()
     }
 
-    /// Floats in another width, each the nearest that there is; nothing where either type is no float.
+    /// Converts floats to another width, rounding to nearest; `None` if either type is not a float type.
     pub fn to_floats(&self, dtype: DType) -> Option<Tensor> {
         if !self.dtype.is_float() || !dtype.is_float() {
             return None;
@@ -229,7 +229,7 @@ impl Tensor {
         Some(Tensor { dtype, shape: self.shape.clone(), bytes })
     }
 
-    /// The first greatest element's index along the last axis, for each of the rows before it.
+    /// For each row along the last axis, the index of its greatest element, the first of equal ones.
     pub fn argmax_last(&self) -> Vec<usize> {
         let width = self.shape.last().copied().unwrap_or(1).max(1);
         let values = self.to_f64();
@@ -256,8 +256,8 @@ fn eight(b: &[u8]) -> [u8; 8] {
     [b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]
 }
 
-/// The greatest distance of numbers that stand in the same place: 0 for two of the same value or two that are none, infinite
-/// where only one of them is none, and where there are more of one kind than of the other.
+/// The greatest distance of numbers at the same index: 0 for equal values and for two NaN, infinite if only one of them
+/// is NaN, and if one side has more numbers than the other.
 pub fn largest_distance(found: impl IntoIterator<Item = f64>, wanted: impl IntoIterator<Item = f64>) -> f64 {
     let (mut found, mut wanted) = (found.into_iter(), wanted.into_iter());
     let mut most = 0f64;
@@ -268,18 +268,19 @@ pub fn largest_distance(found: impl IntoIterator<Item = f64>, wanted: impl IntoI
             (Some(x), Some(y)) => (x - y).abs(),
             _ => f64::INFINITY,
         };
-        // The greater of two numbers of which one is none is the other.
+        // `f64::max` would ignore a NaN.
         most = if distance.is_nan() { f64::INFINITY } else { most.max(distance) };
     }
 }
 
-/// True for equal numbers, two NaN, and finite numbers at most `most` apart, or `most` of the wanted one where that is above 1.
+/// True for equal numbers, for two NaN, and for finite numbers at most `most` apart, times the magnitude of the wanted
+/// one if that is above 1.
 pub fn near(found: f64, wanted: f64, most: f64) -> bool {
     let same = found == wanted || found.is_nan() && wanted.is_nan();
     same || wanted.is_finite() && (found - wanted).abs() <= most * wanted.abs().max(1.0)
 }
 
-/// Bytes of a tensor, or nothing where the number overflows.
+/// Bytes of a tensor, or `None` if the number overflows.
 pub fn byte_len(dtype: DType, shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(dtype.size(), |len, axis| len.checked_mul(*axis))
 }

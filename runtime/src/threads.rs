@@ -1,8 +1,8 @@
 //! The threads that share the large loops of CPU code.
 //!
-//! A network's step takes some tens of microseconds, about as long as the system takes to wake a thread. So threads that have
-//! nothing to do look for the next loop for a while before they sleep, and whoever begins a loop waits for nobody to come: those
-//! that are awake join it, and it ends when all of its iterations have.
+//! A network's step takes some tens of microseconds, about as long as the system takes to wake a thread. So idle
+//! threads poll for the next loop for a while before they sleep, and a caller that starts a loop does not wait for
+//! helpers: those that are awake join it, and it ends when all of its iterations are done.
 
 mod gate;
 #[cfg(test)]
@@ -16,12 +16,12 @@ use std::thread::{self, JoinHandle};
 
 use gate::Gate;
 
-/// How often a thread looks for a loop before it sleeps: some 200 microseconds, which cover the steps between two loops.
+/// Polls of an idle thread before it sleeps: about 200 microseconds, which cover the steps between two loops.
 const LOOKS: u32 = 1 << 13;
-/// How often a thread looks for what is about to happen before it lets others have the processor.
+/// Polls of a waiting thread before it yields the processor.
 const LOOKS_BEFORE_YIELDING: u32 = 1 << 10;
 
-/// A number of threads, the caller's among them. Clones are the same threads; they end with the last.
+/// A team of threads that includes the caller's. Clones share the same threads, which end with the last clone.
 #[derive(Debug, Clone)]
 pub struct Threads(Arc<Team>);
 
@@ -31,23 +31,24 @@ struct Team {
     helpers: Vec<JoinHandle<()>>,
 }
 
-/// What the threads of a team see.
+/// State that the threads of a team share.
 #[derive(Debug)]
 struct Shared {
     gate: Gate,
-    /// Whether somebody's loop runs, or is about to.
+    /// Whether a caller's loop runs or is about to.
     taken: AtomicBool,
     /// For each helper, whether it sleeps or is about to.
     asleep: Vec<AtomicBool>,
     job: UnsafeCell<Job>,
-    /// The first iteration of the job that nobody has taken.
+    /// The first iteration of the job that no thread has taken.
     next: Line<AtomicI64>,
 }
 
-// SAFETY: the job is written by the one thread that took the team, while the gate is closed and nobody is inside, and read by
-// those inside alone.
+// SAFETY: only the thread that took the team writes the job, while the gate is closed and nobody is inside; only
+// threads inside read it.
 unsafe impl Sync for Shared {}
-// SAFETY: as above; the job's pointers are followed while their loop runs, whose caller keeps what they point to.
+// SAFETY: as above; the job's pointers are used only while its loop runs, and the loop's caller keeps what they point
+// to.
 unsafe impl Send for Shared {}
 
 /// A value with a cache line of its own.
@@ -60,7 +61,7 @@ struct Job {
     body: extern "C" fn(*mut u8, i64),
     context: *mut u8,
     count: i64,
-    /// Iterations that are taken at once.
+    /// Iterations that a thread takes at once.
     few: i64,
 }
 
@@ -72,11 +73,12 @@ thread_local! {
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls `body(context, i)` for each `i` from 0 to `count` on the threads that are installed on the caller's, otherwise on those of
-/// the process, and returns when all calls have. A loop inside of a loop is done by the thread that meets it.
+/// Calls `body(context, i)` for each `i` from 0 to `count` on the threads that are installed on the caller's thread,
+/// otherwise on those of the process. Returns when all calls have returned. A loop inside a loop runs on the thread
+/// that reaches it.
 ///
 /// # Safety
-/// `body` may be called with `context` from any thread, several at once, for different `i`.
+/// `body` can be called with `context` from any thread, several at once, for different `i`.
 pub(crate) unsafe fn each(body: extern "C" fn(*mut u8, i64), context: *mut u8, count: i64) {
     if HELPS.get() || count <= 1 {
         (0..count).for_each(|i| body(context, i));
@@ -87,12 +89,12 @@ pub(crate) unsafe fn each(body: extern "C" fn(*mut u8, i64), context: *mut u8, c
 }
 
 impl Threads {
-    /// So many threads, of which one is whoever calls: none but the caller's for 0 too.
+    /// A team of `count` threads, including the caller's; 0 also means the caller's alone.
     ///
     /// # Errors
-    /// The system's, where it gives no more threads.
+    /// The system's, if it provides no more threads.
     pub fn new(count: usize) -> io::Result<Threads> {
-        // Threads that have begun end with the team, should a later one fail.
+        // Threads that have started end with the team if a later one fails.
         let mut team = Team::of_caller(count.saturating_sub(1));
         for own in 1..count {
             let shared = team.shared.clone();
@@ -102,7 +104,7 @@ impl Threads {
         Ok(Threads(Arc::new(team)))
     }
 
-    /// How many they are.
+    /// Number of threads.
     pub fn count(&self) -> usize {
         self.0.helpers.len() + 1
     }
@@ -119,18 +121,18 @@ impl Threads {
         f()
     }
 
-    /// Those that are installed on this thread; otherwise those of the process, as many as it has processors.
+    /// The threads that are installed on this thread; otherwise those of the process, one per processor.
     fn current() -> Threads {
         static ALL: OnceLock<Threads> = OnceLock::new();
         let all = || {
             let count = thread::available_parallelism().map_or(1, usize::from);
-            // Where there are no more threads to be had, the caller's does it all.
+            // If no more threads can be started, the caller's does everything.
             Threads::new(count).unwrap_or_else(|_| Threads(Arc::new(Team::of_caller(0))))
         };
         INSTALLED.with_borrow(Option::clone).unwrap_or_else(|| ALL.get_or_init(all).clone())
     }
 
-    /// As [`each`], on these threads. A loop beside another caller's is its caller's alone.
+    /// As [`each`], on these threads. If another caller's loop is running on them, the caller runs its loop alone.
     ///
     /// # Safety
     /// As [`each`].
@@ -141,9 +143,10 @@ impl Threads {
             (0..count).for_each(|i| body(context, i));
             return;
         }
-        // Small enough that the last ones end together, large enough that neighbours share what they read.
+        // Small enough that the threads finish together, large enough that neighboring iterations share what they read.
         let few = (count / (threads as i64 * 8)).max(1);
-        // SAFETY: this thread took the team, and who took it before left with the gate closed and nobody inside.
+        // SAFETY: this thread took the team, and the one that took it before left with the gate closed and nobody
+        // inside.
         unsafe { *shared.job.get() = Job { body, context, count, few } };
         shared.next.0.store(0, Ordering::Relaxed);
         shared.gate.open();
@@ -155,7 +158,7 @@ impl Threads {
 }
 
 impl Team {
-    /// The caller, and room for so many helpers.
+    /// The caller, and room for `helpers` helpers.
     fn of_caller(helpers: usize) -> Team {
         let shared = Shared {
             gate: Gate::default(),
@@ -167,9 +170,9 @@ impl Team {
         Team { shared: Arc::new(shared), helpers: Vec::with_capacity(helpers) }
     }
 
-    /// Wakes helpers that sleep, of the first so many.
+    /// Wakes the sleeping ones of the first `helpers` helpers.
     fn wake(&self, helpers: usize) {
-        // A helper says that it sleeps before it looks at the gate for the last time; the gate was opened before this.
+        // A helper sets its flag before it looks at the gate for the last time; the gate was opened before this.
         fence(Ordering::SeqCst);
         for (asleep, helper) in self.shared.asleep.iter().zip(&self.helpers).take(helpers) {
             if asleep.load(Ordering::Relaxed) && asleep.swap(false, Ordering::Relaxed) {
@@ -184,14 +187,14 @@ impl Drop for Team {
         self.shared.gate.end();
         self.wake(self.helpers.len());
         for helper in self.helpers.drain(..) {
-            // It calls nothing that unwinds.
+            // A helper calls nothing that unwinds.
             let _ = helper.join();
         }
     }
 }
 
 impl Shared {
-    /// A helper's life.
+    /// Main loop of a helper.
     fn help(&self, own: usize) {
         HELPS.set(true);
         let mut last = 0;
@@ -204,7 +207,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a round of the gate other than `last`; false where there will be none.
+    /// Waits for a round of the gate other than `last`; returns false if there will be none.
     fn wait(&self, own: usize, last: u32) -> bool {
         let mut looks = 0;
         loop {
@@ -228,9 +231,9 @@ impl Shared {
         }
     }
 
-    /// Takes iterations until there are none left.
+    /// Takes iterations until none are left.
     fn work(&self) {
-        // SAFETY: who is here took the team or is inside the gate, and until all have left nobody writes the job.
+        // SAFETY: this thread took the team or is inside the gate, and nobody writes the job until all have left.
         let Job { body, context, count, few } = unsafe { *self.job.get() };
         loop {
             let first = self.next.0.fetch_add(few, Ordering::Relaxed);

@@ -210,7 +210,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     run("l.twa", "--output-dir l.twa is a file; name a folder, or one that can be made");
     run("l.twa/out", "--output-dir l.twa/out cannot be written: Not a directory (os error 20)");
     std::fs::create_dir_all(dir.path().join("o/logits.npy")).unwrap();
-    run("o", "--output-dir o cannot be written: o/logits.npy is no plain file");
+    run("o", "--output-dir o cannot be written: o/logits.npy is not a plain file");
     assert_eq!(std::fs::read_dir(dir.path().join("o")).unwrap().count(), 1);
 }
 
@@ -308,7 +308,7 @@ fn artifacts_that_do_not_fit_are_refused() {
     refused(
         dir.path(),
         &["run", "newer.twa"],
-        "newer.twa has format version 2, this program has 1; compile the model again with this program",
+        "newer.twa has format version 2, but this program has 1; compile the model again with this program",
     );
     // Told before the simulator of another configuration is built.
     let other = ["run", "l.twa", "--hw", "4x16x16", "--device", "rtl", "--waves", "w.fst", "--input", &digits()];
@@ -319,7 +319,7 @@ fn artifacts_that_do_not_fit_are_refused() {
     assert!(
         outcome.stderr.starts_with("error: l.twa was compiled for configuration 1x16x16 (")
             && outcome.stderr.ends_with(
-                "; run it without --hw, on its own configuration, or compile the model again for the device's\n"
+                "; run it without --hw to use its own configuration, or compile the model again for the device's configuration\n"
             ),
         "{}",
         outcome.stderr

@@ -140,7 +140,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--read", "0:2=/dev/stdout"],
-        "--read 0:2=/dev/stdout: cannot write /dev/stdout: /dev/stdout is no plain file",
+        "--read 0:2=/dev/stdout: cannot write /dev/stdout: /dev/stdout is not a plain file",
     );
     refused(
         dir,

@@ -1,4 +1,4 @@
-//! What an artifact says of itself: values, the steps that compute them, and the model's nodes as people know them.
+//! Description of an artifact: values, the steps that compute them, and the model's nodes as people know them.
 
 use serde::{Deserialize, Serialize};
 use tilewright_driver::AccelProgram;
@@ -8,7 +8,7 @@ use super::About;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
 
-/// More scratch memory than any step takes: a sound manifest stays below it, whatever a damaged one says.
+/// More scratch memory than any step needs; a larger number means that the manifest is damaged.
 const MAX_WORKSPACE: u64 = 1 << 36;
 
 /// Index into [`Manifest::values`].
@@ -30,9 +30,9 @@ pub struct Manifest {
     pub isa_version: u32,
     /// [`tilewright_hw::layout::LAYOUT_VERSION`] of the writer.
     pub layout_version: u32,
-    /// The accelerator, where any step runs on one.
+    /// The accelerator, if any step runs on one.
     pub hardware: Option<Hardware>,
-    /// The processor, where any step runs on it.
+    /// The processor, if any step runs on it.
     pub cpu: Option<CpuTarget>,
     /// CUDA code ([`crate::cuda::CudaCode`]) of the steps that run on a GPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,18 +43,18 @@ pub struct Manifest {
     pub inputs: Vec<ValueId>,
     /// The model's outputs, in its order.
     pub outputs: Vec<ValueId>,
-    /// Their names, as many; none in files of older writers, where they are the values' own. Inputs, and values that are
-    /// several outputs, have a name as such and another as each output.
+    /// Names of the outputs, as many as outputs; empty in files of older writers, where the values' names apply. An
+    /// input, and a value that is several outputs, has a name of its own for each output.
     #[serde(default)]
     pub output_names: Vec<String>,
-    /// What to do, in order.
+    /// The steps to run, in order.
     pub steps: Vec<Step>,
-    /// What the model's file says of inputs and outputs.
+    /// What the model's file says about inputs and outputs.
     #[serde(default)]
     pub about: About,
-    /// The model's operators, with where each went and why.
+    /// The model's operators: where each runs, and why.
     pub nodes: Vec<NodeInfo>,
-    /// Places and checksums of the blobs.
+    /// Offsets and checksums of the blobs.
     pub blobs: Vec<BlobInfo>,
 }
 
@@ -73,7 +73,7 @@ pub struct Hardware {
 /// The object code of CPU steps and the processor that it needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CpuTarget {
-    /// Architecture, processor and features, as the toolchain writes them.
+    /// Architecture, processor and features, in the toolchain's notation.
     pub target: String,
     /// The object files.
     pub objects: Vec<BlobId>,
@@ -82,30 +82,30 @@ pub struct CpuTarget {
 /// A tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Value {
-    /// Its name in the model, or one made up.
+    /// Its name in the model, or a generated one.
     pub name: String,
     /// Element type.
     pub dtype: DType,
     /// Shape, row-major.
     pub shape: Vec<usize>,
-    /// The elements, of a constant.
+    /// The elements, if it is a constant.
     pub constant: Option<BlobId>,
-    /// What the model's file says of it.
+    /// What the model's file says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
 }
 
-/// What a model's file says of a tensor.
+/// What a model's file says about a tensor.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// Its name there; of several, the first.
+    /// Its name in the file; the first of several.
     pub tensor: String,
-    /// Its further names there, as those of an identity's results.
+    /// Its further names in the file, such as those of an identity's results.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// The real value of one integer and the integer that stands for 0, as the compiled model has them.
+    /// Scale and zero point in the compiled model: the real value of one integer step, and the integer that means 0.
     pub quantization: Option<(f32, i32)>,
-    /// Whether it is uint8 there, where the compiled model has 128 less.
+    /// Whether it is uint8 in the file; the compiled model then stores 128 less.
     pub unsigned: bool,
 }
 
@@ -123,12 +123,12 @@ impl Value {
     }
 }
 
-/// One thing to do.
+/// One step of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Name for people, from the nodes that it covers.
     pub name: String,
-    /// Where and how.
+    /// Where and how it runs.
     pub kind: StepKind,
     /// What it reads.
     pub inputs: Vec<ValueId>,
@@ -147,7 +147,7 @@ pub enum StepKind {
         function: String,
         /// Index into [`CpuTarget::objects`].
         object: u32,
-        /// Bytes of scratch memory that it takes.
+        /// Bytes of scratch memory that it needs.
         workspace_bytes: u64,
     },
     /// An entry of the artifact's CUDA code.
@@ -156,7 +156,7 @@ pub enum StepKind {
         entry: String,
         /// Index into [`Manifest::cuda`].
         code: u32,
-        /// Bytes of the GPU's memory that it takes beside its inputs and outputs.
+        /// Bytes of the GPU's memory that it needs in addition to inputs and outputs.
         workspace_bytes: u64,
     },
     /// A packed function that the program has registered by name.
@@ -164,27 +164,27 @@ pub enum StepKind {
         /// Its name.
         function: String,
     },
-    /// A program of the driver's.
+    /// A driver program.
     Accel(AccelStep),
 }
 
-/// A program of the driver's, its bulk in blobs.
+/// A driver program, with its bulk in blobs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AccelStep {
-    /// The program, with neither stream nor constants.
+    /// The program without stream and constants.
     pub program: AccelProgram,
     /// Its stream.
     pub stream: BlobId,
     /// Its constants.
     pub constants: BlobId,
-    /// How the step's inputs lie in device memory, in the order of the program's bindings.
+    /// How the step's inputs are laid out in device memory, in the order of the program's bindings.
     pub inputs: Vec<Packing>,
-    /// How the step's outputs lie in device memory.
+    /// How the step's outputs are laid out in device memory.
     pub outputs: Vec<Packing>,
-    /// Where tensors lie in the program's memory, and when.
+    /// Places and lifetimes of tensors in the program's memory.
     #[serde(default)]
     pub tensors: Vec<TensorPlace>,
-    /// The program's layers, in the order of their instructions; empty where an earlier version compiled it.
+    /// The program's layers, in the order of their instructions; empty if an earlier version compiled it.
     #[serde(default)]
     pub layers: Vec<LayerEnd>,
 }
@@ -194,11 +194,11 @@ pub struct AccelStep {
 pub struct LayerEnd {
     /// The name of its last node.
     pub name: String,
-    /// Instructions of the stream up to its last one.
+    /// Number of instructions of the stream up to its last one.
     pub end: usize,
 }
 
-/// A tensor in the memory of a program's tensors; its lifetime counts the program's layers.
+/// A tensor in the memory of a program's tensors; its lifetime is counted in the program's layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorPlace {
     /// Its name.
@@ -209,11 +209,11 @@ pub struct TensorPlace {
     pub buffer: Buffer,
 }
 
-/// How a tensor of a model lies in device memory.
+/// How a tensor of a model is laid out in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Packing {
-    /// Byte for byte as the host has it.
+    /// Byte for byte as on the host.
     Dense,
     /// `[N, H, W, C]` on the host, channels in blocks on the device.
     Nhwc(Image),
@@ -221,7 +221,7 @@ pub enum Packing {
     Nchw(Image),
 }
 
-/// Sizes of an int8 tensor whose channels lie in blocks.
+/// Sizes of an int8 tensor with channels in blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
     /// Images.
@@ -234,15 +234,15 @@ pub struct Image {
     pub w: usize,
     /// Channels of a block.
     pub block: usize,
-    /// Value of channels and columns that the tensor has not.
+    /// Value of padding channels and columns.
     pub fill: i8,
-    /// Columns that stand on the device before and behind those of the tensor.
+    /// Padding columns on the device, before and after the tensor's columns.
     #[serde(default)]
     pub pads: [usize; 2],
 }
 
 impl Packing {
-    /// Bytes on the host and on the device; `dense` are those of the tensor. None where a number overflows.
+    /// Bytes on the host and on the device; `dense` is the tensor's size. `None` on overflow.
     fn bytes(&self, dense: usize) -> Option<(usize, usize)> {
         match self {
             Packing::Dense => Some((dense, dense)),
@@ -258,17 +258,17 @@ impl Packing {
 }
 
 impl Image {
-    /// The layout in device memory, which has the padded columns.
+    /// The layout in device memory, including the padding columns.
     pub fn layout(&self) -> Activation {
         Activation { n: self.n, c: self.c, h: self.h, w: self.w + self.pads[0] + self.pads[1], block: self.block }
     }
 
-    /// The bytes in device memory of the elements that `at(n, c, y, x)` finds.
+    /// Packs the elements that `at(n, c, y, x)` returns into the bytes of device memory.
     pub fn pack(&self, at: impl Fn(usize, usize, usize, usize) -> i8) -> Vec<i8> {
         self.layout().pack(self.fill, |n, c, y, x| self.column(x).map_or(self.fill, |x| at(n, c, y, x)))
     }
 
-    /// Hands every element of the tensor to `put(n, c, y, x, value)`. Bytes past the end count as 0.
+    /// Calls `put(n, c, y, x, value)` for every element of the tensor. Bytes past the end of `packed` read as 0.
     pub fn unpack(&self, packed: &[i8], mut put: impl FnMut(usize, usize, usize, usize, i8)) {
         self.layout().unpack(packed, |n, c, y, x, value| {
             if let Some(x) = self.column(x) {
@@ -277,7 +277,7 @@ impl Image {
         });
     }
 
-    /// The tensor's column for one on the device.
+    /// The tensor's column for a column on the device, unless that is padding.
     fn column(&self, x: usize) -> Option<usize> {
         x.checked_sub(self.pads[0]).filter(|x| *x < self.w)
     }
@@ -314,39 +314,40 @@ pub struct NodeInfo {
     pub op: String,
     /// Where it runs.
     pub place: Place,
-    /// Why there.
+    /// Why it runs there.
     pub why: String,
-    /// Multiply-accumulates of the network, padding not counted.
+    /// Multiply-accumulates of the network, without padding.
     pub macs: u64,
-    /// The step that computes it, an index into [`Manifest::steps`]; none where compilation left nothing to do.
+    /// The step that computes it, an index into [`Manifest::steps`]; `None` if compilation left nothing to do.
     pub step: Option<u32>,
-    /// What it defines, in order; none where the value stays inside its step.
+    /// The values that it defines, in order; `None` for a value that stays inside its step.
     #[serde(default)]
     pub values: Vec<Option<ValueId>>,
-    /// What it takes in each place.
+    /// Its cost in each place.
     #[serde(default)]
     pub cost: Option<NodeCost>,
 }
 
-/// What a node takes in each place, with the other nodes that are computed in one go with it on the accelerator: all of
-/// them have the same figures, which count once.
+/// Cost of a node in each place, together with the other nodes that the accelerator computes in one go with it. All of
+/// these nodes have the same figures, which count once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeCost {
     /// The first of these nodes.
     pub layer: String,
-    /// Estimated cycles on the accelerator, where it can compute it.
+    /// Estimated cycles on the accelerator, if it can compute them.
     pub accel_cycles: Option<u64>,
     /// The same in nanoseconds.
     pub accel_ns: Option<u64>,
-    /// Nanoseconds on the CPU, where sizes are known.
+    /// Nanoseconds on the CPU, if sizes are known.
     pub cpu_ns: Option<u64>,
-    /// Whether the CPU's time was measured; else it is that of the model of the host that the configuration names.
+    /// Whether the CPU's time was measured; otherwise it comes from the model of the host that the configuration names.
     pub cpu_measured: bool,
-    /// Nanoseconds of layouts, transfers and launches that would be added if these nodes alone were moved to the other place.
+    /// Nanoseconds of layout conversions, transfers and launches that moving only these nodes to the other place would
+    /// add.
     pub moving_ns: Option<i64>,
 }
 
-/// Where a blob lies in the file.
+/// Location of a blob in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobInfo {
     /// Name for people.
@@ -378,28 +379,28 @@ impl Manifest {
         self.nodes.iter().map(|node| node.macs).sum()
     }
 
-    /// Those that the accelerator does.
+    /// Multiply-accumulates that the accelerator computes.
     pub fn offloaded_macs(&self) -> u64 {
         self.nodes.iter().filter(|node| node.place == Place::Accel).map(|node| node.macs).sum()
     }
 
-    /// Their share, where the network has any.
+    /// The accelerator's share of the multiply-accumulates, if the network has any.
     pub fn offloaded_share(&self) -> Option<f64> {
         let macs = self.macs();
         (macs > 0).then(|| self.offloaded_macs() as f64 / macs as f64)
     }
 
-    /// Checks that every reference leads somewhere, that constants have the bytes of their shape, and that every value is
-    /// there before it is read. `blob_lens` are the bytes of each blob.
+    /// Checks that every reference is valid, that constants have the bytes of their shape, and that every value is
+    /// written before it is read. `blob_lens` are the sizes of the blobs.
     ///
     /// # Errors
-    /// The first rule broken, as text.
+    /// The first broken rule, as text.
     pub fn check(&self, blob_lens: &[usize]) -> Result<(), String> {
         let blob = |id: BlobId, what: &str| -> Result<usize, String> {
             blob_lens
                 .get(id.0 as usize)
                 .copied()
-                .ok_or_else(|| format!("{what} refers to blob {}, which is not there", id.0))
+                .ok_or_else(|| format!("{what} refers to blob {}, which does not exist", id.0))
         };
         let mut ready = Vec::with_capacity(self.values.len());
         for value in &self.values {
@@ -409,11 +410,11 @@ impl Manifest {
             if let Some(id) = value.constant
                 && blob(id, &format!("constant {}", value.name))? != bytes
             {
-                return Err(format!("constant {} has not the {bytes} bytes of its shape", value.name));
+                return Err(format!("constant {} does not have the {bytes} bytes of its shape", value.name));
             }
             ready.push(value.constant.is_some());
         }
-        let missing = |id: ValueId, what: &str| format!("{what} refers to value {}, which is not there", id.0);
+        let missing = |id: ValueId, what: &str| format!("{what} refers to value {}, which does not exist", id.0);
         for id in &self.inputs {
             let known = ready.get_mut(id.0 as usize).ok_or_else(|| missing(*id, "the list of inputs"))?;
             if *known {
@@ -437,7 +438,7 @@ impl Manifest {
                     return Err(missing(*id, &format!("step {}", step.name)));
                 };
                 if value.constant.is_some() || step.inputs.contains(id) || step.outputs[..index].contains(id) {
-                    return Err(format!("step {} may not write {}", step.name, value.name));
+                    return Err(format!("step {} must not write {}", step.name, value.name));
                 }
                 ready[id.0 as usize] = true;
             }
@@ -450,18 +451,24 @@ impl Manifest {
                 StepKind::Cpu { object, workspace_bytes, .. } => {
                     let objects = self.cpu.as_ref().map_or(0, |cpu| cpu.objects.len());
                     if *object as usize >= objects {
-                        return Err(format!("step {} refers to object code {object}, which is not there", step.name));
+                        return Err(format!("step {} refers to object code {object}, which does not exist", step.name));
                     }
                     if *workspace_bytes > MAX_WORKSPACE {
-                        return Err(format!("step {} takes {workspace_bytes} bytes of scratch memory", step.name));
+                        return Err(format!(
+                            "step {} needs {workspace_bytes} bytes of scratch memory, too many",
+                            step.name
+                        ));
                     }
                 }
                 StepKind::Cuda { code, workspace_bytes, .. } => {
                     if *code as usize >= self.cuda.len() {
-                        return Err(format!("step {} refers to CUDA code {code}, which is not there", step.name));
+                        return Err(format!("step {} refers to CUDA code {code}, which does not exist", step.name));
                     }
                     if *workspace_bytes > MAX_WORKSPACE {
-                        return Err(format!("step {} takes {workspace_bytes} bytes of scratch memory", step.name));
+                        return Err(format!(
+                            "step {} needs {workspace_bytes} bytes of scratch memory, too many",
+                            step.name
+                        ));
                     }
                 }
                 StepKind::Packed { .. } => {}
@@ -482,7 +489,7 @@ impl Manifest {
         }
         for node in &self.nodes {
             if node.step.is_some_and(|step| step as usize >= self.steps.len()) {
-                return Err(format!("node {} refers to a step that is not there", node.name));
+                return Err(format!("node {} refers to a step that does not exist", node.name));
             }
             if let Some(id) = node.values.iter().flatten().find(|id| id.0 as usize >= self.values.len()) {
                 return Err(missing(*id, &format!("node {}", node.name)));
@@ -502,7 +509,7 @@ impl Manifest {
     fn check_accel(&self, step: &Step, accel: &AccelStep) -> Result<(), String> {
         let name = &step.name;
         if self.hardware.is_none() {
-            return Err(format!("step {name} runs on an accelerator of no known configuration"));
+            return Err(format!("step {name} runs on an accelerator, but the artifact names no configuration"));
         }
         let regions = accel.program.regions.len();
         for (values, packings, bindings) in [
@@ -510,7 +517,7 @@ impl Manifest {
             (&step.outputs, &accel.outputs, &accel.program.outputs),
         ] {
             if values.len() != packings.len() || values.len() != bindings.len() {
-                return Err(format!("step {name} has not as many values as its program has tensors"));
+                return Err(format!("step {name} and its program differ in their numbers of tensors"));
             }
             for ((id, packing), binding) in values.iter().zip(packings).zip(bindings) {
                 let value = &self.values[id.0 as usize];
@@ -528,7 +535,7 @@ impl Manifest {
     }
 }
 
-/// Hashes as hexadecimal text: JSON numbers lose bits above 2^53.
+/// Hashes as hexadecimal text, because JSON numbers lose bits above 2^53.
 mod hash_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 

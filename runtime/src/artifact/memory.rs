@@ -1,32 +1,32 @@
-//! How much of an accelerator's memory an artifact takes.
+//! How much accelerator memory an artifact needs.
 
 use super::{Artifact, StepKind};
 use tilewright_driver::ALIGN;
 
-/// Bytes that an artifact's steps take of the accelerator's memory.
+/// Bytes of accelerator memory that an artifact's steps need.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeviceNeed {
     /// Weights, parameters and micro-ops of all steps.
     pub constants: u64,
     /// Instructions of all steps.
     pub streams: u64,
-    /// Tensors: the steps use the same memory in turn, and within a step tensors that are dead make room.
+    /// Tensors: steps use the same memory in turn, and within a step dead tensors make room.
     pub tensors: u64,
-    /// What the tensors would take if each had its own memory.
+    /// What the tensors would need if each had its own memory.
     pub apart: u64,
-    /// Each thing with its bytes, largest first.
+    /// Each part with its bytes, largest first.
     pub parts: Vec<(String, u64)>,
 }
 
 impl DeviceNeed {
-    /// All together.
+    /// Total bytes.
     pub fn total(&self) -> u64 {
         self.constants + self.streams + self.tensors
     }
 }
 
 impl Artifact {
-    /// What the artifact takes of the accelerator's memory.
+    /// The accelerator memory that the artifact needs.
     pub fn device_need(&self) -> DeviceNeed {
         let mut need = DeviceNeed::default();
         for step in &self.manifest.steps {

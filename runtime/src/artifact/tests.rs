@@ -92,7 +92,7 @@ fn errors_name_the_file_and_the_remedy() {
     bytes[8] = 9;
     assert_eq!(
         message(&bytes),
-        "m.twa has format version 9, this program has 1; compile the model again with this program"
+        "m.twa has format version 9, but this program has 1; compile the model again with this program"
     );
     let mut bytes = artifact().encode();
     bytes[HEADER_BYTES + 5] ^= 1;
@@ -106,7 +106,7 @@ fn errors_name_the_file_and_the_remedy() {
     assert_eq!(
         message(&bytes),
         format!(
-            "m.twa has instruction set version {}, this program has {ISA_VERSION}; \
+            "m.twa has instruction set version {}, but this program has {ISA_VERSION}; \
              compile the model again with this program",
             ISA_VERSION + 1
         )
@@ -124,8 +124,8 @@ fn another_configuration_is_refused_by_name() {
     assert_eq!(
         artifact.check_hardware(&large).unwrap_err().to_string(),
         format!(
-            "m.twa was compiled for configuration 1x8x8 ({:016x}), the device has 1x16x16 ({:016x}); \
-             run it without --hw, on its own configuration, or compile the model again for the device's",
+            "m.twa was compiled for configuration 1x8x8 ({:016x}), but the device has 1x16x16 ({:016x}); \
+             run it without --hw to use its own configuration, or compile the model again for the device's configuration",
             small.hash(),
             large.hash()
         )
@@ -158,29 +158,29 @@ fn accel() -> StepKind {
 fn a_manifest_that_leads_nowhere_is_refused() {
     type Edit = fn(&mut Manifest);
     let cases: &[(Edit, &str)] = &[
-        (|m| m.inputs = vec![ValueId(7)], "the list of inputs refers to value 7, which is not there"),
+        (|m| m.inputs = vec![ValueId(7)], "the list of inputs refers to value 7, which does not exist"),
         (|m| m.inputs.push(ValueId(1)), "input w is a constant, or listed twice"),
         (|m| m.inputs.push(ValueId(0)), "input x is a constant, or listed twice"),
-        (|m| m.outputs = vec![ValueId(7)], "the list of outputs refers to value 7, which is not there"),
+        (|m| m.outputs = vec![ValueId(7)], "the list of outputs refers to value 7, which does not exist"),
         (|m| m.steps.clear(), "nothing writes the output y"),
         (|m| m.inputs.clear(), "step add reads x before anything wrote it"),
-        (|m| m.steps[0].outputs[0] = ValueId(1), "step add may not write w"),
-        (|m| m.steps[0].outputs[0] = ValueId(0), "step add may not write x"),
-        (|m| m.values[1].constant = Some(BlobId(5)), "constant w refers to blob 5, which is not there"),
-        (|m| m.values[1].shape = vec![4], "constant w has not the 4 bytes of its shape"),
+        (|m| m.steps[0].outputs[0] = ValueId(1), "step add must not write w"),
+        (|m| m.steps[0].outputs[0] = ValueId(0), "step add must not write x"),
+        (|m| m.values[1].constant = Some(BlobId(5)), "constant w refers to blob 5, which does not exist"),
+        (|m| m.values[1].shape = vec![4], "constant w does not have the 4 bytes of its shape"),
         (|m| m.values[0].shape = vec![usize::MAX, 2], "value x of shape 18446744073709551615x2 is too large"),
-        (|m| m.nodes[0].step = Some(3), "node add refers to a step that is not there"),
+        (|m| m.nodes[0].step = Some(3), "node add refers to a step that does not exist"),
         (
             |m| m.steps[0].kind = StepKind::Cpu { function: "f".into(), object: 0, workspace_bytes: 0 },
-            "step add refers to object code 0, which is not there",
+            "step add refers to object code 0, which does not exist",
         ),
-        (|m| m.steps[0].kind = accel(), "step add runs on an accelerator of no known configuration"),
+        (|m| m.steps[0].kind = accel(), "step add runs on an accelerator, but the artifact names no configuration"),
         (
             |m| {
                 m.steps[0].kind = accel();
                 m.hardware = Some(Hardware { name: "x".into(), hash: 0, toml: String::new() });
             },
-            "step add has not as many values as its program has tensors",
+            "step add and its program differ in their numbers of tensors",
         ),
     ];
     for (edit, reason) in cases {

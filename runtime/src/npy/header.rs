@@ -5,14 +5,14 @@ use crate::tensor::DType;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// Data starts at a multiple of this many bytes.
 const ALIGN: usize = 64;
-/// Bytes that say how long the header is, with those before them.
+/// Bytes up to and including the header's length.
 pub(super) const FIXED: usize = 12;
-/// The longest header that is read, far longer than that of an array of numbers.
+/// The longest header that is read, far longer than that of any array of numbers.
 const MAX_HEADER: usize = 1 << 16;
 /// More axes than NumPy allows.
 const MAX_AXES: usize = 64;
 
-/// What the header says.
+/// Contents of the header.
 pub(super) struct Header {
     pub dtype: DType,
     pub big_endian: bool,
@@ -38,13 +38,13 @@ pub(super) fn encode(dtype: DType, shape: &[usize]) -> Vec<u8> {
     bytes
 }
 
-/// Where the data begin, from the first [`FIXED`] bytes.
+/// Offset of the data, from the first [`FIXED`] bytes.
 pub(super) fn data_start(bytes: &[u8]) -> Result<usize, String> {
     let (len, start) = extent(bytes)?;
     Ok(start + len)
 }
 
-/// Length of the header's text, and where it begins.
+/// Length of the header's text, and its offset.
 fn extent(bytes: &[u8]) -> Result<(usize, usize), String> {
     if !bytes.starts_with(MAGIC) {
         return Err("it does not start with NumPy's magic bytes".to_string());
@@ -57,7 +57,7 @@ fn extent(bytes: &[u8]) -> Result<(usize, usize), String> {
             let field: [u8; 4] = bytes.get(8..12).ok_or_else(cut)?.try_into().map_err(|_| cut())?;
             (u32::from_le_bytes(field) as usize, 12)
         }
-        other => return Err(format!("its format version is {other}, where 1 to 3 are known")),
+        other => return Err(format!("its format version is {other}, but only 1 to 3 are supported")),
     };
     if len > MAX_HEADER {
         return Err(format!("its header has {len} bytes, more than {MAX_HEADER}"));
@@ -80,7 +80,7 @@ fn parse_dictionary(text: &str) -> Result<Header, String> {
     };
     let descr = value("descr")?;
     let Some(descr) = descr.strip_prefix('\'').and_then(|rest| rest.split('\'').next()) else {
-        return Err("its elements are records, where numbers are wanted".to_string());
+        return Err("its elements are records, but must be numbers".to_string());
     };
     let mut letters = descr.chars();
     let order = letters.next().unwrap_or(' ');
@@ -91,7 +91,7 @@ fn parse_dictionary(text: &str) -> Result<Header, String> {
         .ok()
         .filter(|_| "<>|=".contains(order))
         .and_then(|size| DType::from_kind(kind, size))
-        .ok_or_else(|| format!("its element type is '{descr}', where integers, floats or bool are wanted"))?;
+        .ok_or_else(|| format!("its element type is '{descr}', but must be an integer, a float or bool"))?;
     let fortran_order = match value("fortran_order")? {
         v if v.starts_with("True") => true,
         v if v.starts_with("False") => false,
@@ -99,7 +99,7 @@ fn parse_dictionary(text: &str) -> Result<Header, String> {
     };
     let shape = value("shape")?;
     let axes = shape.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(axes, _)| axes);
-    let axes = axes.ok_or("its shape is no tuple")?;
+    let axes = axes.ok_or("its shape is not a tuple")?;
     let shape = axes
         .split(',')
         .map(str::trim)

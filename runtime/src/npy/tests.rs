@@ -41,20 +41,20 @@ fn bad_content_is_named() {
     let cases: &[(Vec<u8>, &str)] = &[
         (b"hello".to_vec(), "it does not start with NumPy's magic bytes"),
         (b"\x93NUMPY\x01".to_vec(), "it ends inside its header"),
-        (b"\x93NUMPY\x09\x00\x01\x00".to_vec(), "its format version is 9, where 1 to 3 are known"),
+        (b"\x93NUMPY\x09\x00\x01\x00".to_vec(), "its format version is 9, but only 1 to 3 are supported"),
         (
             file("{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", &[0; 8]),
-            "its element type is '<c8', where integers, floats or bool are wanted",
+            "its element type is '<c8', but must be an integer, a float or bool",
         ),
         (
             file("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", &[0; 4]),
-            "its elements are records, where numbers are wanted",
+            "its elements are records, but must be numbers",
         ),
         (file("{'descr': '<f4', 'fortran_order': False, 'shape': (x,), }", &[]), "its shape has the axis 'x'"),
         (file("{'descr': '<f4', 'fortran_order': False, }", &[]), "its header has no shape"),
         (
             file("{'descr': '<f4', 'fortran_order': False, 'shape': (3,), }", &[0; 11]),
-            "11 bytes of data where f32 of shape 3 takes 12",
+            "11 bytes of data, but f32 of shape 3 needs 12",
         ),
         (
             file("{'descr': '<f4', 'fortran_order': False, 'shape': (9223372036854775807, 9), }", &[]),
@@ -101,7 +101,7 @@ fn archives_give_their_names() {
     assert!(matches!(read_any(&path), Err(NpyError::Malformed { .. })));
 }
 
-/// A few bytes of an archive that stand for many millions are not all unpacked.
+/// Compressed bytes that expand to many millions are not all unpacked.
 #[test]
 fn archives_are_unpacked_as_far_as_the_header_asks() {
     use std::io::Write;
@@ -130,7 +130,7 @@ fn archives_are_unpacked_as_far_as_the_header_asks() {
         (b"\x93NUMPY\x01\x00\xff\xff".to_vec(), "its header has no descr"),
         (b"nothing".to_vec(), "it does not start with NumPy's magic bytes"),
     ] {
-        // Reading on would not end.
+        // Reading on would never end.
         let found = inflate(&mut head.as_slice().chain(std::io::repeat(0))).unwrap_err();
         assert!(found.contains(reason), "{found}");
     }

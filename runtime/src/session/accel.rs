@@ -1,4 +1,4 @@
-//! Accelerator steps: programs of the driver's on a device, with tensors turned to the device's layout and back.
+//! Accelerator steps: driver programs on a device, with tensors converted to the device's layout and back.
 
 use std::time::Instant;
 
@@ -8,11 +8,11 @@ use tilewright_hw::device::Device;
 use super::report::StepReport;
 use crate::artifact::{AccelStep, Artifact, Packing, Place};
 
-/// A device with the map of its memory.
+/// A device with the allocator of its memory.
 pub(super) struct Accelerator {
     pub device: Box<dyn Device>,
     memory: DeviceMemory,
-    /// Where the programs' tensors lie, in turn.
+    /// The block for the programs' tensors, which they use in turn.
     tensors: Option<Block>,
 }
 
@@ -22,7 +22,7 @@ impl Accelerator {
         Accelerator { device, memory, tensors: None }
     }
 
-    /// Takes memory for the tensors of programs that run one after the other.
+    /// Allocates memory for the tensors of programs that run one after the other.
     pub fn reserve<'p>(&mut self, programs: impl Iterator<Item = &'p AccelProgram>) -> Result<(), DriverError> {
         let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
         if let Some(bytes) = regions.map(|r| r.bytes).max() {
@@ -32,7 +32,7 @@ impl Accelerator {
     }
 }
 
-/// A program that lies in a device's memory, with the layouts of its tensors.
+/// A program in a device's memory, with the layouts of its tensors.
 pub(super) struct Region {
     loaded: Loaded<Box<AccelProgram>>,
     inputs: Vec<Packing>,
@@ -77,7 +77,7 @@ impl Region {
     }
 }
 
-/// The bytes of a dense tensor as they lie in device memory.
+/// Converts a dense tensor to its bytes in device memory.
 fn pack(packing: Packing, dense: &[u8]) -> Vec<u8> {
     let (image, strides) = match packing {
         Packing::Dense => return dense.to_vec(),
@@ -88,7 +88,7 @@ fn pack(packing: Packing, dense: &[u8]) -> Vec<u8> {
     image.pack(at).into_iter().map(|value| value as u8).collect()
 }
 
-/// The opposite of [`pack`].
+/// The inverse of [`pack`].
 fn unpack(packing: Packing, packed: &[u8], dense: &mut [u8]) {
     let (image, strides) = match packing {
         Packing::Dense => return dense.copy_from_slice(packed),
@@ -115,7 +115,7 @@ mod tests {
         let mut back = vec![0; 24];
         unpack(Packing::Nhwc(image), &packed, &mut back);
         assert_eq!(back, nhwc);
-        // The same picture with its channels first.
+        // The same image with its channels first.
         let mut nchw = vec![0; 24];
         for (at, value) in nhwc.iter().enumerate() {
             let (n, pixel, c) = (at / 12, at / 3 % 4, at % 3);

@@ -1,4 +1,4 @@
-//! Steps on a GPU: values stay in its memory from step to step, and come to the host where somebody there reads them.
+//! Steps on a GPU: values stay in its memory between steps, and are copied to the host if something there reads them.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Mark, Memory, Program};
 use crate::placement::{Buffer, place};
 use crate::tensor::DType;
 
-/// Boundary of every value in the GPU's memory.
+/// Alignment of every value in the GPU's memory.
 const ALIGN: u64 = 256;
 
-/// Where the only good copy of a value is, or that both are good.
+/// Which copies of a value are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copy {
     Host,
@@ -25,12 +25,12 @@ enum Copy {
 pub(super) struct OnGpu {
     gpu: Gpu,
     programs: Vec<Program>,
-    /// Of each step, its entry with the number of its program.
+    /// For each step, its entry and the index of its program.
     entries: Vec<Option<(usize, CudaEntry)>>,
     memory: Memory,
     /// The address of its first byte.
     base: u64,
-    /// Where each value lies in the memory, if a step of the GPU reads or writes it.
+    /// Offset of each value in the memory, if a GPU step reads or writes it.
     places: Vec<Option<usize>>,
     copies: Vec<Copy>,
     half: bool,
@@ -38,16 +38,16 @@ pub(super) struct OnGpu {
     marks: Vec<(usize, Mark, Mark)>,
 }
 
-/// Where compiled code is kept.
+/// Folder of the cache of compiled code.
 fn cache() -> Option<PathBuf> {
     Some(tilewright_hw::cache::folder()?.join("cuda"))
 }
 
 impl OnGpu {
-    /// Makes a GPU ready, where a step wants one.
+    /// Prepares a GPU, if a step needs one.
     ///
     /// # Errors
-    /// [`CudaError::Unavailable`] without a GPU, [`CudaError::Damaged`], or what the driver says.
+    /// [`CudaError::Unavailable`] without a GPU, [`CudaError::Damaged`], or the driver's.
     pub fn load(artifact: &Artifact) -> Result<Option<OnGpu>, CudaError> {
         let manifest = &artifact.manifest;
         if !manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cuda { .. })) {
@@ -87,15 +87,15 @@ impl OnGpu {
         Ok(Some(on))
     }
 
-    /// The host has written a value.
+    /// Notes that the host has written a value.
     pub fn host_wrote(&mut self, id: ValueId) {
         self.copies[id.0 as usize] = Copy::Host;
     }
 
-    /// Runs a step of the GPU; it may go on when this returns.
+    /// Runs a GPU step, which may still be running when this returns.
     ///
     /// # Errors
-    /// What the driver says.
+    /// The driver's.
     pub fn run(&mut self, artifact: &Artifact, number: usize, host: &Values) -> Result<(), CudaError> {
         let step = &artifact.manifest.steps[number];
         for id in &step.inputs {
@@ -106,7 +106,7 @@ impl OnGpu {
         let base = self.base;
         let address = |id: &ValueId| self.places[id.0 as usize].map(|at| base + at as u64);
         let addresses = |ids: &[ValueId]| ids.iter().map(address).collect::<Option<Vec<u64>>>();
-        let none = || CudaError::Damaged(format!("step {} has values without a place", step.name));
+        let none = || CudaError::Damaged(format!("step {} has values without memory", step.name));
         let (inputs, outputs) = (addresses(&step.inputs).ok_or_else(none)?, addresses(&step.outputs).ok_or_else(none)?);
         let (program, entry) = self.entries[number].as_ref().ok_or_else(none)?;
         let begun = self.gpu.mark()?;
@@ -125,10 +125,10 @@ impl OnGpu {
         entry.map_or("kernels", |(program, entry)| self.programs[*program].computed_by(&entry.symbol))
     }
 
-    /// Brings a value to the host's buffer, where the GPU alone has it.
+    /// Copies a value to the host's buffer, if only the GPU has it.
     ///
     /// # Errors
-    /// What the driver says, also of the steps before.
+    /// The driver's, also those of earlier steps.
     pub fn fetch(&mut self, values: &[Value], id: ValueId, host: &mut [u8]) -> Result<(), CudaError> {
         let (Copy::Gpu, Some(at)) = (self.copies[id.0 as usize], self.places[id.0 as usize]) else { return Ok(()) };
         if self.is_half(&values[id.0 as usize]) {
@@ -144,10 +144,10 @@ impl OnGpu {
         Ok(())
     }
 
-    /// Waits for all steps; gives the seconds that each took on the GPU.
+    /// Waits for all steps; returns the seconds that each took on the GPU.
     ///
     /// # Errors
-    /// What the driver says, where a kernel failed.
+    /// The driver's, if a kernel failed.
     pub fn finish(&mut self) -> Result<Vec<(usize, f64)>, CudaError> {
         self.gpu.wait()?;
         self.marks.drain(..).map(|(step, from, to)| Ok((step, Gpu::seconds(&from, &to)?))).collect()
@@ -172,8 +172,8 @@ impl OnGpu {
     }
 }
 
-/// Where values lie that steps of the GPU read or write, and the bytes of all: constants and what leaves the model for good,
-/// the others while they are needed.
+/// Offsets of the values that GPU steps read or write, and the bytes of all. Constants and outputs keep their places to
+/// the end, other values while they are needed.
 fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
     let manifest = &artifact.manifest;
     let on_gpu = |step: &Step| matches!(step.kind, StepKind::Cuda { .. });
@@ -186,7 +186,7 @@ fn plan(artifact: &Artifact, half: bool) -> (Vec<Option<usize>>, u64) {
             continue;
         }
         let bytes = if half && value.dtype == DType::F32 { value.bytes() / 2 } else { value.bytes() };
-        // Constants stay for the next call.
+        // Constants stay for the next run.
         let (first, last) = lives[index].map_or((0, manifest.steps.len() + 1), |life| (life.first, life.last));
         numbers.push(index);
         buffers.push(Buffer { bytes: bytes.max(1) as u64, first, last });

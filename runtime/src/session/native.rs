@@ -7,7 +7,7 @@ use crate::artifact::Artifact;
 use crate::buffer::AlignedBytes;
 use crate::loader::{CpuModule, ImportTable};
 
-/// Loads the artifact's object files, where there are any and this processor runs them.
+/// Loads the artifact's object files, if there are any and this processor runs them.
 pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionError> {
     let Some(cpu) = &artifact.manifest.cpu else { return Ok(Vec::new()) };
     let other = other_architecture(&cpu.target).map(|architecture| format!("the instructions of {architecture}"));
@@ -25,20 +25,20 @@ pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionEr
         .collect()
 }
 
-/// A function of an object that is loaded.
+/// A function of a loaded object.
 pub(super) struct Native {
     module: Arc<CpuModule>,
     function: String,
 }
 
 impl Native {
-    /// The function of that name, or none where the object has no such function.
+    /// The function of that name, or `None` if the object has no such function.
     pub fn new(module: Arc<CpuModule>, function: &str) -> Option<Native> {
         module.function(function)?;
         Some(Native { module, function: function.to_string() })
     }
 
-    /// Calls it; `workspace` has as many bytes as its step names, or more.
+    /// Calls it; `workspace` has at least as many bytes as its step asks for.
     pub fn call(
         &self,
         inputs: &[&[u8]],
@@ -48,10 +48,10 @@ impl Native {
         let mut args: Vec<*mut u8> = inputs.iter().map(|bytes| bytes.as_ptr().cast_mut()).collect();
         args.extend(outputs.iter_mut().map(|bytes| bytes.as_mut_ptr()));
         args.push(workspace.as_mut_ptr());
-        let function = self.module.function(&self.function).ok_or("its function is gone")?;
-        // SAFETY: the artifact's checksums hold, its object code is of the toolkit's code generator, whose functions take
-        // inputs, outputs and workspace of the sizes that the manifest names, write the last two alone, and the buffers
-        // are apart and aligned to a cache line.
+        let function = self.module.function(&self.function).ok_or("its function is missing")?;
+        // SAFETY: the artifact's checksums hold, and the toolkit's code generator made its object code. Its functions
+        // take inputs, outputs and workspace of the sizes that the manifest states, and write only the last two. The
+        // buffers do not overlap and are aligned to a cache line.
         match unsafe { function.call(&args) } {
             0 => Ok(()),
             code => Err(format!("{} failed with code {code}", self.function)),
@@ -59,7 +59,7 @@ impl Native {
     }
 }
 
-/// The architecture of `target`, where this processor's is another.
+/// The architecture of `target`, if it is not this processor's.
 fn other_architecture(target: &str) -> Option<&str> {
     let architecture = target.split(['-', ' ']).next().unwrap_or_default();
     (architecture != std::env::consts::ARCH).then_some(architecture)
@@ -73,7 +73,7 @@ fn missing_feature(target: &str) -> Option<&str> {
         .find(|name| has_feature(name) == Some(false))
 }
 
-/// Whether this processor has an extension; none where it is not asked about.
+/// Whether this processor has an extension; `None` if the extension is unknown here.
 fn has_feature(name: &str) -> Option<bool> {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     macro_rules! detected {
@@ -134,7 +134,7 @@ fn has_feature(name: &str) -> Option<bool> {
         "fxsr" = "fxsr",
         "xsave" = "xsave",
     );
-    // Linux tells of extensions of one letter, a bit each.
+    // Linux reports extensions of one letter, one bit each.
     #[cfg(all(target_arch = "riscv64", target_os = "linux"))]
     if let &[letter @ b'a'..=b'z'] = name.as_bytes() {
         // SAFETY: it reads a word that the system gave the process.

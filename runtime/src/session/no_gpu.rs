@@ -1,4 +1,4 @@
-//! What stands for a GPU in a program that was built without the feature `cuda`: nothing can be made of it.
+//! Replaces the GPU in a program that was built without the feature `cuda`; no value of it can exist.
 
 use super::values::Values;
 use crate::artifact::{Artifact, StepKind, Value, ValueId};

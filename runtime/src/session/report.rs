@@ -1,4 +1,4 @@
-//! What a run took, step by step.
+//! The cost of a run, step by step.
 
 use tilewright_hw::device::{Span, UnitCounters};
 
@@ -9,23 +9,24 @@ use crate::artifact::Place;
 pub struct StepReport {
     /// Where it ran.
     pub place: Place,
-    /// Of a step of a GPU, what computed it: `kernels`, which are generated, or those and a library's products, by its name.
+    /// For a GPU step, what computed it: `kernels`, which are generated, or the name of the library that computed its
+    /// products.
     pub by: Option<&'static str>,
-    /// Seconds from its call to its return, as the host's clock has it.
+    /// Seconds from its call to its return, by the host's clock; for a GPU step, by the GPU's.
     pub wall_s: f64,
-    /// Seconds of it in which tensors were turned into the device's layout and back.
+    /// Seconds of it spent converting tensors to the device's layout and back.
     pub convert_s: f64,
-    /// Seconds of `convert_s` behind the program, in which results were turned back.
+    /// Seconds of `convert_s` after the program, spent converting results back.
     pub convert_back_s: f64,
-    /// Cycles of the accelerator, where the device knows time.
+    /// Cycles of the accelerator, if the device counts them.
     pub cycles: Option<u64>,
-    /// Multiply-accumulates that the accelerator did, padding included.
+    /// Multiply-accumulates that the accelerator computed, padding included.
     pub macs: u64,
-    /// Bytes that the accelerator's bus carried, read and written, where the device has one.
+    /// Bytes that the accelerator's bus carried, read and written, if the device has one.
     pub bytes: Option<(u64, u64)>,
-    /// Cycles by unit and state, where the device counts them.
+    /// Cycles by unit and state, if the device counts them.
     pub counters: Option<UnitCounters>,
-    /// When the accelerator's instructions started and retired, where the device keeps it.
+    /// When the accelerator's instructions started and retired, if the device records it.
     pub spans: Vec<Span>,
 }
 
@@ -46,7 +47,7 @@ impl StepReport {
     }
 }
 
-/// All steps of a run, in the order of the artifact's.
+/// All steps of a run, in the artifact's order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunReport {
     /// The steps.
@@ -60,7 +61,7 @@ impl RunReport {
         self.steps.iter().map(|step| step.wall_s).sum::<f64>() + 0.0
     }
 
-    /// Cycles of all accelerator steps, where every one of them has a count and there is one.
+    /// Cycles of all accelerator steps; `None` if there is no such step or one has no count.
     pub fn cycles(&self) -> Option<u64> {
         let mut on_accel = self.steps.iter().filter(|step| step.place == Place::Accel).peekable();
         on_accel.peek()?;

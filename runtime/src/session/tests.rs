@@ -6,7 +6,7 @@ fn artifact() -> Artifact {
     sums(1)
 }
 
-/// `y = x + w` over three bytes, then so many times twice the value before.
+/// `y = x + w` over three bytes, then `doublings` steps that each double the value before.
 fn sums(doublings: u32) -> Artifact {
     let value = |name: &str, constant: Option<u32>| Value {
         name: name.into(),
@@ -72,7 +72,8 @@ fn steps_run_in_order_any_number_of_times() {
     }
 }
 
-/// The input, the first sum, which is an output, and two that the others take in turns; the last lies in one of them.
+/// The memories of the input, of the first sum, which is an output, and two that the others use in turn; the last value
+/// is in one of these.
 #[test]
 fn values_take_the_memory_of_those_that_nobody_reads_any_more() {
     let mut session = Session::new(sums(5), &functions(), None).unwrap();
@@ -96,10 +97,10 @@ fn a_failing_step_is_named_and_the_session_lives_on() {
 fn wrong_inputs_are_named() {
     let mut session = Session::new(artifact(), &functions(), None).unwrap();
     let mut message = |inputs: &[Tensor]| session.run(inputs).unwrap_err().to_string();
-    assert_eq!(message(&[]), "0 inputs given, the model has 1: x");
-    assert_eq!(message(&[x(&[1])]), "input x has shape 1x1, the model takes 1x3");
+    assert_eq!(message(&[]), "0 inputs given, but the model has 1: x");
+    assert_eq!(message(&[x(&[1])]), "input x has shape 1x1, but the model expects 1x3");
     let floats = Tensor::from_f32(vec![1, 3], &[0.0; 3]).unwrap();
-    assert_eq!(message(&[floats]), "input x is f32, the model takes i8; convert the array with .astype");
+    assert_eq!(message(&[floats]), "input x is f32, but the model expects i8; convert the array with .astype");
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! The host's memory of a model's values: those that are never needed at one time share it, so that what a step reads is more often
-//! still in the processor's caches.
+//! The host's memory of a model's values. Values that are never needed at the same time share memory, so that what a
+//! step reads is more often still in the processor's caches.
 
 use super::SessionError;
 use crate::artifact::{Artifact, Manifest, ValueId};
 use crate::buffer::AlignedBytes;
 use crate::placement::{Buffer, share};
 
-/// Memory of the values that are no constants.
+/// Memory of the values that are not constants.
 pub(super) struct Values {
     memory: Vec<AlignedBytes>,
-    /// For each value its memory and its bytes; none for constants.
+    /// For each value, its memory and its bytes; `None` for constants.
     places: Vec<Option<Place>>,
 }
 
@@ -19,7 +19,7 @@ struct Place {
     bytes: usize,
 }
 
-/// A value that a step writes, apart from the others as long as it does.
+/// A value that a step writes, taken out of the table meanwhile.
 pub(super) struct Taken {
     memory: AlignedBytes,
     bytes: usize,
@@ -43,7 +43,7 @@ impl Values {
         let shared = share(&known);
         let mut which = shared.which.into_iter();
         let mut places = Vec::with_capacity(lives.len());
-        // The value after which memory that cannot be had is named.
+        // For each memory its largest value, which is named if the memory cannot be allocated.
         let mut largest: Vec<Option<(usize, &str)>> = vec![None; shared.bytes.len()];
         for (value, life) in manifest.values.iter().zip(&lives) {
             let memory = life.and_then(|_| which.next());
@@ -62,13 +62,13 @@ impl Values {
         Ok(Values { memory: memory.collect::<Result<_, _>>()?, places })
     }
 
-    /// How many memories there are.
+    /// Number of memories.
     #[cfg(test)]
     pub fn memories(&self) -> usize {
         self.memory.len()
     }
 
-    /// The bytes of a value, those of a constant in the artifact.
+    /// The bytes of a value; a constant's are in the artifact.
     pub fn read<'a>(&'a self, artifact: &'a Artifact, id: ValueId) -> &'a [u8] {
         match (artifact.manifest.values[id.0 as usize].constant, self.places[id.0 as usize]) {
             (Some(blob), _) => artifact.blob(blob),
@@ -77,7 +77,7 @@ impl Values {
         }
     }
 
-    /// The bytes of a value that is no constant, to be written.
+    /// The bytes of a value that is not a constant, for writing.
     pub fn write(&mut self, id: ValueId) -> &mut [u8] {
         match self.places[id.0 as usize] {
             Some(place) => &mut self.memory[place.memory][..place.bytes],
@@ -85,7 +85,8 @@ impl Values {
         }
     }
 
-    /// Takes a value that a step writes, so that others can be read meanwhile; it comes back by [`Values::put`].
+    /// Takes a value that a step writes out of the table, so that others can be read meanwhile; [`Values::put`] puts it
+    /// back.
     pub fn take(&mut self, id: ValueId) -> Taken {
         match self.places[id.0 as usize] {
             Some(place) => Taken { memory: std::mem::take(&mut self.memory[place.memory]), bytes: place.bytes },
@@ -101,8 +102,8 @@ impl Values {
     }
 }
 
-/// When each value that is no constant is needed: step `i` is time `i + 1`, the inputs are there before, the outputs stay behind the
-/// last.
+/// Lifetime of each value that is not a constant. Step `i` is time `i + 1`, inputs exist at time 0, and outputs are
+/// needed after the last step.
 pub(super) fn lives(manifest: &Manifest) -> Vec<Option<Buffer>> {
     let end = manifest.steps.len() + 1;
     let mut lives: Vec<Option<Buffer>> = manifest
@@ -120,6 +121,6 @@ pub(super) fn lives(manifest: &Manifest) -> Vec<Option<Buffer>> {
         step.inputs.iter().chain(&step.outputs).for_each(|id| needed(id, number + 1));
     }
     manifest.outputs.iter().for_each(|id| needed(id, end));
-    // What nobody writes or reads takes no memory.
+    // A value that nothing writes or reads needs no memory.
     lives.into_iter().map(|life| life.filter(|life| life.first <= life.last)).collect()
 }

@@ -1,11 +1,11 @@
-//! The gate of a loop: open while it runs, and left by all before it is closed.
+//! The gate of a loop: open while the loop runs, and left by all threads before it closes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::LOOKS_BEFORE_YIELDING;
 
-/// One word: the number of the round in the upper half, then whether it is open, whether there will be no other, and how many are
-/// inside.
+/// One word: the number of the round in the upper half, then whether it is open, whether there will be no other, and
+/// how many threads are inside.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct Gate(AtomicU64);
@@ -18,22 +18,22 @@ const INSIDE: u64 = ENDED - 1;
 /// What a helper sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// A round that it has not taken part in.
+    /// A round in which it has not taken part.
     Open,
     /// No such round yet.
     Closed,
-    /// There will be none.
+    /// There will be no more rounds.
     Ended,
 }
 
 impl Gate {
-    /// Begins the next round. Called while the gate is closed, by one thread at a time.
+    /// Starts the next round. Called by one thread at a time, while the gate is closed.
     pub fn open(&self) {
         let round = (self.0.load(Ordering::Relaxed) >> ROUND) as u32;
         self.0.store(u64::from(round.wrapping_add(1)) << ROUND | OPEN, Ordering::Release);
     }
 
-    /// Lets nobody in any more and waits until all have left.
+    /// Admits nobody any more, and waits until all have left.
     pub fn close(&self) {
         let mut looks = 0;
         let mut seen = self.0.fetch_and(!OPEN, Ordering::AcqRel);
@@ -48,12 +48,12 @@ impl Gate {
         }
     }
 
-    /// There will be no other round.
+    /// Ends the gate: there will be no other round.
     pub fn end(&self) {
         self.0.fetch_or(ENDED, Ordering::Release);
     }
 
-    /// How the gate stands for one who took part in round `last`.
+    /// The gate's state for a thread that took part in round `last`.
     pub fn look(&self, last: u32) -> Sight {
         let seen = self.0.load(Ordering::Relaxed);
         match seen {
@@ -63,14 +63,14 @@ impl Gate {
         }
     }
 
-    /// Goes in, and gives the round; none where it is closed or of the round `last`.
+    /// Enters, and returns the round; `None` if the gate is closed or still in round `last`.
     pub fn enter(&self, last: u32) -> Option<u32> {
         let in_it = |seen: u64| (seen & OPEN != 0 && (seen >> ROUND) as u32 != last).then_some(seen + 1);
         let seen = self.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, in_it).ok()?;
         Some((seen >> ROUND) as u32)
     }
 
-    /// Goes out, with what was done inside.
+    /// Leaves, and publishes what was done inside.
     pub fn leave(&self) {
         self.0.fetch_sub(1, Ordering::Release);
     }

@@ -7,9 +7,9 @@ fn threads(count: usize) -> Threads {
     Threads::new(count).unwrap()
 }
 
-/// Adds one to its place of the context's numbers.
+/// Adds one to number `i` of the context.
 extern "C" fn count_up(context: *mut u8, i: i64) {
-    // SAFETY: the tests hand numbers over, one more than the loop's last index.
+    // SAFETY: the tests pass as many numbers as the loop has iterations.
     unsafe { (*context.cast::<AtomicU32>().add(i as usize)).fetch_add(1, Ordering::Relaxed) };
 }
 
@@ -46,7 +46,7 @@ fn loops_of_several_callers_at_once_are_all_done() {
     });
 }
 
-/// A loop of its own inside of each iteration.
+/// Runs a loop inside each iteration.
 extern "C" fn nested(context: *mut u8, _: i64) {
     // SAFETY: the context is that of the inner loop, of eight numbers.
     unsafe { each(count_up, context, 8) };
@@ -66,7 +66,7 @@ struct Meeting {
     wanted: u32,
 }
 
-/// Waits until as many are here as are wanted: no one thread can do two of these iterations.
+/// Waits until `wanted` threads are here: no thread can do two of these iterations.
 extern "C" fn meet(context: *mut u8, _: i64) {
     // SAFETY: the context is a meeting that outlives the loop.
     let meeting = unsafe { &*context.cast::<Meeting>() };
