@@ -1,4 +1,4 @@
-//! What a back end hands over: text, and how each entry's kernels are launched.
+//! What a back end generates: CUDA C, and how each entry's kernels are launched.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 pub struct CudaCode {
     /// CUDA C.
     pub source: String,
-    /// Values of floats lie in the GPU's memory as float16.
+    /// Floating-point values are stored as float16 in the GPU's memory.
     pub half: bool,
-    /// What steps call.
+    /// The entries that steps call.
     pub entries: Vec<CudaEntry>,
 }
 
@@ -18,9 +18,9 @@ pub struct CudaCode {
 pub struct CudaEntry {
     /// Its name.
     pub symbol: String,
-    /// One launch after the other.
+    /// Launches, one after the other.
     pub launches: Vec<Launch>,
-    /// What computes the same with a product of cuBLASLt's, where that is installed.
+    /// Computes the same with a product of cuBLASLt, if that is installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub library: Vec<Work>,
 }
@@ -31,68 +31,68 @@ pub struct CudaEntry {
 pub enum Work {
     /// A kernel.
     Launch(Launch),
-    /// A product of the library's.
+    /// A library product.
     Product(Product),
 }
 
-/// What numbers a product multiplies, and what it sums them up in.
+/// Types of the numbers that a product multiplies and sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Numbers {
     /// float32.
     F32,
-    /// float16, summed up in float32.
+    /// float16, summed in float32.
     F16,
-    /// Signed bytes, summed up in int32, exactly.
+    /// Signed bytes, summed in int32, exactly.
     I8,
 }
 
-/// `result[b, r, c] = sum over k of rows[b, r, k] * columns[b, c, k]`, the result without gaps.
+/// `result[b, r, c] = sum over k of rows[b, r, k] * columns[b, c, k]`; the result is dense.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     /// Types.
     pub numbers: Numbers,
-    /// Sums of float16 are stored as float16, not float32.
+    /// Store sums of float16 as float16, not float32.
     pub narrow: bool,
-    /// Products of the same shape.
+    /// Number of products of the same shape.
     pub batch: u32,
     /// Columns of the result.
     pub columns: u32,
-    /// Its rows.
+    /// Rows of the result.
     pub rows: u32,
-    /// Steps of each sum.
+    /// Length of each sum.
     pub steps: u32,
-    /// The factor that differs from column to column.
+    /// The factor that varies along the columns of the result.
     pub of_columns: Factor,
-    /// The one that differs from row to row.
+    /// The factor that varies along the rows of the result.
     pub of_rows: Factor,
-    /// Where the result lies.
+    /// Location of the result.
     pub result: Arg,
 }
 
 /// A factor of a product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Where it lies.
+    /// Its location.
     pub at: Arg,
-    /// How.
+    /// Its memory order.
     pub lie: Lie,
-    /// Elements from a matrix of the batch to the next.
+    /// Elements from one matrix of the batch to the next.
     pub stride: u64,
 }
 
-/// Which elements of a matrix lie side by side, and how many elements further the next ones do.
+/// Memory order of a matrix: which elements are adjacent, and how many elements later the next such run starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Lie {
-    /// The steps of a sum.
+    /// The elements of one sum are adjacent.
     Steps(u64),
-    /// What belongs to neighbouring rows or columns of the result.
+    /// The elements for neighboring rows or columns of the result are adjacent.
     Results(u64),
 }
 
 impl Product {
-    /// What can be true of no product.
+    /// Whether no valid product has these numbers.
     fn is_damaged(&self) -> bool {
         let factor = |f: &Factor, count: u32| match f.lie {
             Lie::Steps(next) => next < u64::from(self.steps) || next > i64::MAX as u64,
@@ -118,7 +118,7 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-/// Where an argument of a kernel lies.
+/// Location of a kernel's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Arg {
@@ -126,29 +126,29 @@ pub enum Arg {
     Input(u32),
     /// An output of the step.
     Output(u32),
-    /// A place of its workspace, in bytes from the beginning.
+    /// An offset in its workspace, in bytes.
     Workspace(u64),
 }
 
-/// Most threads of a block that every GPU takes, and the most blocks along the second and third dimension.
+/// Most threads of a block that every GPU supports, and the most blocks along the second and third dimension.
 const MOST_THREADS: u32 = 1024;
 const MOST_BLOCKS: u32 = 65_535;
 
 impl CudaCode {
-    /// The code as an artifact holds it.
+    /// Encodes the code for an artifact.
     pub fn encode(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads it back.
+    /// Decodes the code.
     ///
     /// # Errors
-    /// What does not read.
+    /// The parser's message.
     pub fn decode(bytes: &[u8]) -> Result<CudaCode, String> {
         serde_json::from_slice(bytes).map_err(|e| e.to_string())
     }
 
-    /// The entry of that name, if it fits a step with so many inputs, outputs and bytes of workspace.
+    /// Finds an entry, and checks that it fits a step with so many inputs, outputs and bytes of workspace.
     ///
     /// # Errors
     /// What does not fit.
@@ -171,13 +171,16 @@ impl CudaCode {
                 && launch.grid[0] <= i32::MAX as u32
                 && launch.grid[1..].iter().all(|&n| n <= MOST_BLOCKS);
             if !sizes || !launch.args.iter().all(fits) {
-                return Err(format!("kernel {} of entry {symbol} is launched with what it cannot have", launch.kernel));
+                return Err(format!(
+                    "kernel {} of entry {symbol} is launched with invalid sizes or arguments",
+                    launch.kernel
+                ));
             }
         }
         for work in &entry.library {
             let Work::Product(p) = work else { continue };
             if p.is_damaged() || ![p.of_columns.at, p.of_rows.at, p.result].iter().all(fits) {
-                return Err(format!("the product of entry {symbol} is one that cannot be"));
+                return Err(format!("the product of entry {symbol} has invalid sizes or arguments"));
             }
         }
         Ok(entry)

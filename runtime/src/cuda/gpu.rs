@@ -13,7 +13,7 @@ use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Launch, Library, Work, co
 pub struct Gpu {
     stream: Arc<Stream>,
     capability: u32,
-    /// None without cuBLASLt.
+    /// `None` without cuBLASLt.
     products: Option<Arc<Products>>,
 }
 
@@ -21,9 +21,9 @@ pub struct Gpu {
 #[derive(Debug)]
 pub struct Program {
     functions: HashMap<String, Function>,
-    /// Of entries that a library computes a part of, by symbol: how it does, in the order of their products.
+    /// For entries with library products, by symbol: the plans of their products, in order.
     plans: HashMap<String, Vec<Arc<Plan>>>,
-    /// What the library takes beside them.
+    /// Scratch memory of the library.
     scratch: Option<Memory>,
     _module: Module,
 }
@@ -47,7 +47,7 @@ impl Gpu {
         self.stream.name().unwrap_or_else(|_| "a GPU".into())
     }
 
-    /// Memory of so many bytes, at least one, on a boundary of 256, all 0.
+    /// Allocates `bytes` bytes of memory, at least one, aligned to 256 bytes and zeroed.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
@@ -55,7 +55,7 @@ impl Gpu {
         Memory::new(&self.stream, bytes)
     }
 
-    /// Code, compiled for this GPU or taken from the cache in `folder`.
+    /// Loads code, compiled for this GPU or taken from the cache in `folder`.
     ///
     /// # Errors
     /// As [`super::compile`], and [`CudaError::Driver`].
@@ -85,7 +85,7 @@ impl Gpu {
         Ok(Program { functions, plans, scratch, _module: module })
     }
 
-    /// Why code did not load, where the compiler that made it is of a newer CUDA than the driver.
+    /// Explains why code did not load, if the compiler belongs to a newer CUDA than the driver.
     fn explained(&self, error: CudaError) -> CudaError {
         let (served, (major, minor)) = (self.stream.driver_version(), compiler_version());
         if served == 0 || served / 1000 >= major {
@@ -93,7 +93,7 @@ impl Gpu {
         }
         CudaError::Unavailable {
             reason: format!(
-                "{error}: the driver serves CUDA {}.{}, NVRTC is {major}.{minor}",
+                "{error}: the driver supports CUDA {}.{}, but NVRTC is {major}.{minor}",
                 served / 1000,
                 served % 1000 / 10
             ),
@@ -101,7 +101,7 @@ impl Gpu {
         }
     }
 
-    /// How a library computes an entry's products; none where it is not there, or takes one of them not.
+    /// The library's plans for an entry's products; `None` if the library is missing or does not support one of them.
     fn plan(&self, entry: &CudaEntry) -> Option<Vec<Arc<Plan>>> {
         let products = self.products.as_ref()?;
         let wanted = entry.library.iter().filter_map(|work| match work {
@@ -112,7 +112,7 @@ impl Gpu {
         (!found.is_empty()).then_some(found)
     }
 
-    /// Copies bytes to a place of its memory.
+    /// Copies bytes to an offset of a memory.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
@@ -123,10 +123,10 @@ impl Gpu {
         memory.write(at, bytes)
     }
 
-    /// Copies bytes from a place of its memory, when all before it is done.
+    /// Copies bytes from an offset of a memory, after all earlier work is done.
     ///
     /// # Errors
-    /// [`CudaError::Driver`], also where a kernel before it failed.
+    /// [`CudaError::Driver`], also if an earlier kernel failed.
     pub fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
         if bytes.is_empty() {
             return Ok(());
@@ -134,10 +134,10 @@ impl Gpu {
         memory.read(at, bytes)
     }
 
-    /// Launches an entry's kernels, with the places of inputs, outputs and workspace as addresses.
+    /// Launches an entry's kernels, given the addresses of inputs, outputs and workspace.
     ///
     /// # Errors
-    /// [`CudaError::Driver`]; what a kernel does wrong is reported by a later call.
+    /// [`CudaError::Driver`]; a later call reports what a kernel does wrong.
     pub fn launch(
         &self,
         program: &Program,
@@ -182,12 +182,12 @@ impl Gpu {
         let function = program.functions.get(&launch.kernel).ok_or_else(&none)?;
         let mut addresses = launch.args.iter().map(place).collect::<Option<Vec<u64>>>().ok_or_else(&none)?;
         let what = format!("launching {}", launch.kernel);
-        // SAFETY: the code is of the toolkit's generator, whose kernels take these pointers, all to memory of the sizes that
-        // the manifest names, and write outputs and workspace alone.
+        // SAFETY: the toolkit's generator made the code. Its kernels take these pointers, all to memory of the sizes
+        // that the manifest states, and write only outputs and workspace.
         unsafe { self.stream.launch(&what, *function, launch.grid, launch.block, &mut addresses) }
     }
 
-    /// A mark in the order of what is done, with its time.
+    /// Records a mark with its time, after all earlier work.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
@@ -195,7 +195,7 @@ impl Gpu {
         Mark::new(&self.stream)
     }
 
-    /// Seconds between two marks, which are waited for.
+    /// Seconds between two marks; waits for both.
     ///
     /// # Errors
     /// [`CudaError::Driver`].
@@ -203,16 +203,16 @@ impl Gpu {
         from.seconds_to(to)
     }
 
-    /// Waits until all is done.
+    /// Waits until all work is done.
     ///
     /// # Errors
-    /// [`CudaError::Driver`] where a kernel failed.
+    /// [`CudaError::Driver`] if a kernel failed.
     pub fn wait(&self) -> Result<(), CudaError> {
         self.stream.wait()
     }
 }
 
-/// The variable that keeps products from cuBLASLt, where it is 0.
+/// Environment variable that turns off products by cuBLASLt if it is 0.
 const USE_CUBLASLT: &str = "TILEWRIGHT_CUBLASLT";
 
 fn products_wanted() -> bool {
@@ -227,7 +227,7 @@ fn launches(work: &[Work]) -> impl Iterator<Item = &Launch> {
 }
 
 impl Program {
-    /// What computes an entry, in words.
+    /// Name of what computes an entry.
     pub fn computed_by(&self, entry: &str) -> &'static str {
         if self.plans.contains_key(entry) { "cublaslt" } else { "kernels" }
     }

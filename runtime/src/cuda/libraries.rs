@@ -1,4 +1,4 @@
-//! The libraries of CUDA that may be here, looked for without a word of complaint.
+//! CUDA's libraries, which are used if they are installed; a missing one is not reported.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// All of them.
+    /// All libraries.
     pub const ALL: [Library; 3] = [Library::Driver, Library::Nvrtc, Library::CublasLt];
 
     /// Its name for people.
@@ -28,7 +28,7 @@ impl Library {
         }
     }
 
-    /// What it is wanted for.
+    /// What it is needed for.
     pub fn what_for(self) -> &'static str {
         match self {
             Library::Driver => "--device cuda",
@@ -39,8 +39,8 @@ impl Library {
         }
     }
 
-    /// The files that it may be, in the order in which they are looked for: the one that a toolkit's installation has chosen, then
-    /// the versions by themselves, the newest first.
+    /// File names of the library, in the order of the search: the one that a toolkit's installation has selected, then
+    /// the versions, newest first.
     fn files(self) -> &'static [&'static str] {
         match self {
             Library::Driver => &["libcuda.so.1", "libcuda.so"],
@@ -51,7 +51,7 @@ impl Library {
         }
     }
 
-    /// The oldest CUDA whose library has all that is called.
+    /// The oldest CUDA version whose library has all functions that are called.
     fn oldest(self) -> &'static str {
         match self {
             Library::Nvrtc => "11.1",
@@ -69,16 +69,16 @@ impl Library {
         match self {
             Library::Driver => "install NVIDIA's driver on a machine with one of its GPUs, or use --device cpu",
             Library::Nvrtc => {
-                "install the CUDA toolkit's NVRTC (package cuda-nvrtc, or nvidia-cuda-nvrtc of Python's, with its lib folder on \
+                "install the CUDA toolkit's NVRTC (package cuda-nvrtc, or the Python package nvidia-cuda-nvrtc with its lib folder on \
                  LD_LIBRARY_PATH), or use --device cpu"
             }
             Library::CublasLt => {
-                "install cuBLAS of the CUDA toolkit (or nvidia-cublas of Python's, with its lib folder on LD_LIBRARY_PATH)"
+                "install cuBLAS of the CUDA toolkit (or the Python package nvidia-cublas with its lib folder on LD_LIBRARY_PATH)"
             }
         }
     }
 
-    /// The same as an error where it is missing: nothing of it may be called then.
+    /// Checks that it is installed, with all functions that are called. None of it must be called otherwise.
     ///
     /// # Errors
     /// [`CudaError::Unavailable`].
@@ -91,7 +91,7 @@ impl Library {
     }
 
     pub(super) fn open(self) -> Result<libloading::Library, CudaError> {
-        // SAFETY: initialisers of NVIDIA's libraries need nothing.
+        // SAFETY: initializers of NVIDIA's libraries have no requirements.
         let opened = self.files().iter().find_map(|file| unsafe { libloading::Library::new(*file) }.ok());
         opened.ok_or_else(|| CudaError::Unavailable {
             reason: format!("{} is not installed", self.name()),
@@ -102,17 +102,17 @@ impl Library {
     pub(super) fn too_old(self, function: &str) -> CudaError {
         CudaError::Unavailable {
             reason: format!("the installed {} is too old: it has no {function}", self.name()),
-            remedy: format!("install that of CUDA {} or newer", self.oldest()),
+            remedy: format!("install the one of CUDA {} or newer", self.oldest()),
         }
     }
 }
 
-/// Opens a library by its path, so that it is found by its name from then on. False where it cannot be opened.
+/// Opens a library by its path, so that it is found by its name from then on. Returns false if it cannot be opened.
 ///
 /// # Safety
-/// The library's initialisers run: it must be one of CUDA's, which need nothing.
+/// The library's initializers run: it must be one of CUDA's, whose initializers have no requirements.
 pub unsafe fn load_from(path: &Path) -> bool {
-    // SAFETY: the caller's.
+    // SAFETY: the caller's promise.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => {
             std::mem::forget(library);

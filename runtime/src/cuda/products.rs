@@ -1,7 +1,7 @@
-//! Products of matrices by cuBLASLt: what it is asked for, and what it chose, by the product's shape.
+//! Matrix products by cuBLASLt: what is requested, and the library's choice, by the product's shape.
 //!
-//! cuBLASLt counts rows and columns the other way: its matrices lie column by column, so the columns of a result that lies row
-//! by row are its rows. Floats of 32 bits are multiplied as such, without the shorter format of tensor cores (TF32).
+//! cuBLASLt swaps rows and columns: its matrices are column-major, so the columns of a row-major result are its rows.
+//! 32-bit floats are multiplied as such, without the shorter format of tensor cores (TF32).
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -28,7 +28,7 @@ const BATCH_STRIDE: c_int = 6;
 /// `cublasLtMatmulPreferenceAttributes_t`.
 const WORKSPACE_BYTES: c_int = 1;
 
-/// Most bytes that it may take beside a product's matrices.
+/// Most scratch bytes that the library can use for a product.
 const MOST_WORKSPACE: usize = 32 << 20;
 
 impl std::fmt::Debug for CublasLt {
@@ -37,22 +37,22 @@ impl std::fmt::Debug for CublasLt {
     }
 }
 
-/// cuBLASLt on the GPU of a stream, in which its products are computed.
+/// cuBLASLt on the GPU of a stream, which runs its products.
 #[derive(Debug)]
 pub(super) struct Products {
     library: &'static CublasLt,
     handle: Handle,
     stream: Arc<Stream>,
-    /// What it chose; none for a product that it does not take.
+    /// The library's choices; `None` for a product that it does not support.
     plans: Mutex<HashMap<Key, Option<Arc<Plan>>>>,
 }
 
-// SAFETY: cuBLASLt may be called from any thread.
+// SAFETY: cuBLASLt can be called from any thread.
 unsafe impl Send for Products {}
 // SAFETY: as above, and the plans are behind a lock.
 unsafe impl Sync for Products {}
 
-/// A product without the places of its matrices.
+/// A product without the locations of its matrices.
 type Key = (Numbers, bool, [u32; 4], [(Lie, u64); 2]);
 
 /// How a product is computed.
@@ -60,13 +60,13 @@ type Key = (Numbers, bool, [u32; 4], [(Lie, u64); 2]);
 pub(super) struct Plan {
     library: &'static CublasLt,
     description: Handle,
-    /// Of the columns' factor, the rows' factor and the result.
+    /// Layouts of the columns' factor, the rows' factor and the result.
     layouts: [Handle; 3],
     chosen: Choice,
     is_integer: bool,
 }
 
-// SAFETY: descriptions and layouts are data, which nothing changes after they are made.
+// SAFETY: descriptions and layouts are data that does not change after its creation.
 unsafe impl Send for Plan {}
 // SAFETY: as above.
 unsafe impl Sync for Plan {}
@@ -92,24 +92,24 @@ impl Drop for Products {
 }
 
 impl Plan {
-    /// Bytes that the library takes beside the matrices.
+    /// Scratch bytes that the library needs.
     pub fn workspace_bytes(&self) -> usize {
         self.chosen.workspace_bytes
     }
 }
 
 impl Products {
-    /// Opens it; none where it is not installed or does not work here.
+    /// Opens the library; `None` if it is not installed or does not work here.
     pub fn open(stream: &Arc<Stream>) -> Option<Products> {
         let library = cublaslt().ok()?;
         stream.enter().ok()?;
         let mut handle = ptr::null_mut();
-        // SAFETY: the handle is written where it is asked for.
+        // SAFETY: `handle` is a place for the result.
         unsafe { library.cublasLtCreate(&mut handle) }.ok()?;
         Some(Products { library, handle, stream: stream.clone(), plans: Mutex::default() })
     }
 
-    /// How it computes a product; none where it does not.
+    /// The library's plan for a product; `None` if it does not support it.
     pub fn plan(&self, p: &Product) -> Option<Arc<Plan>> {
         let factor = |f: &Factor| (f.lie, f.stride);
         let key: Key =
@@ -129,11 +129,11 @@ impl Products {
         let mut parts = Parts::new(library);
         let description = parts.description(compute, scale)?;
         let with_steps = |f: &Factor| matches!(f.lie, Lie::Steps(_));
-        // The columns' factor is transposed where its steps are side by side, that of the rows where they are not.
+        // The columns' factor is transposed if its sums are contiguous, the rows' factor if they are not.
         for (attribute, is_turned) in TRANSPOSED.into_iter().zip([with_steps(&p.of_columns), !with_steps(&p.of_rows)]) {
             let value = i32::from(is_turned);
             let (value, bytes) = ((&raw const value).cast(), size_of::<i32>());
-            // SAFETY: the description is one, and the attribute is an int.
+            // SAFETY: the description is valid, and the attribute is an int.
             unsafe { library.cublasLtMatmulDescSetAttribute(description, attribute, value, bytes) }?;
         }
         let mut matrix = |kind, f: &Factor, count: u64| {
@@ -152,7 +152,7 @@ impl Products {
         let [a, b, d] = layouts;
         let (most, mut chosen, mut found) = (MOST_WORKSPACE, Choice::default(), 0);
         let (value, bytes) = ((&raw const most).cast(), size_of::<usize>());
-        // SAFETY: all are what the library made above, and one choice is written where it is asked for.
+        // SAFETY: the library made all handles above, and `chosen` is a place for one choice.
         unsafe {
             library.cublasLtMatmulPreferenceSetAttribute(preference, WORKSPACE_BYTES, value, bytes)?;
             library.cublasLtMatmulAlgoGetHeuristic(
@@ -175,10 +175,10 @@ impl Products {
         Ok(Plan { library, description, layouts, chosen, is_integer: p.numbers == Numbers::I8 })
     }
 
-    /// Computes a product of matrices at addresses on a boundary of 256 bytes: the columns' factor, the rows' and the result.
+    /// Computes a product of matrices at addresses aligned to 256 bytes: the columns' factor, the rows' and the result.
     ///
     /// # Errors
-    /// [`CudaError::Driver`] with what the library says.
+    /// [`CudaError::Driver`] with the library's status.
     pub fn multiply(&self, plan: &Plan, [columns, rows, product]: [u64; 3], scratch: u64) -> Result<(), CudaError> {
         let (float, integer) = ([1f32, 0f32], [1i32, 0i32]);
         let factor = |i: usize| -> *const c_void {
@@ -187,8 +187,8 @@ impl Products {
         self.stream.enter()?;
         let [a, b, d] = plan.layouts;
         let at = |address: u64| address as usize as *mut c_void;
-        // SAFETY: the plan was made by this library for matrices of the sizes that the manifest names at these places, and the
-        // scratch memory has the bytes that it asks for. Factors are read before this returns.
+        // SAFETY: this library made the plan for matrices of the sizes that the manifest states at these addresses, and
+        // the scratch memory has the bytes that the plan asks for. Factors are read before this returns.
         let done = unsafe {
             self.library.cublasLtMatmul(
                 self.handle,
@@ -214,7 +214,7 @@ impl Products {
     }
 }
 
-/// What is made on the way to a plan, destroyed where that is not reached.
+/// Objects made on the way to a plan, destroyed unless the plan is completed.
 struct Parts {
     library: &'static CublasLt,
     descriptions: Vec<Handle>,
@@ -229,7 +229,7 @@ impl Parts {
 
     fn description(&mut self, compute: c_int, scale: c_int) -> Result<Handle, Code> {
         let mut made = ptr::null_mut();
-        // SAFETY: the description is written where it is asked for.
+        // SAFETY: `made` is a place for the description.
         unsafe { self.library.cublasLtMatmulDescCreate(&mut made, compute, scale) }?;
         self.descriptions.push(made);
         Ok(made)
@@ -244,13 +244,13 @@ impl Parts {
         stride: u64,
     ) -> Result<Handle, Code> {
         let mut made = ptr::null_mut();
-        // SAFETY: the layout is written where it is asked for.
+        // SAFETY: `made` is a place for the layout.
         unsafe { self.library.cublasLtMatrixLayoutCreate(&mut made, kind, rows, columns, next as i64) }?;
         self.layouts.push(made);
         if batch > 1 {
             let (count, stride) = (batch as i32, stride as i64);
             let set = |attribute, value: *const c_void, bytes| {
-                // SAFETY: the layout is one, and the attribute is an integer of so many bytes.
+                // SAFETY: the layout is valid, and the attribute is an integer of so many bytes.
                 unsafe { self.library.cublasLtMatrixLayoutSetAttribute(made, attribute, value, bytes) }
             };
             set(BATCH_COUNT, (&raw const count).cast(), size_of::<i32>())?;
@@ -261,13 +261,13 @@ impl Parts {
 
     fn preference(&mut self) -> Result<Handle, Code> {
         let mut made = ptr::null_mut();
-        // SAFETY: the preference is written where it is asked for.
+        // SAFETY: `made` is a place for the preference.
         unsafe { self.library.cublasLtMatmulPreferenceCreate(&mut made) }?;
         self.preferences.push(made);
         Ok(made)
     }
 
-    /// Leaves description and layouts to the plan.
+    /// Hands description and layouts over to the plan.
     fn keep(&mut self) {
         self.descriptions.clear();
         self.layouts.clear();

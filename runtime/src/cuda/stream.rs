@@ -1,6 +1,7 @@
-//! A GPU's context with the one stream that everything goes through, and what lives in it: memory, code and marks of time.
+//! A GPU's context with its only stream, and what lives in it: memory, code and timed marks.
 //!
-//! All of them hold the stream, so that the context outlives them. Whatever is done waits for all before it in the stream.
+//! All of them hold the stream, so that the context outlives them. Every operation waits for all earlier ones in the
+//! stream.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 use super::CudaError;
 use super::sys::{Code, Driver, Handle, driver};
 
-/// `CU_STREAM_NON_BLOCKING`: it does not wait for the stream of other libraries that have none of their own.
+/// `CU_STREAM_NON_BLOCKING`: does not wait for the default stream, which other libraries use.
 const NON_BLOCKING: u32 = 1;
-/// `CU_EVENT_DEFAULT`: it keeps a time.
+/// `CU_EVENT_DEFAULT`: records a time.
 const TIMED: u32 = 0;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`.
 const CAPABILITY: [c_int; 2] = [75, 76];
@@ -25,7 +26,7 @@ pub(super) struct Stream {
     raw: Handle,
 }
 
-// SAFETY: the driver may be called from any thread, for which each call makes the context current.
+// SAFETY: the driver can be called from any thread, and each call makes the context current.
 unsafe impl Send for Stream {}
 // SAFETY: as above.
 unsafe impl Sync for Stream {}
@@ -36,13 +37,13 @@ impl std::fmt::Debug for Driver {
     }
 }
 
-/// What failed, with the driver's name of the error.
+/// Describes what failed, with the driver's name of the error.
 fn failed(driver: &Driver, what: &str, code: Code) -> CudaError {
     let mut name: *const c_char = ptr::null();
-    // SAFETY: the name is written where it is asked for, and is the driver's own.
+    // SAFETY: `name` is a place for the result, which points to memory of the driver.
     let known = unsafe { driver.cuGetErrorName(code.0, &mut name) }.is_ok() && !name.is_null();
     let reason = if known {
-        // SAFETY: the driver's names are strings that stay.
+        // SAFETY: the driver's names are strings that it never frees.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
     } else {
         format!("error {} of the driver", code.0)
@@ -55,7 +56,7 @@ impl Stream {
     pub(super) fn open() -> Result<Arc<Stream>, CudaError> {
         let driver = driver()?;
         let (mut device, mut context) = (0, ptr::null_mut());
-        // SAFETY: each result is written where it is asked for.
+        // SAFETY: `device` and `context` are places for the results.
         let found = unsafe {
             driver
                 .cuInit(0)
@@ -68,20 +69,20 @@ impl Stream {
         })?;
         let mut stream = Stream { driver, device, context, raw: ptr::null_mut() };
         let mut raw = ptr::null_mut();
-        // SAFETY: the stream is written where it is asked for.
-        stream.call("making a stream", |driver| unsafe { driver.cuStreamCreate(&mut raw, NON_BLOCKING) })?;
+        // SAFETY: `raw` is a place for the stream.
+        stream.call("creating a stream", |driver| unsafe { driver.cuStreamCreate(&mut raw, NON_BLOCKING) })?;
         stream.raw = raw;
         Ok(Arc::new(stream))
     }
 
-    /// Calls the driver in the context.
+    /// Calls the driver with the context current.
     fn call(&self, what: &str, f: impl FnOnce(&Driver) -> Result<(), Code>) -> Result<(), CudaError> {
         // SAFETY: the context is held.
         let current = unsafe { self.driver.cuCtxSetCurrent(self.context) };
         current.and_then(|()| f(self.driver)).map_err(|code| failed(self.driver, what, code))
     }
 
-    /// Makes the context current, which other libraries of CUDA find that way.
+    /// Makes the context current, which is where other CUDA libraries find it.
     pub(super) fn enter(&self) -> Result<(), CudaError> {
         self.call("entering the GPU's context", |_| Ok(()))
     }
@@ -104,22 +105,22 @@ impl Stream {
     pub(super) fn capability(&self) -> Result<u32, CudaError> {
         let mut parts = [0; 2];
         for (part, attribute) in parts.iter_mut().zip(CAPABILITY) {
-            let what = "asking for the GPU's kind";
-            // SAFETY: the value is written where it is asked for.
+            let what = "asking for the GPU's compute capability";
+            // SAFETY: `part` is a place for the value.
             self.call(what, |driver| unsafe { driver.cuDeviceGetAttribute(part, attribute, self.device) })?;
         }
         Ok((parts[0] * 10 + parts[1]) as u32)
     }
 
-    /// The CUDA that the driver serves, major x 1000 + minor x 10; 0 where it does not say.
+    /// The CUDA version that the driver supports, major x 1000 + minor x 10; 0 if it does not say.
     pub(super) fn driver_version(&self) -> u32 {
         let mut version = 0;
-        // SAFETY: the version is written where it is asked for.
+        // SAFETY: `version` is a place for the result.
         let asked = unsafe { self.driver.cuDriverGetVersion(&mut version) };
         asked.map_or(0, |()| version as u32)
     }
 
-    /// Waits until all is done.
+    /// Waits until all work is done.
     pub(super) fn wait(&self) -> Result<(), CudaError> {
         // SAFETY: the stream lives.
         self.call("waiting for the GPU", |driver| unsafe { driver.cuStreamSynchronize(self.raw) })
@@ -128,7 +129,7 @@ impl Stream {
     /// Launches a kernel with pointers as arguments.
     ///
     /// # Safety
-    /// The kernel takes these pointers, and reads and writes what is the caller's to give.
+    /// The kernel takes these pointers, and reads and writes only memory that the caller may give it.
     pub(super) unsafe fn launch(
         &self,
         what: &str,
@@ -140,7 +141,7 @@ impl Stream {
         let mut places: Vec<*mut c_void> = addresses.iter_mut().map(|a| ptr::from_mut(a).cast()).collect();
         let arguments = places.as_mut_ptr();
         let (function, stream, none) = (function.0, self.raw, ptr::null_mut());
-        // SAFETY: the caller's; arguments are copied before this returns.
+        // SAFETY: the caller's promise; arguments are copied before this returns.
         self.call(what, |driver| unsafe {
             driver.cuLaunchKernel(function, gx, gy, gz, bx, by, bz, 0, stream, arguments, none)
         })
@@ -157,7 +158,7 @@ impl Drop for Stream {
     }
 }
 
-/// Bytes of a GPU's memory.
+/// A piece of a GPU's memory.
 #[derive(Debug)]
 pub struct Memory {
     stream: Arc<Stream>,
@@ -166,15 +167,15 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// So many bytes, at least one, all 0, on a boundary of 256.
+    /// Allocates `bytes` bytes, at least one, zeroed and aligned to 256 bytes.
     pub(super) fn new(stream: &Arc<Stream>, bytes: usize) -> Result<Memory, CudaError> {
-        let what = format!("taking {bytes} bytes of the GPU's memory");
+        let what = format!("allocating {bytes} bytes of the GPU's memory");
         let mut memory = Memory { stream: stream.clone(), address: 0, bytes: bytes.max(1) };
         let (mut address, count) = (0, memory.bytes);
-        // SAFETY: the address is written where it is asked for.
+        // SAFETY: `address` is a place for the result.
         stream.call(&what, |driver| unsafe { driver.cuMemAlloc_v2(&mut address, count) })?;
         memory.address = address;
-        // SAFETY: the memory is as large.
+        // SAFETY: the memory has this size.
         stream.call(&what, |driver| unsafe { driver.cuMemsetD8Async(address, 0, count, stream.raw) })?;
         Ok(memory)
     }
@@ -184,16 +185,16 @@ impl Memory {
         self.address
     }
 
-    /// The address of a range of it.
+    /// The address of a range in it, which must be inside it.
     fn range(&self, what: &str, at: usize, bytes: usize) -> Result<u64, CudaError> {
         if at.checked_add(bytes).is_none_or(|end| end > self.bytes) {
-            let reason = "it is outside of the memory taken".into();
+            let reason = "the range is outside the allocated memory".into();
             return Err(CudaError::Driver { what: what.into(), reason });
         }
         Ok(self.address + at as u64)
     }
 
-    /// Copies bytes there, and waits until that is done, as the caller's bytes may change then.
+    /// Copies bytes there and waits for the copy, because the caller's bytes can change afterwards.
     pub(super) fn write(&mut self, at: usize, bytes: &[u8]) -> Result<(), CudaError> {
         let what = "copying to the GPU";
         let to = self.range(what, at, bytes.len())?;
@@ -203,7 +204,7 @@ impl Memory {
         self.stream.wait()
     }
 
-    /// Copies bytes from there, and waits for them.
+    /// Copies bytes from there and waits for them.
     pub(super) fn read(&self, at: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
         let what = "copying from the GPU";
         let from = self.range(what, at, bytes.len())?;
@@ -219,10 +220,10 @@ impl Drop for Memory {
         if self.address == 0 {
             return;
         }
-        // What still works with it must end first.
+        // Work that still uses it must end first.
         let _ = self.stream.wait();
         // SAFETY: nobody uses it any more.
-        let _ = self.stream.call("giving memory back", |driver| unsafe { driver.cuMemFree_v2(self.address) });
+        let _ = self.stream.call("freeing memory", |driver| unsafe { driver.cuMemFree_v2(self.address) });
     }
 }
 
@@ -233,12 +234,12 @@ pub(super) struct Module {
     raw: Handle,
 }
 
-// SAFETY: nothing changes a module between its making and its end.
+// SAFETY: nothing changes a module between its creation and its end.
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
-/// A kernel of a module, which must live as long.
+/// A kernel of a module, which the module must outlive.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Function(Handle);
 
@@ -252,7 +253,7 @@ impl Module {
     pub(super) fn new(stream: &Arc<Stream>, image: &[u8]) -> Result<Module, CudaError> {
         let mut raw = ptr::null_mut();
         let image = image.as_ptr().cast();
-        // SAFETY: the image is whole, as its compiler made it, and is copied before this returns.
+        // SAFETY: the image is complete, as its compiler made it, and is copied before this returns.
         stream.call("loading code", |driver| unsafe { driver.cuModuleLoadData(&mut raw, image) })?;
         Ok(Module { stream: stream.clone(), raw })
     }
@@ -262,7 +263,7 @@ impl Module {
         let what = format!("finding kernel {name}");
         let text = CString::new(name).map_err(|_| CudaError::Damaged(format!("{what}: the name has a zero byte")))?;
         let mut raw = ptr::null_mut();
-        // SAFETY: the module lives, and the function is written where it is asked for.
+        // SAFETY: the module lives, and `raw` is a place for the function.
         let find = |driver: &Driver| unsafe { driver.cuModuleGetFunction(&mut raw, self.raw, text.as_ptr()) };
         self.stream.call(&what, find)?;
         Ok(Function(raw))
@@ -271,31 +272,31 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Its kernels must have run.
+        // Its kernels must have finished.
         let _ = self.stream.wait();
         // SAFETY: nobody launches its kernels any more.
         let _ = self.stream.call("unloading code", |driver| unsafe { driver.cuModuleUnload(self.raw) });
     }
 }
 
-/// A mark in the order of what is done, with its time.
+/// A mark in the stream, with its time.
 #[derive(Debug)]
 pub struct Mark {
     stream: Arc<Stream>,
     raw: Handle,
 }
 
-// SAFETY: the driver's calls about it may be made from any thread.
+// SAFETY: the driver's calls on events can be made from any thread.
 unsafe impl Send for Mark {}
 // SAFETY: as above.
 unsafe impl Sync for Mark {}
 
 impl Mark {
-    /// Sets one behind all that was asked for.
+    /// Records a mark after all work requested so far.
     pub(super) fn new(stream: &Arc<Stream>) -> Result<Mark, CudaError> {
         let what = "marking a time";
         let mut raw = ptr::null_mut();
-        // SAFETY: the event is written where it is asked for.
+        // SAFETY: `raw` is a place for the event.
         stream.call(what, |driver| unsafe { driver.cuEventCreate(&mut raw, TIMED) })?;
         let mark = Mark { stream: stream.clone(), raw };
         // SAFETY: event and stream live.
@@ -303,10 +304,10 @@ impl Mark {
         Ok(mark)
     }
 
-    /// Seconds to a later mark, which is waited for.
+    /// Seconds to a later mark; waits for it.
     pub(super) fn seconds_to(&self, later: &Mark) -> Result<f64, CudaError> {
         let mut milliseconds = 0f32;
-        // SAFETY: both events live and were recorded, and the time is written where it is asked for.
+        // SAFETY: both events live and were recorded, and `milliseconds` is a place for the time.
         self.stream.call("reading a time", |driver| unsafe {
             driver
                 .cuEventSynchronize(self.raw)

@@ -1,18 +1,19 @@
-//! The functions of CUDA's libraries that are called, looked up by name when a library is opened.
+//! The functions of CUDA's libraries that are called, resolved by name when a library is opened.
 //!
-//! A library that lacks one of them is not used at all, so that no call can find its function missing. Each function is the
-//! oldest of its kind: names that newer drivers and libraries have added are not needed. Codes of errors are plain numbers, as a
-//! newer library may return one that nobody here knows. Bindings of a crate (cudarc) panic where a function is missing.
+//! A library that lacks one of them is not used at all, so that no call can hit a missing function. Each function is
+//! the oldest of its kind: names that newer drivers and libraries have added are not needed. Error codes are plain
+//! numbers, because a newer library can return one that is unknown here. The bindings of the crate cudarc are not used,
+//! because they panic if a function is missing.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use super::{CudaError, Library};
 
-/// A thing of a library's: a context, a stream, a description, ….
+/// An object of a library: a context, a stream, a description, ….
 pub(super) type Handle = *mut c_void;
 
-/// What a function returned in place of success.
+/// Error code of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Code(pub(super) c_int);
 
@@ -27,9 +28,10 @@ macro_rules! functions {
 
         #[allow(non_snake_case, clippy::too_many_arguments, reason = "the functions' own names and arguments")]
         impl $table {
-            /// Looks the functions up; the name of one that is not there.
+            /// Resolves the functions; the error is the name of a missing one.
             fn of(library: libloading::Library) -> Result<$table, &'static str> {
-                // SAFETY: the types are those of the functions' documentation, and the library stays open as long as they.
+                // SAFETY: the types are those of the functions' documentation, and the library stays open as long as
+                // the functions are used.
                 unsafe {
                     $(let $name = *library.get(stringify!($name).as_bytes()).map_err(|_| stringify!($name))?;)*
                     Ok($table { $($name,)* _library: library })
@@ -40,9 +42,9 @@ macro_rules! functions {
                 /// Calls the library's function.
                 ///
                 /// # Safety
-                /// What the function's documentation asks of its arguments.
+                /// The requirements of the function's documentation.
                 pub(super) unsafe fn $name(&self, $($arg: $kind),*) -> Result<(), Code> {
-                    // SAFETY: the caller's.
+                    // SAFETY: the caller's promise.
                     match unsafe { (self.$name)($($arg),*) } {
                         0 => Ok(()),
                         code => Err(Code(code)),
@@ -54,13 +56,13 @@ macro_rules! functions {
         /// The library with all of its functions, opened once.
         ///
         /// # Errors
-        /// [`CudaError::Unavailable`] where it is not installed, or lacks a function.
+        /// [`CudaError::Unavailable`] if it is not installed, or lacks a function.
         pub(super) fn $get() -> Result<&'static $table, CudaError> {
             static OPENED: OnceLock<$table> = OnceLock::new();
             if let Some(opened) = OPENED.get() {
                 return Ok(opened);
             }
-            // One that is missing now may be opened by its path later.
+            // A library that is missing now can be opened by its path later.
             let library = Library::$table;
             let found = $table::of(library.open()?).map_err(|name| library.too_old(name))?;
             Ok(OPENED.get_or_init(|| found))
@@ -69,7 +71,7 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The driver. All of these are in every driver since CUDA 11.0's.
+    /// The driver. Every driver since CUDA 11.0's has all of these.
     Driver, driver;
     cuInit(flags: c_uint);
     cuDriverGetVersion(version: *mut c_int);
@@ -103,7 +105,7 @@ functions! {
 }
 
 functions! {
-    /// The compiler of CUDA C. All of these are in every one since CUDA 11.1's.
+    /// The compiler of CUDA C. Every one since CUDA 11.1's has all of these.
     Nvrtc, nvrtc;
     nvrtcVersion(major: *mut c_int, minor: *mut c_int);
     nvrtcCreateProgram(
@@ -139,7 +141,7 @@ pub(super) struct Choice {
 }
 
 functions! {
-    /// Products of matrices. All of these are in every one since CUDA 11.0's.
+    /// Matrix products. Every library since CUDA 11.0's has all of these.
     CublasLt, cublaslt;
     cublasLtCreate(handle: *mut Handle);
     cublasLtDestroy(handle: Handle);

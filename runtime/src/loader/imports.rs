@@ -39,10 +39,11 @@ float! {
 /// A loop body of compiled code: context and index.
 type Body = extern "C" fn(*mut u8, i64);
 
-/// Runs `body(context, i)` for each `i` from 0 to `count` on the caller's thread and the others of its [`threads`], and returns when
-/// all have.
+/// Runs `body(context, i)` for each `i` from 0 to `count` on the caller's thread and the others of its [`threads`], and
+/// returns when all calls have returned.
 extern "C" fn parallel_for(body: Body, context: *mut u8, count: i64) {
-    // SAFETY: the code generator shares the context between iterations only to read it, and iterations write apart.
+    // SAFETY: the code generator shares the context between iterations read-only, and iterations write to separate
+    // places.
     unsafe { threads::each(body, context, count) };
 }
 
@@ -52,9 +53,8 @@ impl ImportTable {
         ImportTable::default()
     }
 
-    /// What compiled models may call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats (three of them under
-    /// names of their own), and
-    /// `tw_parallel_for(body, context, count)`.
+    /// The functions that compiled models can call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats (three
+    /// of them under names of their own), and `tw_parallel_for(body, context, count)`.
     pub fn standard() -> ImportTable {
         let mut t = ImportTable::default();
         let unary: [(&'static str, extern "C" fn(f32) -> f32); 13] = [

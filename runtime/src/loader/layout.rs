@@ -11,9 +11,9 @@ use object::{
 use super::LoadError;
 use super::machine::{Machine, Need};
 
-/// Images stay below this size, so that every place reaches every other with 32 bits.
+/// Images stay below this size, so that 32 bits reach from every place to every other.
 const MAX_IMAGE: u64 = 1 << 31;
-/// Bytes of a jump to a far import, as many as the longest takes.
+/// Bytes of a jump to a far import: as many as the longest jump needs.
 pub const STUB: usize = 32;
 
 /// A section with its place in the image.
@@ -21,7 +21,7 @@ pub struct Placed<'d> {
     pub name: String,
     pub offset: usize,
     pub size: usize,
-    /// What it begins with; empty for zeros.
+    /// Initial content; empty for zeros.
     pub data: &'d [u8],
     pub relocations: Vec<Reloc>,
 }
@@ -34,22 +34,22 @@ pub struct Reloc {
     pub addend: i64,
 }
 
-/// What a symbol stands for.
+/// What a symbol refers to.
 pub enum Target {
     /// A place in the image.
     Here(usize),
-    /// A name of the import table.
+    /// A name in the import table.
     Import(String),
 }
 
-/// Where everything goes.
+/// Layout of an image.
 pub struct Plan<'d> {
     pub machine: Machine,
     pub sections: Vec<Placed<'d>>,
     pub symbols: HashMap<usize, Target>,
-    /// Places of the pointers of the global offset table, by symbol.
+    /// Offsets of the pointers in the global offset table, by symbol.
     pub got: BTreeMap<usize, usize>,
-    /// Places of the jumps to imports, by symbol.
+    /// Offsets of the jumps to imports, by symbol.
     pub stubs: BTreeMap<usize, usize>,
     pub functions: HashMap<String, usize>,
     pub code_end: usize,
@@ -72,7 +72,7 @@ enum Class {
     Data,
 }
 
-/// What of a section is loaded, and how it is protected; `None` for what the code does not need.
+/// How a section is loaded and protected; `None` if the code does not need it.
 fn class(name: &str, kind: SectionKind, flags: SectionFlags) -> Result<Option<Class>, LoadError> {
     let SectionFlags::Elf { sh_flags, .. } = flags else { return Err(format("no ELF section flags")) };
     let has = |flag: elf::SectionFlags| sh_flags.0 & flag.0 != 0;
@@ -95,7 +95,7 @@ fn class(name: &str, kind: SectionKind, flags: SectionFlags) -> Result<Option<Cl
     }
 }
 
-/// Reads a relocatable object of some processor.
+/// Parses a relocatable object for any processor.
 fn parse(bytes: &[u8]) -> Result<(ElfFile64<'_, Endianness>, Architecture), LoadError> {
     let file = ElfFile64::<Endianness>::parse(bytes).map_err(format)?;
     if file.kind() != ObjectKind::Relocatable || !file.is_little_endian() {
@@ -105,19 +105,19 @@ fn parse(bytes: &[u8]) -> Result<(ElfFile64<'_, Endianness>, Architecture), Load
     Ok((file, architecture))
 }
 
-/// What an object wants of whoever links or loads it.
+/// What an object needs from its linker or loader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needs {
-    /// The names that it uses and does not define, sorted.
+    /// The names that it uses but does not define, sorted.
     pub imports: Vec<String>,
     /// The processor that it is for, by ELF's number (`e_machine`).
     pub machine: u16,
 }
 
-/// What an object of any processor needs.
+/// Returns what an object for any processor needs.
 ///
 /// # Errors
-/// [`LoadError::Format`] where it is no relocatable object.
+/// [`LoadError::Format`] if it is not a relocatable object.
 pub fn needs(bytes: &[u8]) -> Result<Needs, LoadError> {
     let (file, _) = parse(bytes)?;
     let machine = file.elf_header().e_machine.get(file.endian()).0;
@@ -158,7 +158,7 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
         chosen.push((section.index(), class, name, section.size(), section.align().max(1), data, relocations));
     }
 
-    // Every symbol that a relocation names, once, whatever section it is in.
+    // Every symbol that a relocation names, once, whichever section it is in.
     let named: BTreeSet<usize> = chosen.iter().flat_map(|c| &c.6).map(|r| r.symbol).collect();
     let (mut got_users, mut call_users) = (BTreeSet::new(), BTreeSet::new());
     for r in chosen.iter().flat_map(|c| &c.6) {
@@ -202,7 +202,7 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
                 return Err(format(format!("section {} has alignment {}", c.2, c.4)));
             }
             let start = at.next_multiple_of(c.4.max(16));
-            *at = start.checked_add(c.3).filter(|&e| e < MAX_IMAGE).ok_or_else(|| format("the image passes 2 GiB"))?;
+            *at = start.checked_add(c.3).filter(|&e| e < MAX_IMAGE).ok_or_else(|| format("the image exceeds 2 GiB"))?;
             places.insert(c.0.0, (start as usize, c.3 as usize));
             sections.push(Placed {
                 name: std::mem::take(&mut c.2),
@@ -236,7 +236,7 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
     place(Class::Data, &mut at)?;
     at = page(at);
     if at >= MAX_IMAGE {
-        return Err(format("the image passes 2 GiB"));
+        return Err(format("the image exceeds 2 GiB"));
     }
 
     let mut symbols = HashMap::new();
@@ -245,10 +245,10 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
     }
     for (index, (section, value, name)) in defined {
         let Some(&(start, size)) = places.get(&section) else {
-            return Err(format(format!("symbol `{name}` lies in a section that is not loaded")));
+            return Err(format(format!("symbol `{name}` is in a section that is not loaded")));
         };
         if value > size as u64 {
-            return Err(format(format!("symbol `{name}` lies outside of its section")));
+            return Err(format(format!("symbol `{name}` is outside its section")));
         }
         symbols.insert(index, Target::Here(start + value as usize));
     }

@@ -1,6 +1,6 @@
-//! What differs between processors: relocations, jumps to far places, and what must be done before new code runs.
+//! Differences between processors: relocations, jumps to far places, and what must be done before new code runs.
 //!
-//! Each is data and arithmetic, so that every machine has and tests all of them.
+//! All of it is data and arithmetic, so that every machine compiles and tests all of it.
 
 mod aarch64;
 mod riscv64;
@@ -23,40 +23,40 @@ pub enum Machine {
     RiscV,
 }
 
-/// What a relocation wants beside its symbol.
+/// What a relocation needs in addition to its symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Nothing.
     Nothing,
-    /// A pointer to it in the global offset table.
+    /// A pointer to the symbol in the global offset table.
     Pointer,
-    /// Where it is an import, a jump to it within reach.
+    /// If the symbol is an import, a jump to it within reach.
     Jump,
 }
 
-/// A place that is relocated.
+/// A place to relocate.
 pub struct Site<'a> {
     pub kind: elf::RelocationType,
     pub addend: i64,
     /// Its address.
     pub here: u64,
-    /// Where the symbol is.
+    /// Returns the symbol's address.
     pub symbol: &'a dyn Fn() -> Result<u64, LoadError>,
-    /// The jump to the symbol, where there is one.
+    /// The jump to the symbol, if there is one.
     pub jump: Option<u64>,
-    /// The pointer to the symbol, where there is one.
+    /// The pointer to the symbol, if there is one.
     pub pointer: Option<u64>,
-    /// The distance whose upper part stands at an address.
+    /// Returns the distance whose upper part is at an address.
     pub high: &'a dyn Fn(u64) -> Option<i64>,
-    /// The section's bytes from the place on.
+    /// The section's bytes from this place on.
     pub bytes: &'a mut [u8],
 }
 
-/// Why a place was not relocated.
+/// Why a place could not be relocated.
 pub enum Refused {
-    /// It cannot be, for this reason.
+    /// It cannot be relocated, for this reason.
     Because(&'static str),
-    /// The symbol is not to be had.
+    /// The symbol cannot be resolved.
     Symbol(LoadError),
 }
 
@@ -72,10 +72,10 @@ impl From<&'static str> for Refused {
     }
 }
 
-const OUTSIDE: &str = "it lies outside of the section";
+const OUTSIDE: &str = "it is outside the section";
 
 impl Site<'_> {
-    /// Where a call of the symbol goes: an import may be out of reach, the jump to it is not.
+    /// Target of a call of the symbol: an import can be out of reach, the jump to it is not.
     fn callee(&self) -> Result<u64, LoadError> {
         match self.jump {
             Some(jump) => Ok(jump),
@@ -92,7 +92,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// The instruction there.
+    /// The instruction at this place.
     fn word(&self) -> Result<u32, Refused> {
         let bytes = self.bytes.first_chunk::<4>().ok_or(OUTSIDE)?;
         Ok(u32::from_le_bytes(*bytes))
@@ -100,7 +100,7 @@ impl Site<'_> {
 }
 
 impl Machine {
-    /// The processor that this runs on, where objects can be loaded for it.
+    /// The processor that this runs on, if objects can be loaded for it.
     pub fn here() -> Option<Machine> {
         match cfg!(unix) {
             true if cfg!(target_arch = "x86_64") => Some(Machine::X86),
@@ -128,7 +128,7 @@ impl Machine {
         }
     }
 
-    /// Protection is set for pages of this size, the largest that systems have.
+    /// Size of the pages that protection is set for, the largest that systems have.
     pub(super) fn page(self) -> usize {
         match self {
             Machine::X86 | Machine::RiscV => 4096,
@@ -136,12 +136,12 @@ impl Machine {
         }
     }
 
-    /// Whether a relocation asks for nothing where nothing is relaxed.
+    /// Whether a relocation needs no work if nothing is relaxed.
     pub(super) fn passes(self, kind: elf::RelocationType) -> bool {
         self == Machine::RiscV && riscv64::passes(kind)
     }
 
-    /// What a relocation wants.
+    /// What a relocation needs.
     pub(super) fn need(self, kind: elf::RelocationType) -> Need {
         match self {
             Machine::X86 => x86_64::need(kind),
@@ -159,7 +159,7 @@ impl Machine {
         }
     }
 
-    /// The distance whose upper part stands at a place, where another place has its lower part and names this one.
+    /// The distance whose upper part is at this place, if another place has its lower part and refers to this one.
     pub(super) fn distance(self, site: &Site<'_>) -> Result<Option<i64>, Refused> {
         match self {
             Machine::RiscV => riscv64::distance(site),
@@ -167,7 +167,7 @@ impl Machine {
         }
     }
 
-    /// Carries out a relocation.
+    /// Applies a relocation.
     pub(super) fn relocate(self, site: &mut Site<'_>) -> Result<(), Refused> {
         match self {
             Machine::X86 => x86_64::relocate(site),

@@ -2,7 +2,7 @@
 
 use super::LoadError;
 
-/// Memory of the process: code, constants and data of one object, in this order.
+/// Memory of one object: code, constants and data, in this order.
 #[derive(Debug)]
 pub(super) struct Image {
     at: *mut u8,
@@ -12,7 +12,7 @@ pub(super) struct Image {
 // SAFETY: the mapping belongs to the image alone and is unmapped once, when it is dropped; the code in it keeps no
 // state that is tied to a thread.
 unsafe impl Send for Image {}
-// SAFETY: as above; shared references only read the address and call code, whose rules `call` names.
+// SAFETY: as above; shared references only read the address and call code, whose requirements `call` states.
 unsafe impl Sync for Image {}
 
 #[cfg(unix)]
@@ -29,7 +29,8 @@ impl Image {
         Ok(Image { at: at.cast(), len })
     }
 
-    /// Makes the first part executable, the second read-only, and leaves the rest writable. All ends are of whole pages.
+    /// Makes the first part executable and the second read-only, and leaves the rest writable. All ends are at page
+    /// boundaries.
     pub fn protect(&mut self, code_end: usize, constants_end: usize) -> Result<(), LoadError> {
         let parts = [(0, code_end, libc::PROT_READ | libc::PROT_EXEC), (code_end, constants_end, libc::PROT_READ)];
         for (from, to, prot) in parts {
@@ -50,7 +51,7 @@ impl Image {
 #[cfg(unix)]
 impl Drop for Image {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `new` with this length and is used by nobody after its owner.
+        // SAFETY: `new` made the mapping with this length, and nothing uses it after its owner.
         unsafe { libc::munmap(self.at.cast(), self.len) };
     }
 }
@@ -72,9 +73,9 @@ impl Image {
         self.at as u64
     }
 
-    /// Makes the processor see the first `code` bytes as instructions, before the first of them runs.
+    /// Makes the first `code` bytes visible to the processor as instructions, before the first of them runs.
     pub fn begin(&self, code: usize) {
-        // What an x86-64 writes its own instructions see; elsewhere the caches of instructions must be told.
+        // An x86-64 sees its own writes as instructions; on other processors the instruction caches must be told.
         #[cfg(target_arch = "aarch64")]
         sync_instructions(self.at as usize, code.min(self.len));
         #[cfg(all(target_arch = "riscv64", target_os = "linux"))]
@@ -97,16 +98,17 @@ impl Image {
     }
 }
 
-/// Cleans the data cache and clears the instruction cache of some bytes, as "Arm Architecture Reference Manual" B2.2.5 has it.
+/// Cleans the data cache and invalidates the instruction cache for some bytes, as in "Arm Architecture Reference
+/// Manual" B2.2.5.
 #[cfg(target_arch = "aarch64")]
 fn sync_instructions(at: usize, bytes: usize) {
     use std::arch::asm;
     let sizes: usize;
-    // SAFETY: the register says how large lines of the caches are; Linux lets programs read it.
+    // SAFETY: the register tells the size of cache lines; Linux lets programs read it.
     unsafe { asm!("mrs {}, ctr_el0", out(reg) sizes, options(nomem, nostack)) };
     let (data, code) = (4usize << (sizes >> 16 & 15), 4usize << (sizes & 15));
     for line in (at & !(data - 1)..at + bytes).step_by(data) {
-        // SAFETY: the line lies in memory that is mapped and may be read.
+        // SAFETY: the line is in memory that is mapped and readable.
         unsafe { asm!("dc cvau, {}", in(reg) line, options(nostack)) };
     }
     // SAFETY: a barrier.

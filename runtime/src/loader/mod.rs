@@ -1,11 +1,12 @@
-//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64 or riscv64 ([`machine`]), bound to a fixed table of imports and nothing else.
+//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64 or riscv64 ([`machine`]), bound only to a
+//! fixed table of imports.
 //!
 //! No linker, compiler or file is needed. Code is mapped writable, relocated, and only then made executable and
-//! read-only; no page is ever both. An object that needs more than the loader gives (thread-local storage, common
-//! symbols, indirect functions, constructors) is refused by name. Bytes of code cannot be checked: verify a checksum
-//! before loading what came from elsewhere, and never load object code of unknown origin.
+//! read-only; no page is ever both. An object that needs something that the loader does not support (thread-local
+//! storage, common symbols, indirect functions, constructors) is rejected by name. The loader cannot check code itself:
+//! verify a checksum before you load code from elsewhere, and never load object code of unknown origin.
 //!
-//! Unwind tables are not registered, so nothing may unwind through loaded code.
+//! Unwind tables are not registered, so nothing must unwind through loaded code.
 
 mod imports;
 mod layout;
@@ -23,14 +24,14 @@ pub use imports::ImportTable;
 pub use layout::{Needs, needs};
 use machine::Machine;
 
-/// Why object code was not loaded.
+/// Why object code could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LoadError {
-    /// The bytes are no relocatable ELF object for this processor.
-    #[error("object code is damaged or of another kind: {0}; compile the model again")]
+    /// The bytes are not a relocatable ELF object for this processor.
+    #[error("object code is damaged or of the wrong kind: {0}; compile the model again")]
     Format(String),
-    /// The object uses something that the loader does not give.
-    #[error("object code uses {what} ({name}), which the loader does not provide; compile it without")]
+    /// The object uses something that the loader does not support.
+    #[error("object code uses {what} ({name}), which the loader does not support; compile it without")]
     Unsupported {
         /// The feature.
         what: &'static str,
@@ -40,30 +41,28 @@ pub enum LoadError {
     /// A name that is neither defined nor imported.
     #[error("object code calls `{0}`, which is not among the imports that the runtime provides")]
     Unresolved(String),
-    /// A place that a relocation cannot reach or that lies outside of its section.
-    #[error(
-        "object code has a relocation of type {kind} at {section}+{offset:#x} that cannot be carried out: {reason}"
-    )]
+    /// A relocation whose target is out of reach, or that is outside its section.
+    #[error("object code has a relocation of type {kind} at {section}+{offset:#x} that cannot be applied: {reason}")]
     Relocation {
         /// Section.
         section: String,
-        /// Place in the section.
+        /// Offset in the section.
         offset: u64,
         /// ELF's number of the type.
         kind: u32,
         /// Why not.
         reason: String,
     },
-    /// The system gave no memory or refused its protection.
+    /// The system provided no memory, or rejected its protection.
     #[error("cannot map {bytes} bytes for object code: {reason}")]
     Memory {
         /// Size of the image.
         bytes: usize,
-        /// The system's words.
+        /// The system's message.
         reason: String,
     },
     /// This machine cannot run the code.
-    #[error("object code is loaded on x86-64, aarch64 and riscv64 with Unix, which this machine is not")]
+    #[error("object code can be loaded only on x86-64, aarch64 and riscv64 with Unix, which this machine is not")]
     Host,
 }
 
@@ -111,11 +110,11 @@ pub struct CpuFunction<'a> {
 }
 
 impl CpuFunction<'_> {
-    /// Calls it as an `extern "C" fn(args: *const *mut u8) -> i32` and gives its result.
+    /// Calls it as an `extern "C" fn(args: *const *mut u8) -> i32` and returns its result.
     ///
     /// # Safety
-    /// The object code is that of a code generator that is trusted, the function has this signature, and `args` are as
-    /// many valid, sufficiently large and aligned pointers as it takes; those that it writes overlap no others.
+    /// The object code comes from a trusted code generator, the function has this signature, and `args` are as many
+    /// valid, sufficiently large and aligned pointers as it takes; memory that it writes overlaps no other argument.
     pub unsafe fn call(&self, args: &[*mut u8]) -> i32 {
         // SAFETY: the offset is that of a function symbol within the image's code, which is mapped executable as long
         // as the image lives; the rest is the caller's promise.

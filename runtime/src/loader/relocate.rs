@@ -1,4 +1,4 @@
-//! Fills an image with its sections and carries out the relocations.
+//! Fills an image with its sections and applies the relocations.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::layout::{Placed, Plan, Reloc, Target};
 use super::machine::{Refused, Site};
 use super::{ImportTable, LoadError};
 
-/// Writes sections, jumps to imports and pointers into the image that will stand at `base`.
+/// Writes sections, jumps to imports and pointers into the image that will be mapped at `base`.
 pub fn fill(plan: &Plan<'_>, image: &mut [u8], base: u64, imports: &ImportTable) -> Result<(), LoadError> {
     for s in &plan.sections {
         put(image, s.offset, s.data)?;
@@ -19,7 +19,7 @@ pub fn fill(plan: &Plan<'_>, image: &mut [u8], base: u64, imports: &ImportTable)
         put(image, at, &address(plan, *symbol, base, imports)?.to_le_bytes())?;
     }
     let all = || plan.sections.iter().flat_map(|s| s.relocations.iter().map(move |r| (s, r)));
-    // Before the others, which name the places of these.
+    // These come before the others, which refer to their places.
     let mut highs = HashMap::new();
     for (s, r) in all() {
         if let Some(far) =
@@ -41,20 +41,20 @@ fn put(image: &mut [u8], at: usize, bytes: &[u8]) -> Result<(), LoadError> {
             place.copy_from_slice(bytes);
             Ok(())
         }
-        None => Err(LoadError::Format("a place outside of the image".into())),
+        None => Err(LoadError::Format("an address outside the image".into())),
     }
 }
 
-/// Where a symbol is.
+/// Address of a symbol.
 fn address(plan: &Plan<'_>, symbol: usize, base: u64, imports: &ImportTable) -> Result<u64, LoadError> {
     match plan.symbols.get(&symbol) {
         Some(Target::Here(offset)) => Ok(base + *offset as u64),
         Some(Target::Import(name)) => imports.address(name).ok_or_else(|| LoadError::Unresolved(name.clone())),
-        None => Err(LoadError::Format(format!("symbol {symbol} is not there"))),
+        None => Err(LoadError::Format(format!("symbol {symbol} is missing"))),
     }
 }
 
-/// Does something with the place of a relocation.
+/// Calls `act` on the place of a relocation.
 fn at_site<T>(
     plan: &Plan<'_>,
     (section, r): (&Placed<'_>, &Reloc),
@@ -72,9 +72,9 @@ fn at_site<T>(
     };
     let at = usize::try_from(r.offset).ok().and_then(|offset| section.offset.checked_add(offset));
     let (Some(at), end) = (at, section.offset + section.size) else {
-        return Err(fail("it lies outside of the section"));
+        return Err(fail("it is outside the section"));
     };
-    let bytes = image.get_mut(at..end).ok_or_else(|| fail("it lies outside of the section"))?;
+    let bytes = image.get_mut(at..end).ok_or_else(|| fail("it is outside the section"))?;
     let place = |offset: &usize| base + *offset as u64;
     let mut site = Site {
         kind: r.kind,

@@ -2,12 +2,12 @@ use std::process::Command;
 
 use super::{CpuModule, ImportTable, LoadError};
 
-/// A relocatable object of C source; tests of the loader need what compilers really emit.
+/// Compiles C source to a relocatable object; tests of the loader need what compilers really emit.
 fn compile(source: &str, flags: &[&str]) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let (c, o) = (dir.path().join("a.c"), dir.path().join("a.o"));
     std::fs::write(&c, source).unwrap();
-    // Under an emulator `cc` would be the machine's own.
+    // Under an emulator `cc` would be the host machine's.
     let cc = match std::env::consts::ARCH {
         "aarch64" => "aarch64-linux-gnu-gcc",
         "riscv64" => "riscv64-linux-gnu-gcc",
@@ -113,7 +113,7 @@ fn mutated_files_are_errors_not_panics() {
     for round in 0..20_000 {
         let mut bytes = good.clone();
         for _ in 0..=next() % 4 {
-            // Headers, which are at both ends, deserve most of the damage.
+            // Headers, which are at both ends, get most of the damage.
             let near = [next() % 64, good.len() - 1 - next() % (good.len() / 2), next() % good.len()];
             let at = near[next() % 3];
             bytes[at] = [0, 0xff, 0x80, next() as u8, bytes[at] ^ (1 << (next() % 8))][next() % 5];

@@ -1,4 +1,4 @@
-//! 64-bit Arm: fields within instructions of 32 bits, by "ELF for the Arm 64-bit Architecture".
+//! 64-bit Arm: bit fields in 32-bit instructions, by "ELF for the Arm 64-bit Architecture".
 
 use object::elf;
 
@@ -59,7 +59,7 @@ pub fn relocate(site: &mut Site<'_>) -> Result<(), Refused> {
     site.put(&word.to_le_bytes())
 }
 
-/// `adrp`: pages of 4 KiB between the instruction's and the place's, in 21 bits of two fields.
+/// `adrp`: the distance between the instruction and the place in pages of 4 KiB, in 21 bits of two fields.
 fn pages(site: &Site<'_>, to: u64) -> Result<u32, Refused> {
     let page = |address: u64| (address & !0xfff).cast_signed();
     let far = page(to).wrapping_sub(page(site.here)) >> 12;
@@ -70,16 +70,16 @@ fn pages(site: &Site<'_>, to: u64) -> Result<u32, Refused> {
     Ok(site.word()? & !0x60ff_ffe0 | (far & 3) << 29 | (far >> 2 & 0x7_ffff) << 5)
 }
 
-/// The low twelve bits of a place, counted in what the instruction loads or stores: 2 to the `scale` bytes.
+/// The low twelve bits of an address, in units of what the instruction loads or stores: 2 to the `scale` bytes.
 fn low(site: &Site<'_>, to: u64, scale: u32) -> Result<u32, Refused> {
     let offset = to as u32 & 0xfff;
     if offset & ((1 << scale) - 1) != 0 {
-        return Err("the place is not aligned as its instruction takes it".into());
+        return Err("the address is not aligned as its instruction requires".into());
     }
     Ok(site.word()? & !(0xfff << 10) | offset >> scale << 10)
 }
 
-/// Instructions to go on or back, in `bits` bits from bit `at` on.
+/// The distance of a branch in instructions, in `bits` bits from bit `at` on.
 fn branch(site: &Site<'_>, to: u64, bits: u32, at: u32) -> Result<u32, Refused> {
     let far = to.wrapping_sub(site.here).cast_signed();
     let most = 1i64 << (bits + 1);

@@ -1,5 +1,5 @@
-//! 64-bit RISC-V: fields of pieces within instructions of 32 and 16 bits, by "RISC-V ELF psABI". Nothing is relaxed: what linkers may
-//! shorten stays as long as it is.
+//! 64-bit RISC-V: bit fields in several pieces in 32-bit and 16-bit instructions, by "RISC-V ELF psABI". Nothing is
+//! relaxed: what linkers can shorten keeps its length.
 
 use object::elf;
 
@@ -14,7 +14,7 @@ pub fn need(kind: elf::RelocationType) -> Need {
     }
 }
 
-/// Where linkers may shorten what stands there, and where what fills up to a boundary may be less then.
+/// Marks a place that linkers can shorten, or padding up to a boundary that can then shrink.
 pub fn passes(kind: elf::RelocationType) -> bool {
     matches!(kind, elf::R_RISCV_NONE | elf::R_RISCV_RELAX | elf::R_RISCV_ALIGN)
 }
@@ -29,7 +29,7 @@ pub fn jump(to: u64) -> [u8; STUB] {
     stub
 }
 
-/// How far the place is that an instruction loads the upper part of a distance to; none for other relocations.
+/// The distance whose upper part an instruction loads; `None` for other relocations.
 pub fn distance(site: &Site<'_>) -> Result<Option<i64>, Refused> {
     let to = match site.kind {
         elf::R_RISCV_PCREL_HI20 => (site.symbol)()?,
@@ -84,10 +84,10 @@ pub fn relocate(site: &mut Site<'_>) -> Result<(), Refused> {
 
 fn high(site: &Site<'_>) -> Result<i64, Refused> {
     let label = (site.symbol)()?;
-    (site.high)(label).ok_or(Refused::Because("its symbol is no instruction with the upper part of a distance"))
+    (site.high)(label).ok_or(Refused::Because("its symbol is not an instruction with the upper part of a distance"))
 }
 
-/// The upper 20 bits, such that the lower 12 may be added with their sign.
+/// The upper 20 bits, such that the lower 12 can be added with their sign.
 fn upper(word: u32, far: i64) -> Result<u32, Refused> {
     let upper = far.checked_add(0x800).and_then(|far| i32::try_from(far).ok());
     let upper = upper.ok_or("the distance does not fit 32 bits")?;
@@ -102,7 +102,7 @@ fn lower_of_store(word: u32, far: i64) -> u32 {
     pieced(word, far, &[(5, 25, 7), (0, 7, 5)])
 }
 
-/// A distance of a jump, in so many bits with its sign.
+/// Checks that the distance of a jump fits `bits` bits with its sign.
 fn within(far: i64, bits: u32) -> Result<i64, Refused> {
     let most = 1i64 << (bits - 1);
     if far & 1 != 0 || !(-most..most).contains(&far) {
@@ -111,7 +111,8 @@ fn within(far: i64, bits: u32) -> Result<i64, Refused> {
     Ok(far)
 }
 
-/// An instruction with pieces of a number in it: each from a bit of the number on, at a bit of the instruction, of so many bits.
+/// Inserts pieces of a number into an instruction. A piece is its first bit in the number, its first bit in the
+/// instruction, and its number of bits.
 fn pieced(word: u32, number: i64, pieces: &[(u32, u32, u32)]) -> u32 {
     pieces.iter().fold(word, |word, &(from, at, bits)| {
         let mask = ((1u32 << bits) - 1) << at;
@@ -119,7 +120,7 @@ fn pieced(word: u32, number: i64, pieces: &[(u32, u32, u32)]) -> u32 {
     })
 }
 
-/// The same of an instruction of 16 bits.
+/// The same for an instruction of 16 bits.
 fn short(site: &mut Site<'_>, number: i64, pieces: &[(u32, u32, u32)]) -> Result<(), Refused> {
     let word = u16::from_le_bytes(*site.bytes.first_chunk::<2>().ok_or(super::OUTSIDE)?);
     let word = pieced(u32::from(word), number, pieces) as u16;

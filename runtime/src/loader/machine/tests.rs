@@ -3,7 +3,7 @@ use object::elf;
 use super::super::LoadError;
 use super::{Machine, Refused, Site};
 
-/// What a relocation makes of the bytes at its place, and why it does not.
+/// The bytes at a place after its relocation, or the reason why it failed.
 fn relocated(
     machine: Machine,
     (kind, here, target, addend): (elf::RelocationType, u64, u64, i64),
@@ -12,7 +12,7 @@ fn relocated(
     let mut bytes = before.to_vec();
     let symbol = || Ok(target);
     let pointer = Some(target);
-    // Of RISC-V the label of the upper part stands for what that is to.
+    // For RISC-V, the label of the upper part identifies the distance.
     let high = |label: u64| HIGHS.iter().find(|(at, _)| *at == label).map(|(_, far)| *far);
     let mut site = Site { kind, addend, here, symbol: &symbol, jump: None, pointer, high: &high, bytes: &mut bytes };
     machine.relocate(&mut site).map_err(|refused| match refused {
@@ -22,8 +22,8 @@ fn relocated(
     Ok(bytes)
 }
 
-/// Place, symbol (or its pointer), addend, and the word there before and behind: as GNU ld 2.40 links these instructions at
-/// 0x10002000.
+/// Place, symbol (or its pointer), addend, and the word there before and after: as GNU ld 2.40 links these instructions
+/// at 0x10002000.
 #[rustfmt::skip]
 const ARM: &[(elf::RelocationType, u64, u64, i64, u64, u64)] = &[
     (elf::R_AARCH64_ADR_PREL_PG_HI21, 0x10002000, 0x12345678, 0, 0x90000000, 0xf0011a00),
@@ -57,10 +57,10 @@ const ARM: &[(elf::RelocationType, u64, u64, i64, u64, u64)] = &[
     (elf::R_AARCH64_LD64_GOT_LO12_NC, 0x1000200c, 0x10403780, 0, 0xf94002b6, 0xf943c2b6),
 ];
 
-/// Places of RISC-V's instructions below that have the upper part of a distance, with that distance.
+/// Places of the RISC-V instructions below that have the upper part of a distance, with that distance.
 const HIGHS: &[(u64, i64)] = &[(0x10002000, 36976248), (0x10002008, 4084), (0x10002018, -67604), (0x10002020, 4200296)];
 
-/// The same of RISC-V, whose words are of 2, 4 or 8 bytes.
+/// The same for RISC-V, with words of 2, 4 or 8 bytes.
 #[rustfmt::skip]
 const RISC_V: &[(elf::RelocationType, u64, u64, i64, u64, u64)] = &[
     (elf::R_RISCV_PCREL_HI20, 0x10002000, 0x12345678, 0, 0x517, 0x2343517),
@@ -119,7 +119,7 @@ fn what_risc_v_cannot_reach_is_refused() {
         (elf::R_RISCV_RVC_JUMP, here + (1 << 11), "too far"),
         (elf::R_RISCV_PCREL_HI20, here + (1 << 31) - 0x800, "32 bits"),
         (elf::R_RISCV_CALL_PLT, here + (1 << 31), "32 bits"),
-        (elf::R_RISCV_PCREL_LO12_I, here + 2, "no instruction with the upper part"),
+        (elf::R_RISCV_PCREL_LO12_I, here + 2, "not an instruction with the upper part"),
         (elf::R_RISCV_TLS_GD_HI20, here, "not known"),
     ] {
         let error = relocated(Machine::RiscV, (kind, here, target, 0), &[0; 8]).unwrap_err();
@@ -137,7 +137,7 @@ fn arm_relocations_are_those_of_gnu_ld() {
         let place = (kind, here, target, addend);
         let found = relocated(Machine::Arm, place, &before.to_le_bytes()[..bytes]).unwrap();
         assert_eq!(found, want.to_le_bytes()[..bytes], "{kind:?} at {here:#x}");
-        // What stood in the field before is of no matter, and the instruction around it stays.
+        // The previous content of the field does not matter, and the instruction around it stays.
         assert_eq!(relocated(Machine::Arm, place, &found).unwrap(), found);
     }
 }
@@ -161,7 +161,7 @@ fn what_arm_cannot_reach_is_refused() {
         assert!(error.contains(want), "{kind:?}: {error}");
         assert!(relocated(Machine::Arm, (kind, here, here, 0), &[0; 2]).is_err(), "{kind:?} of two bytes");
     }
-    // The last that it reaches.
+    // The farthest targets in reach.
     for (kind, far) in [(elf::R_AARCH64_CALL26, 1 << 27), (elf::R_AARCH64_CONDBR19, 1 << 20)] {
         relocated(Machine::Arm, (kind, here, here + far - 4, 0), &[0; 4]).unwrap();
         relocated(Machine::Arm, (kind, here, here - far, 0), &[0; 4]).unwrap();
