@@ -110,7 +110,7 @@ fn the_model_of_an_ice40s_memory_does_what_that_of_yosys_does() {
     let own = module(&root().join("cells/ice40.v"), "SB_RAM40_4K");
     let other =
         module(&share.join(Family::Ice40.cell_models()), "SB_RAM40_4K").replace("module SB_", "module yosys_SB_");
-    // Defaults of unconnected inputs, of which there are none here.
+    // Defaults of unconnected inputs; no input is unconnected here.
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_V(16'h 0000)", "");
     let other = other.replace("`ICE40_DEFAULT_ASSIGNMENT_1", "").replace("`ICE40_DEFAULT_ASSIGNMENT_0", "");
     checks("ice40_ram_check", &[models("ice40_ram_models", &(own + &other))]);

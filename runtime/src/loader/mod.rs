@@ -6,7 +6,7 @@
 //! storage, common symbols, indirect functions, constructors) is rejected by name. The loader cannot check code itself:
 //! verify a checksum before you load code from elsewhere, and never load object code of unknown origin.
 //!
-//! Unwind tables are not registered, so nothing must unwind through loaded code.
+//! Unwind tables are not registered, so loaded code must not be unwound through.
 
 mod imports;
 mod layout;
