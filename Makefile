@@ -1,30 +1,41 @@
-# Tilewright's everyday commands. Each does its own set-up first: on a fresh Debian or Ubuntu machine with Rust, git and a
+# Everyday commands. Each one first sets up what is missing: on a fresh Debian or Ubuntu machine with Rust, git and a
 # C++ compiler, `make demo` and `make test` need nothing else.
 #
-#   make setup        install what is missing (system packages, Yosys in .venv)
-#   make build        the tilewright program, optimised, as target/release/tilewright
-#   make demo         trained networks read handwritten digits and name photos, on the RTL and on the CPU
-#   make test         formatting, lints, and the quick test suite, the RTL's lint and elaboration among it
-#   make test-full    the same, and what takes an hour or two: more and larger random programs and networks, the RTL of every preset
-#   make formal       proofs of the RTL's blocks with SymbiYosys, and the planted bugs that they refute (docs/formal.md)
-#   make check-onnx   random float networks with NaN and infinities, and resizes, on the CPU against ONNX Runtime
-#   make check-ptq    float networks quantized by the program, compared in ONNX Runtime; TILEWRIGHT_MODELS names more of them
-#   make check-tflite TFLite's operators of 8 bits against LiteRT's reference kernels; OPERATORS="ADD MUL ..." takes fewer
-#   make fuzz         random programs on the functional simulator, the cycle model and the RTL; PROGRAMS=N (default 100000),
-#                     SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
-#   make bitstreams   bitstreams of the boards whose designs are known to fit, what they came to, and what was expected of each
-#                     before it was routed; DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others. A design below its board's
-#                     clock fails, and is made all the same with --allow-slow among DESIGNS; the netlists of those that are known to fit are
-#                     checked, those of others with --verify there
-#   make bench-fallback   the CPU's code against ONNX Runtime and tract, on one and two threads, and its peak memory (docs/cpu.md);
-#                     half an hour on an idle machine; NETWORKS="resnet18 ..." takes fewer
-#   make bench-ptq    what each method of `quantize` loses, on all networks (docs/quantize.md); needs TILEWRIGHT_MODELS;
-#                     NETWORKS="lenet ..." takes fewer
-#   make bench-levels what each level of optimisation does, as docs/optimization-levels.md; needs TILEWRIGHT_MODELS
-#   make bench-sim    cycles of ResNet-18's layers beside VTA's, and speed of the simulators; RTL=1 runs them on the RTL too
-#   make bench-fsim   speed of the functional simulator; make bench-csim: of the cycle model; make bench-rtl: of the Verilated design;
-#                     make bench-models: of a network on the processor, and of comparing it
-#   make bench-call   what a session's call takes above its kernels; make bench-report: size, opening and zooming of a report in Chromium
+# Build and run
+#   make setup            install what is missing (system packages, Yosys in .venv)
+#   make build            build the program as target/release/tilewright
+#   make demo             trained networks read digits and name photos, on the RTL and on the CPU
+#
+# Test
+#   make test             formatting, lints and the quick tests, including lint and elaboration of the RTL
+#   make test-full        the same with more and larger random programs and networks, and the RTL of every preset; takes
+#                         an hour or two
+#   make formal           all proofs of the RTL, and the planted bugs that they must refute (docs/formal.md)
+#   make fuzz             random programs on the functional simulator, the cycle model and the RTL: PROGRAMS=N (default
+#                         100000), SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
+#   make check-onnx       random float networks with NaN and infinities, and resizes: the CPU against ONNX Runtime
+#   make check-ptq        networks quantized by Tilewright, compared in ONNX Runtime; more with TILEWRIGHT_MODELS=DIR
+#   make check-tflite     TFLite's 8-bit operators against LiteRT's reference kernels; OPERATORS="ADD MUL ..." selects
+#                         some
+#
+# Synthesize
+#   make bitstreams       bitstreams of all designs that are known to fit, with checks of their netlists and of the
+#                         estimates (docs/synthesize.md). DESIGNS="BOARD BOARD:CONFIGURATION ..." makes others; add
+#                         --allow-slow to keep designs below their board's clock, and --verify to check their netlists
+#
+# Measure
+#   make bench-fallback   the CPU code's speed and peak memory against ONNX Runtime and tract, on one and two threads
+#                         (docs/cpu.md); half an hour on an idle machine; NETWORKS="resnet18 ..." selects some
+#   make bench-ptq        the loss of each method of `quantize` (docs/quantize.md); needs TILEWRIGHT_MODELS;
+#                         NETWORKS="lenet ..." selects some
+#   make bench-levels     the table of docs/optimization-levels.md; needs TILEWRIGHT_MODELS
+#   make bench-sim        cycles of ResNet-18's layers next to VTA's, and the simulators' speed; RTL=1 includes the RTL
+#   make bench-fsim       speed of the functional simulator
+#   make bench-csim       speed of the cycle model
+#   make bench-rtl        speed of the Verilated design
+#   make bench-models     speed of a network on the CPU, and of `tilewright bench` through the library
+#   make bench-call       overhead of a session's call
+#   make bench-report     size of a report, and the time to open and zoom it in Chromium
 
 CARGO  ?= cargo
 PROGRAMS ?= 100000
@@ -58,35 +69,35 @@ lint: setup
 lint-rtl: setup
 	$(CARGO) test --test rtl -- preset --include-ignored
 
-# The proofs of the RTL's blocks, all of them, and every planted bug.
+# All proofs of the RTL's blocks, and every planted bug.
 formal: setup
 	@CARGO="$(CARGO)" scripts/test.sh -p tilewright-hw --test formal -- --include-ignored --nocapture --test-threads 1
 
-# Lints too. The log ends with what cargo counted, and behind it what was skipped and where the time went.
+# Also lints. The log ends with cargo's counts, the skipped tests and where the time went.
 test: setup
 	@CARGO="$(CARGO)" MAKE="$(MAKE)" scripts/test.sh --lint --workspace --tests
 
-# Reports are opened in Chromium, where make test skips without it.
+# Tests that open reports in Chromium skip without it.
 browser: setup
 	@scripts/setup.sh --browser
 
-# Kernels for GPUs are compiled to PTX, where make test skips without NVIDIA's compiler.
+# Tests that compile GPU kernels to PTX skip without NVIDIA's compiler.
 cuda: setup
 	@scripts/setup.sh --cuda
 
-# A newer Verilator beside the system's, where make test-full skips without it.
+# The test that compares two versions of Verilator skips without a newer one.
 verilator: setup
 	@scripts/setup.sh --verilator
 
-# Routers of a Gowin part, which one of the boards has.
+# The router for Gowin, which one of the boards needs.
 gowin: setup
 	@scripts/setup.sh --gowin
 
-# The CPU's code of other processors runs in emulators, where make test skips without them.
+# Tests of CPU code for other processors skip without emulators.
 cross: setup
 	@scripts/setup.sh --cross
 
-# The loader of object code on an emulated 64-bit Arm and RISC-V.
+# Tests the loader of object code on emulated 64-bit Arm and RISC-V.
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
@@ -99,7 +110,7 @@ check-onnx: build
 check-ptq: build
 	@scripts/check_ptq.sh
 
-# 40 pairs of scales for each operator; bit for bit.
+# 40 pairs of scales per operator, bit for bit.
 check-tflite: build
 	@scripts/check_tflite.sh $(OPERATORS)
 
@@ -112,11 +123,11 @@ bitstreams: build gowin
 
 bench: bench-fsim bench-csim bench-rtl bench-models bench-call
 
-# What `tilewright bench` compares, through the library.
+# The comparison of `tilewright bench`, through the library.
 bench-models: setup
 	$(CARGO) bench --bench models
 
-# A session's call beside the functions that it calls; the last line is the difference.
+# A session's call compared with the functions that it calls; the last line is the difference.
 bench-call: setup
 	$(CARGO) bench --bench call
 
@@ -131,12 +142,12 @@ bench-fsim: setup
 bench-csim: setup
 	$(CARGO) bench -p tilewright-sim --bench csim
 
-# The layers that VTA was measured on, and a network of ResNet-18's shape.
+# The layers that VTA was measured on, and a network with ResNet-18's shape.
 bench-sim: setup
 	$(CARGO) build --release --example bench_sim
 	target/release/examples/bench_sim $(if $(RTL),--rtl)
 
-# Peers come as Python packages, into .venv-peers.
+# Installs ONNX Runtime and tract as Python packages into .venv-peers.
 bench-fallback: build
 	@scripts/bench_fallback.sh --json build/bench-fallback.json $(NETWORKS)
 
@@ -146,9 +157,9 @@ bench-ptq: build
 bench-rtl: setup
 	$(CARGO) bench -p tilewright-sim --bench rtl
 
-# The table of docs/optimization-levels.md, written anew.
+# Rewrites the table of docs/optimization-levels.md.
 bench-levels: setup
-	@test -n "$$TILEWRIGHT_MODELS" || { echo "bench-levels: name the folder of models with TILEWRIGHT_MODELS=DIR" >&2; exit 2; }
+	@test -n "$$TILEWRIGHT_MODELS" || { echo "bench-levels: set TILEWRIGHT_MODELS to the folder of models" >&2; exit 2; }
 	$(CARGO) build --release --example levels
 	@scripts/levels.sh target/release/examples/levels
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""The CPU's code against ONNX Runtime and tract, in one run: `make bench-fallback` (docs/cpu.md).
+"""Compares the CPU code with ONNX Runtime and tract in one run: `make bench-fallback` (docs/cpu.md).
 
-Networks of well-known shapes with random weights (`tilewright zoo make --float`), in floats and quantized by ONNX Runtime's own tool
-per channel: u8s8 (unsigned activations) and s8s8. Each network and number of threads is measured in turns, every runtime in a process
-of its own, medians of RUNS calls after three to warm up; the median of ROUNDS turns stands in the table, beside the goal and the floor.
+The networks have well-known shapes and random weights (`tilewright zoo make --float`). They run in floats, and quantized per
+channel by ONNX Runtime's own tool: u8s8 (unsigned activations) and s8s8. The runtimes take turns, each in its own process. A
+turn is the median of RUNS calls after three warm-up calls; the table has the median of ROUNDS turns, next to goal and floor.
 
-Answers are compared with ONNX Runtime's on the same picture, once for each network and form. Floats must be within TOLERANCE of the
-greatest magnitude, as `tilewright diff` wants it. Of int8 the greatest difference is told, in steps of the output. ONNX Runtime rounds
-some operators otherwise, so that s8s8 may differ by STEPS; its sums of u8s8 saturate at 16 bits on processors without VNNI, so that
-how far those are apart is told and is no failure.
-Peak memory is that of a whole process that runs the network, from a compiled artifact where it is ours.
+The answers are compared with ONNX Runtime's on the same picture, once per network and form:
+- fp32: must be within TOLERANCE of the maximum magnitude, as in `tilewright diff`;
+- s8s8: must be within STEPS steps of the output, because ONNX Runtime rounds some operators differently;
+- u8s8: reported only, because ONNX Runtime's sums saturate at 16 bits on processors without VNNI.
+
+Peak memory is that of the whole process that runs the network; Tilewright's runs a compiled artifact.
 
     bench_fallback.py [--rounds N] [--runs N] [--threads 1,2] [--json FILE] [NETWORK ...]
 """
@@ -28,7 +29,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("TILEWRIGHT") or os.path.join(ROOT, "target", "release", "tilewright")
 NETWORKS = ["resnet18", "resnet50", "mobilenet-v2"]
 FORMS = ["fp32", "u8s8", "s8s8"]
-# Our time over ONNX Runtime's: goal and floor. tract's time over ours: the same, the other way round.
+# Goal and floor of our time divided by ONNX Runtime's, and of tract's time divided by ours.
 AGAINST_ORT = {"fp32": (1.0, 1.4), "u8s8": (1.0, 1.8), "s8s8": (0.8, 1.1)}
 AGAINST_TRACT = {"fp32": (1.4, 1.0), "u8s8": (3.0, 2.0), "s8s8": (3.0, 2.0)}
 TOLERANCE = 1e-4
@@ -37,7 +38,7 @@ MEMORY = ("resnet50", 1.2)
 
 
 def quantize(source, target, unsigned):
-    """A float network in int8, per channel, calibrated on two made-up pictures."""
+    """Quantizes a float network to int8 per channel, calibrated on two made-up pictures."""
     import logging
 
     import numpy as np
@@ -69,7 +70,7 @@ def quantize(source, target, unsigned):
 
 
 def timed(call, runs):
-    """The median of so many calls, in milliseconds, after three to warm up."""
+    """Returns the median of this many calls in milliseconds, after three warm-up calls."""
     for _ in range(3):
         call()
     times = []
@@ -114,7 +115,7 @@ def tract(path, _threads, runs):
 
 
 def output_scale(path):
-    """The real value of a step of a network's first output; none where its last node is no DequantizeLinear."""
+    """Returns the real value of a step of the first output; None if its last node is not a DequantizeLinear."""
     import onnx
 
     graph = onnx.load(path).graph
@@ -126,7 +127,7 @@ def output_scale(path):
 
 
 def difference(path, folder):
-    """The greatest difference between our answer and ONNX Runtime's, as a part of its greatest magnitude, and in steps of int8."""
+    """Returns the maximum difference from ONNX Runtime, relative to its maximum magnitude, and in int8 steps."""
     import numpy as np
 
     session = opened(path, 1)
@@ -142,7 +143,7 @@ def difference(path, folder):
     found = np.load(os.path.join(answers, name))
     if found.shape != wanted.shape:
         raise SystemExit(f"{path}: our answer has shape {found.shape}, ONNX Runtime's {wanted.shape}")
-    # What is no number differs from everything.
+    # NaN differs from everything.
     apart = float(np.nan_to_num(np.abs(found.astype(np.float64) - wanted), nan=np.inf).max())
     scale = output_scale(path)
     return apart / max(float(np.abs(wanted).max()), 1e-30), None if scale is None else apart / scale
@@ -152,7 +153,7 @@ PEERS = {"ort": onnx_runtime, "tract": tract}
 
 
 def in_a_process(arguments):
-    """Standard output of this script as a peer; none where the peer fails, after its words."""
+    """Runs this script as a peer and returns its time; prints the peer's error and returns None if it fails."""
     done = subprocess.run([sys.executable, __file__] + arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0:
         print(f"{' '.join(arguments[:2])}: {done.stderr.strip().splitlines()[-1:]}", file=sys.stderr)
@@ -161,14 +162,14 @@ def in_a_process(arguments):
 
 
 def ours(path, threads, runs):
-    """The program's own word on it."""
+    """Returns the time that `tilewright bench` reports."""
     command = [PROGRAM, "bench", path, "--devices", "cpu", "--threads", str(threads), "--repetitions", str(runs), "--json"]
     found = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
     return found["devices"]["cpu"]["latency_ms"]["median"]
 
 
 def peak_mib(command):
-    """The most memory that a command and what it calls held."""
+    """Returns the peak memory of a command and its children."""
     measure = "import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL);" \
               "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024)"
     return float(subprocess.run([sys.executable, "-c", measure] + command, stdout=subprocess.PIPE, check=True).stdout)
@@ -180,7 +181,7 @@ def verdict(ratio, goal, floor, more_is_better=False):
 
 
 def models(names, folder):
-    """Each network in each of its forms, as files."""
+    """Writes each network in each form to a file."""
     for name in names:
         source = os.path.join(folder, f"{name}.onnx")
         subprocess.run([PROGRAM, "zoo", "make", name, "--float", "-o", source], check=True)
@@ -199,7 +200,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--threads", default="1,2")
-    parser.add_argument("--json", help="a file for all figures")
+    parser.add_argument("--json", help="writes all figures to this file")
     parser.add_argument("networks", nargs="*", default=NETWORKS)
     options = parser.parse_args()
     rows = []
@@ -218,14 +219,14 @@ def main():
                 for _ in range(options.rounds):
                     times["ours"].append(ours(path, threads, options.runs))
                     times["ort"].append(in_a_process(["ort", path, str(threads), str(options.runs)]))
-                    # tract runs on one thread whatever is asked for.
+                    # tract always runs on one thread.
                     if threads == 1:
                         times["tract"].append(in_a_process(["tract", path, "1", str(options.runs)]))
                 median = {who: statistics.median([t for t in list_ if t is not None]) if any(list_) else None for who, list_ in times.items()}
                 mine, ort, other = median["ours"], median["ort"], median["tract"]
                 ratio = mine / ort if ort else None
                 back = other / mine if other else None
-                # A peer that was asked and gave no time is no comparison.
+                # A peer that failed counts as a miss.
                 words = [verdict(ratio, *AGAINST_ORT[form]) if ratio else "MISSES"]
                 words.append(verdict(back, *AGAINST_TRACT[form], more_is_better=True) if back else "MISSES" if times["tract"] else "-")
                 misses += words.count("MISSES")
@@ -242,7 +243,7 @@ def main():
             ort = peak_mib([sys.executable, __file__, "ort", path, "1", "1"])
             word = verdict(mine / ort, most, most)
             misses += word == "MISSES"
-            print(f"{name} {form}: peak memory {mine:.0f} MiB, ONNX Runtime's process {ort:.0f} MiB, ratio {mine / ort:.2f} (at most {most}) {word}")
+            print(f"{name} {form}: peak memory {mine:.0f} MiB, ONNX Runtime {ort:.0f} MiB, ratio {mine / ort:.2f} (at most {most}) {word}")
             rows.append({"network": name, "form": form, "peak_mib": mine, "ort_peak_mib": ort})
     if options.json:
         os.makedirs(os.path.dirname(options.json) or ".", exist_ok=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs ONNX Runtime and tract into a virtual environment of their own and measures the CPU's code against them.
+# Compares the CPU code's speed with ONNX Runtime and tract, which it installs into their own virtual environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

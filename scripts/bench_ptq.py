@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Quantizes float networks by each method of ranges and prints what every result loses on data that it was not calibrated with.
+"""Quantizes float networks with each method and prints the loss on data that was not used for calibration.
 
-A column for each method: the energy of the float outputs over that of the difference, in decibels, summed over the outputs as `auto` does it, and
-in brackets how far the answers agree: the same class for the same share of the samples, for text detectors the overlap of what is above 0.3
-with what the float network has there. The last columns: how far `auto` is above the best of the others in decibels, and the seconds that `auto`
-and the slowest of the others took. Fails where `auto` is below the best other by more than `TOLERANCE`, or a network is not quantized.
+Columns:
+- for each method: the signal energy of the float outputs divided by that of the difference, in decibels, summed over the
+  outputs as `auto` does. In brackets, how well the answers agree: the share of samples with the same class; for text
+  detectors the overlap of the areas above 0.3 with the float network's;
+- gain: by how many decibels `auto` is above the best other method;
+- the seconds that `auto` and the slowest other method took.
 
-TILEWRIGHT_MODELS names the folder of networks and data, DETECTOR the text detector's file; arguments pick networks by name. TILEWRIGHT names the program
-(default: target/release/tilewright). With BENCH_PTQ_OPTIONS more options are passed to `quantize`.
+Fails if `auto` is below the best other method by more than TOLERANCE, or if a network is not quantized.
+
+Environment: TILEWRIGHT_MODELS is the folder of networks and data, DETECTOR the file of the text detector, TILEWRIGHT the
+program (default: target/release/tilewright), BENCH_PTQ_OPTIONS further options for `quantize`. Arguments select networks.
 """
 import os
 import subprocess
@@ -22,9 +26,9 @@ MODELS = os.environ["TILEWRIGHT_MODELS"]
 DETECTOR = os.environ.get("DETECTOR", "")
 OPTIONS = os.environ.get("BENCH_PTQ_OPTIONS", "").split()
 METHODS = ["min-max", "percentile", "mse", "entropy", "auto"]
-# Differences in decibels that are below what the choice of the samples makes.
+# Decibels; the choice of the samples causes larger differences.
 TOLERANCE = 0.1
-SAMPLES = 32  # crops of photos or texts for calibration, and as many others to measure on
+SAMPLES = 32  # crops of photos or texts for calibration, and as many others for the measurement
 
 
 def data(name):
@@ -32,7 +36,7 @@ def data(name):
 
 
 def resized(picture, height, width):
-    """Bilinear, with a mean over what is made smaller."""
+    """Resizes a picture bilinearly, after averaging in dimensions that shrink."""
     x = picture.astype(np.float32)
     for axis, size in ((0, height), (1, width)):
         factor = x.shape[axis] // size
@@ -53,7 +57,7 @@ def resized(picture, height, width):
 
 
 def written_on(picture, rng):
-    """A picture with lines of text."""
+    """Draws lines of text on a picture."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(picture.round().astype(np.uint8))
@@ -68,8 +72,8 @@ def written_on(picture, rng):
     return np.asarray(image).astype(np.float32)
 
 
-def photos(height, width, mean, scale, channels_first=True, text=False, samples=SAMPLES):
-    """Crops of photos: for calibration of one half of them, to measure of the other."""
+def photos(height, width, mean, scale, channels_first=True, text=False):
+    """Returns crops of photos: of one half for calibration, of the other half for the measurement."""
     def make():
         rng = np.random.default_rng(1)
         pictures = data("photos224_x")
@@ -90,7 +94,7 @@ def photos(height, width, mean, scale, channels_first=True, text=False, samples=
 
 
 def labelled(name, scale=1.0):
-    """Pictures of a training split for calibration, of the test split to measure."""
+    """Returns pictures of a training split for calibration and of the test split for the measurement."""
     def make():
         halves = data(f"{name}_calib200_x"), data(f"{name}_test1000_x")[:200]
         halves = [x.astype(np.float32) / np.float32(scale) for x in halves]
@@ -103,7 +107,7 @@ def channels_first(make):
 
 
 def around(folder, name):
-    """One real input, shifted, scaled and with noise."""
+    """Returns variations of one real input: shifted, scaled and with noise."""
     def make():
         rng = np.random.default_rng(1)
         x = np.load(f"{MODELS}/{folder}/{name}.input_0.npy")
@@ -138,7 +142,7 @@ NETWORKS = [
     ("anomaly-autoencoder", "anomaly-autoencoder/model_float.tflite", around("anomaly-autoencoder", "model_float-tflite")),
     ("bert-tiny-random", "bert-tiny-random/model.onnx", words),
     ("ppocr-cls", "ppocr-cls/model.onnx", photos(48, 192, 127.5, 127.5, text=True)),
-    # Photos with the brightness of the three channels that its pictures have.
+    # Photos with the brightness that the network's pictures have in each channel.
     ("text-detector", DETECTOR, photos(192, 192, [123.7, 116.3, 103.5], [58.4, 57.1, 57.4], text=True)),
 ]
 
@@ -151,7 +155,7 @@ def tilewright(*arguments):
 
 
 def outputs(model, inputs, folder):
-    """What a network gives for the inputs, in the order of the names of its outputs."""
+    """Returns the outputs of a network, in the order of their names."""
     os.makedirs(folder)
     tilewright("run", model, "--device", "cpu", *inputs, "--output-dir", folder)
     return [np.load(os.path.join(folder, name)) for name in sorted(os.listdir(folder)) if name.endswith(".npy")]
@@ -219,7 +223,7 @@ def main():
         if chosen and name not in chosen:
             continue
         if not file:
-            print(f"{name:<20} skipped: DETECTOR does not name its file", flush=True)
+            print(f"{name:<20} skipped: set DETECTOR to its file", flush=True)
             continue
         with tempfile.TemporaryDirectory() as folder:
             try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compares the methods of `tilewright quantize` on networks of the folder that TILEWRIGHT_MODELS names and on a text detector of the
-# Python package rapidocr-onnxruntime; arguments pick networks by name.
+# Compares the methods of `tilewright quantize` on the networks in the folder TILEWRIGHT_MODELS, and on a text detector
+# from the Python package rapidocr-onnxruntime. Arguments select networks by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ if [ ! -e "$STAMP" ]; then
     python3 -m venv "$VENV"
     PIP="$VENV/bin/python -m pip --quiet --disable-pip-version-check"
     $PIP install "numpy==$NUMPY" "pillow==$PILLOW" >&2
-    # The package's own requirements are of no use here: only a file of it is read.
+    # Without the package's dependencies: only one of its files is used.
     $PIP install --no-deps "rapidocr-onnxruntime==$RAPIDOCR" >&2
     touch "$STAMP"
 fi

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Bitstreams of boards and configurations: made one after the other, and a table of what they came to.
+"""Makes bitstreams of boards and configurations, and prints a table of estimates and results.
 
-Each argument is BOARD or BOARD:CONFIGURATION, files seen from the repository's root; without any, the boards whose designs are known
-to fit. Beside what the router reports stands what was expected of the netlist before it, so the table also says how good the estimate is. GOPS count each product
-and each sum, at the clock that the design reaches.
+Each argument is BOARD or BOARD:CONFIGURATION; files are relative to the repository's root. Without arguments, it makes the
+designs that are known to fit, with --verify. GOPS counts each product and each sum, at the clock that the design reaches.
 
-A design that does not reach its board's clock is none: the exit code is 1. With --allow-slow the bitstream is made all the same.
-With --verify, which goes with the designs that are known to fit, its netlists are checked too, with --programs=N as many programs as are named: what differs from the sources fails, and
-what could not be checked is told with the reason. An estimate that is further off than it is said to be (docs/synthesize.md) fails too.
-TILEWRIGHT names the program, where it is not that of `make build`.
+The exit code is 1 if
+- a design does not reach its board's clock; with --allow-slow, its bitstream is made all the same;
+- an estimate is further off than docs/synthesize.md says;
+- a netlist has other multipliers than its sources were written for;
+- with --verify, a netlist differs from its sources. --programs=N sets the number of programs. If a netlist cannot be
+  checked, the reason is printed.
+
+TILEWRIGHT is the program, if it is not the one that `make build` makes.
 """
 
 import json
@@ -32,19 +35,19 @@ DEFAULT = [
     "ecp5-evn:examples/1x4x8-ecp5.toml",
     "ecp5-evn:examples/2x4x4-ecp5.toml",
     "ulx3s-85f",
-    # The largest; an hour by itself.
+    # The largest one takes an hour.
     "ecp5-evn:examples/1x16x8-ecp5.toml",
 ]
 
-# By how much an estimate may be off: resources and the clock, as a part of what was routed.
+# Largest allowed errors of estimates, relative to the routed result: resources, clock.
 RESOURCES_OFF = 0.10
 CLOCK_OFF = 0.20
 
-# VTA on its Zynq: tables (of six inputs), multipliers, GOPS, as published (Moreau et al., "A Hardware-Software Blueprint for
+# VTA on its Zynq: LUTs (6-input), multipliers, GOPS, as published (Moreau et al., "A Hardware-Software Blueprint for
 # Flexible Deep Learning Specialization", 2019).
 VTA = ("VTA, 1x16x16 on xc7z020", 19_000, 220, 51.0)
 
-# A resource's name in the estimate and the router's names for it, with how many of the former one of the latter is.
+# For each resource of the estimate: the router's names for it, and how many of the estimate's units each stands for.
 ROUTED = {
     "logic cells": {"ICESTORM_LC": 1},
     "look-up tables": {"TRELLIS_COMB": 1, "TRELLIS_RAMW": 2},
@@ -55,19 +58,19 @@ ROUTED = {
 
 
 def make(design, out, options):
-    """Runs the flow; its report, or None where there is none, after the flow's own message."""
+    """Runs the flow and returns its report; None if there is none, after the flow has printed its error."""
     board, _, config = design.partition(":")
     command = [PROGRAM, "synth", "--board", board, "-o", out, "--json"] + options
     if config:
         command += ["--hw", config]
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=False)
     report = json.loads(done.stdout) if done.stdout.strip() else None
-    # What differs has a bitstream, and exits as a refusal does, which has none.
+    # A design that differs exits like a refused one, but it has a bitstream.
     return report if done.returncode == 0 or (report and report.get("bitstream") is not None) else None
 
 
 def resources(report):
-    """Of each resource how much was expected, is used and is there. What is used is None of a family whose router has other names."""
+    """Returns estimate, use and total of each resource. The use is None if the router's names are unknown."""
     used = {row["name"]: row["used"] for row in report["resources"]}
     known = any(name in used for names in ROUTED.values() for name in names)
     rows = []
@@ -80,7 +83,7 @@ def resources(report):
 
 
 def planned(design, report):
-    """Whether the netlist has as many multipliers as its sources were written for, where that is known."""
+    """Returns whether the netlist has the number of multipliers that its sources were written for, if known."""
     plan, found = report["planned_multipliers"], report["cells"]["dsps"]
     if plan in (None, found):
         return True
@@ -89,13 +92,13 @@ def planned(design, report):
 
 
 def folder(design):
-    """Where a design's files go: each board and configuration has its own."""
+    """Returns the folder for a design's files, one per board and configuration."""
     board, _, config = design.partition(":")
     return os.path.join(ROOT, "build", "bitstreams", os.path.basename(board), config.replace(os.sep, "-"))
 
 
 def checked(design, report):
-    """Prints what was found of a design's netlists; whether none differs."""
+    """Prints the results of the netlist checks; returns whether none differs."""
     same = True
     for check in report.get("checks", []):
         if check["unchecked"]:
@@ -104,24 +107,24 @@ def checked(design, report):
             same = False
             print(f"{design:<34} {check['netlist']}: DIFFERS from the sources: {check['difference'].splitlines()[0]}")
         else:
-            print(f"{design:<34} {check['netlist']}: as the sources in {check['programs']} programs")
+            print(f"{design:<34} {check['netlist']}: same as the sources in {check['programs']} programs")
     return same
 
 
 def off(expected, found):
-    """By how much an expectation is off, as a part of what was found, one of which is not 0; None where one of them is not known."""
+    """Returns the error of an estimate relative to the result; None if one of them is unknown. Not both are 0."""
     if None in (expected, found):
         return None
     return (expected - found) / found if found else math.inf
 
 
 def percent(part):
-    """A part of a whole, or that there is none."""
+    """Formats a fraction, or its absence."""
     return "-" if part is None else f"{100.0 * part:.1f}%"
 
 
 def too_far(design, name, part, most):
-    """Tells of an estimate that is further off than it may be; whether it is."""
+    """Prints and returns whether an estimate is further off than allowed."""
     far = part is not None and abs(part) > most
     if far:
         print(f"{design:<34} the estimate of {name} is MORE THAN {100 * most:.0f}% off")
@@ -129,14 +132,14 @@ def too_far(design, name, part, most):
 
 
 def mhz(clock):
-    """A clock, or that there is none: of some families none is expected, and some have no open router."""
+    """Formats a clock, or its absence: some families have no estimate, some no open router."""
     return "-" if clock is None else f"{clock:.1f}"
 
 
 def rates(design, gops, luts, dsps):
-    """GOPS by what they are made of."""
-    per_dsp = f", {gops / dsps:.3f} a multiplier" if dsps else ""
-    return f"{design:<34} {gops:.2f} GOPS{per_dsp}, {1000 * gops / luts:.2f} a thousand tables"
+    """Formats GOPS, also per multiplier and per thousand LUTs."""
+    per_dsp = f", {gops / dsps:.3f} per multiplier" if dsps else ""
+    return f"{design:<34} {gops:.2f} GOPS{per_dsp}, {1000 * gops / luts:.2f} per thousand LUTs"
 
 
 def main(arguments):
@@ -144,10 +147,10 @@ def main(arguments):
     designs = [argument for argument in arguments if argument not in options]
     unknown = [design for design in designs if design.startswith("-")]
     if unknown:
-        print(f"bitstreams: {unknown[0]} is no option; there are --allow-slow, --verify and --programs=N", file=sys.stderr)
+        print(f"bitstreams: unknown option {unknown[0]}; use --allow-slow, --verify or --programs=N", file=sys.stderr)
         return 2
     if not os.access(PROGRAM, os.X_OK):
-        print(f"bitstreams: {PROGRAM} is no program; run `make build`, or name one with TILEWRIGHT", file=sys.stderr)
+        print(f"bitstreams: {PROGRAM} is not a program; run `make build`, or set TILEWRIGHT", file=sys.stderr)
         return 2
     if not designs:
         designs, options = DEFAULT, options + ["--verify"]

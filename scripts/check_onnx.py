@@ -3,15 +3,15 @@
 
     check_onnx.py [--networks 2000] [--seed 1] [--batch 40]
 
-Networks come from onnx_operators.py, a sweep of Resize over modes, sizes and scales from onnx_resize.py. Many go
-into one file, so that the program starts some fifty times. NaN and infinities must be in the same places, other
-floats within 1e-4 of the tensor's largest, integers equal; where the sign of a zero does not depend on ONNX
-Runtime's order of computing, it must be the same too. What is wanted instead of ONNX Runtime's results, and why, is
-in onnx_random.RULES.
+The networks come from onnx_operators.py, a sweep of Resize over modes, sizes and scales from onnx_resize.py. Each file
+contains many networks, so the program starts only about fifty times.
 
-What differs is reduced to the single node that differs on the operands it should have, or else to the shortest part
-of the network, and printed; the exit code is then 1. TILEWRIGHT names the program (default:
-target/release/tilewright).
+These must agree: the positions of NaN and infinities; other floats, within 1e-4 of the tensor's largest; integers; and
+the signs of zeros, unless they depend on ONNX Runtime's order of computation. onnx_random.RULES lists intended
+differences from ONNX Runtime, with reasons.
+
+A difference is reduced to a single node that is wrong for correct operands, or else to the shortest failing part of the
+network, and printed. The exit code is then 1. TILEWRIGHT is the program (default: target/release/tilewright).
 """
 
 import argparse
@@ -31,7 +31,7 @@ TILEWRIGHT = os.environ.get("TILEWRIGHT", "target/release/tilewright")
 
 
 class Case:
-    """Some nodes of a network with what they are given, and the values they must give."""
+    """Some nodes of a network with their inputs and the expected outputs."""
 
     def __init__(self, title, nodes, net, outputs, given=()):
         self.title, self.nodes, self.net, self.outputs = title, nodes, net, outputs
@@ -41,7 +41,7 @@ class Case:
 
 
 def ours(cases, opset):
-    """The outputs of cases in one file, by name; or what the program says where it does not take the file."""
+    """Runs cases in one file and returns the outputs by name, or the error if the program refuses the file."""
     nodes, inputs, constants, outputs = [], {}, {}, []
     for case in cases:
         nodes += [n for n in case.nodes]
@@ -63,7 +63,7 @@ def ours(cases, opset):
 
 
 def difference(found, wanted, signed):
-    """What is different, in words; nothing where nothing is."""
+    """Describes the difference; None if there is none."""
     if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
         return f"{found.dtype} {found.shape} for {wanted.dtype} {wanted.shape}"
     if wanted.dtype.kind != "f":
@@ -84,7 +84,7 @@ def difference(found, wanted, signed):
 
 
 def wrong(case, found):
-    """The first output of a case that differs."""
+    """Describes the first output of a case that differs; None if all agree."""
     for name in case.outputs:
         what = difference(found[name], case.net.values[name], name in case.net.signed)
         if what:
@@ -93,7 +93,7 @@ def wrong(case, found):
 
 
 def part(net, count):
-    """The nodes that the first `count` nodes' last one needs."""
+    """Returns the case of node number `count` and the nodes that it depends on."""
     needed, nodes = set(net.nodes[count - 1].output), []
     for node in reversed(net.nodes[:count]):
         if needed & set(node.output):
@@ -103,7 +103,7 @@ def part(net, count):
 
 
 def shrink(net, opset):
-    """The smallest case that differs: one node on the operands it should have, else the shortest part."""
+    """Returns the smallest case that differs: one node with correct operands, else the shortest part."""
     for node in net.nodes:
         case = Case(
             f"{net.name}, node {node.name}", [node], net, list(node.output), set(node.input) - set(net.constants)
@@ -131,17 +131,17 @@ def show(case, found):
             f"{'input' if name in case.inputs else 'constant'} {name} {values.dtype} {values.shape}\n{text(values)}"
         )
     for name in case.outputs:
-        print(f"{name} wanted\n{text(case.net.values[name])}")
+        print(f"{name} expected\n{text(case.net.values[name])}")
         if not isinstance(found, str):
             print(f"{name} found\n{text(found[name])}")
 
 
 def check(nets, opset, most, failures):
-    """Compares the networks of one file; prints up to `most` differences in all."""
+    """Compares the networks of one file; prints up to `most` differences in total."""
     cases = [Case(net.name, net.nodes, net, net.outputs()) for net in nets]
     found = ours(cases, opset)
     if isinstance(found, str) and len(nets) > 1:
-        # One that is refused would hide the others.
+        # A network that is refused would hide the others.
         half = len(nets) // 2
         check(nets[:half], opset, most, failures)
         check(nets[half:], opset, most, failures)
@@ -157,11 +157,11 @@ def check(nets, opset, most, failures):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--networks", type=int, default=2000, help="random networks [default: 2000]")
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first [default: 1]")
-    parser.add_argument("--batch", type=int, default=40, help="networks in a file [default: 40]")
+    parser.add_argument("--networks", type=int, default=2000, help="number of random networks [default: 2000]")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first network [default: 1]")
+    parser.add_argument("--batch", type=int, default=40, help="networks per file [default: 40]")
     parser.add_argument("--show", type=int, default=10, help="differences printed in full [default: 10]")
-    parser.add_argument("--no-resize", action="store_true", help="leaves the sweep of Resize out")
+    parser.add_argument("--no-resize", action="store_true", help="skip the sweep of Resize")
     options = parser.parse_args()
     np.seterr(all="ignore")
     accepted, failures, operators, count = Counter(), Counter(), Counter(), 0
@@ -177,7 +177,7 @@ def main():
         f"{sum(operators.values())} nodes of {len(operators)} operators"
     )
     for (op, reason), n in sorted(accepted.items()):
-        print(f"  {op}: {n} results not ONNX Runtime's: {reason}")
+        print(f"  {op}: {n} results differ from ONNX Runtime by intent: {reason}")
     if not options.no_resize:
         sweep = 0
         for opset, nets in resizes(300):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Random float networks with NaN and infinities, and a sweep of Resize, on the CPU against ONNX Runtime; options are those of
-# scripts/check_onnx.py.
+# Compares random float networks with NaN and infinities, and a sweep of Resize, on the CPU with ONNX Runtime. Options
+# are those of scripts/check_onnx.py.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""Runs quantized ONNX files in ONNX Runtime and on Tilewright's CPU code, and prints how far they agree.
+"""Runs quantized ONNX files in ONNX Runtime and on Tilewright's CPU code, and prints how well they agree.
 
-Each line of standard input, or each argument, is MODEL.onnx=INPUT.npy[,LABELS.npy]. Two things are compared, with ONNX
-Runtime's graph optimizations off (its fast int8 kernels saturate on processors without VNNI):
+Each argument, or each line of standard input, is MODEL.onnx=INPUT.npy[,LABELS.npy]. The checks, with ONNX Runtime's graph
+optimizations off (its fast int8 kernels saturate on processors without VNNI):
 
-  operators   every group of a QuantizeLinear and what it is computed from, alone, on the bytes that ONNX Runtime has
-              there: at most 1 step apart, and equal on 99.9 %
-  network     the whole: the same class on 99 % and more of the inputs; the largest difference in steps of the last scale
+  operators   each QuantizeLinear and the nodes that it is computed from, alone, on the bytes that ONNX Runtime has there:
+              at most 1 step apart, and equal in 99.9 % of the elements
+  network     the whole network: the same class for at least 99 % of the inputs. The table has the largest difference in
+              steps of the last scale
+  optimized   ONNX Runtime with graph optimizations against ONNX Runtime without: signal over noise of the first output.
+              At least 30 dB if all weights of the file are within 63, because then no sum saturates
 
-A third is ONNX Runtime with graph optimizations against the same without: how far the first output is apart, in decibels. Where
-all weights of a file lie within 63, no sum saturates, and it is 30 dB or more.
-
-ONNX's checker must accept every file. Fails where one of these does not hold. TILEWRIGHT names the program (default: target/release/tilewright).
+ONNX's checker must accept every file. The exit code is 1 if a check fails. TILEWRIGHT is the program (default:
+target/release/tilewright).
 """
 import os
 import subprocess
@@ -37,7 +38,7 @@ def session(model, fast=False):
 
 
 def reference(model, names, data):
-    """Values of these names for each input, by ONNX Runtime."""
+    """Computes the named values for each input with ONNX Runtime."""
     probe = onnx.ModelProto()
     probe.CopyFrom(model)
     known = {o.name for o in probe.graph.output}
@@ -49,13 +50,13 @@ def reference(model, names, data):
 
 
 def decibels(right, found):
-    """Signal over noise."""
+    """Returns the signal over noise."""
     noise = float(np.square(right.astype(np.float64) - found).sum())
     return 10 * np.log10(float(np.square(right.astype(np.float64)).sum()) / noise) if noise else np.inf
 
 
 def has_seven_bits(model):
-    """Whether all weights, which are constants behind a DequantizeLinear with more than one dimension, lie within 63."""
+    """Returns whether all weights are within 63: constants of two or more dimensions that a DequantizeLinear reads."""
     taken = {n.input[0] for n in model.graph.node if n.op_type == "DequantizeLinear"}
     weights = [numpy_helper.to_array(t) for t in model.graph.initializer if t.name in taken and len(t.dims) > 1]
     weights = [w.astype(np.int32) for w in weights if w.dtype == np.int8]
@@ -63,7 +64,7 @@ def has_seven_bits(model):
 
 
 def ours(path, inputs, folder):
-    """The first output, for named arrays; each holds one run or several along its first axis."""
+    """Runs a model on named arrays, each with one run or several along its first axis; returns the first output."""
     arrays = os.path.join(folder, "in.npz")
     np.savez(arrays, **inputs)
     out = os.path.join(folder, "out")
@@ -78,7 +79,7 @@ def ours(path, inputs, folder):
 
 
 def groups(model):
-    """For every QuantizeLinear: its nodes, back to the bytes that they are computed from, and these bytes' names."""
+    """Yields every QuantizeLinear, the nodes back to the bytes that it depends on, and the names of these bytes."""
     made = {o: n for n in model.graph.node for o in n.output}
     constants = {t.name for t in model.graph.initializer}
     for root in model.graph.node:
@@ -101,7 +102,7 @@ def groups(model):
 
 
 def alone(model, root, nodes, sources, shapes):
-    """A file of one group: bytes (or the network's own input) in, bytes out."""
+    """Makes a model of one group: from bytes (or the network's own input) to bytes."""
     ids = {n.output[0] for n in nodes}
     kept = [n for n in model.graph.node if n.output[0] in ids]
     used = {i for n in kept for i in n.input}
@@ -120,7 +121,7 @@ def check(path, inputs, labels, folder):
     data = inputs.reshape(-1, *shape)
     roots = list(groups(model))
     if not roots:
-        print(f"{path}: has no QuantizeLinear, so nothing of it is quantized: WRONG")
+        print(f"{path}: WRONG: it has no QuantizeLinear, so nothing is quantized")
         return False
     names = sorted({r.output[0] for r, _, _ in roots})
     values = {n: [] for n in names + [name]}

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Quantizes float networks with the program itself and compares the results in ONNX Runtime and on the CPU: lenet on the
-# digits that the repository carries; with TILEWRIGHT_MODELS also resnet8 (ONNX and TFLite) and mnist-cntk on their 200 pictures
-# for calibration, and efficientnet-lite0 on crops of the photos. Networks that are quantized already are compared the same way.
+# Quantizes float networks with Tilewright and compares the results in ONNX Runtime and on the CPU. Without
+# TILEWRIGHT_MODELS: lenet, calibrated on the digits in the repository. With it also resnet8 (ONNX and TFLite) and
+# mnist-cntk, on 200 calibration pictures each, and efficientnet-lite0, on crops of the photos. Networks that are
+# already quantized are compared in the same way.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,7 +12,7 @@ OUT=target/ptq
 mkdir -p "$OUT"
 CASES=()
 
-# NAME MODEL CALIBRATION INPUT[,LABELS] SCALING [more options]
+# Quantizes a network. Arguments: NAME MODEL CALIBRATION INPUT[,LABELS] SCALING [more options]
 quantize() {
     local name=$1 model=$2 calibration=$3 inputs=$4 scaling=$5
     shift 5
@@ -20,13 +21,13 @@ quantize() {
     CASES+=("$OUT/$name.onnx=$inputs")
 }
 
-# Networks that another program quantized: NAME MODEL INPUT[,LABELS]
+# Adds a network that another program quantized. Arguments: NAME MODEL INPUT[,LABELS]
 given() {
     cp "$2" "$OUT/$1.onnx"
     CASES+=("$OUT/$1.onnx=$3")
 }
 
-# Floats as the model takes them: FILE MEAN SCALE [transposed]
+# Writes the floats that a model expects. Arguments: FILE MEAN SCALE [transposed]
 floats() {
     "$VENV/bin/python" - "$1" "$OUT/$(basename "$1")" "$2" "$3" "${4:-}" <<'PY'
 import sys, numpy as np
@@ -52,7 +53,7 @@ if [ -n "${TILEWRIGHT_MODELS:-}" ]; then
     DIGITS=$OUT/255/mnist_test1000_x.npy,$M/data/mnist_test1000_y.npy
     given efficientnet-lite0-given tests/models/efficientnet-lite0/model_qdq_perchannel.onnx "$OUT/photos224_x.npy"
 else
-    echo "skipped: resnet8, mnist-cntk, efficientnet-lite0 and its given file: they need the folder that TILEWRIGHT_MODELS names"
+    echo "skipped: resnet8, mnist-cntk, efficientnet-lite0 and its given file; set TILEWRIGHT_MODELS to the folder of models"
     quantize lenet tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1
     quantize lenet-7 tests/models/lenet-mnist/model.onnx tests/models/digits/digits.npy tests/models/digits/digits.npy,tests/models/digits/labels.npy mean=0,scale=1 --weights 7
     DIGITS=tests/models/digits/digits.npy,tests/models/digits/labels.npy

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Compares TFLite's operators of 8 bits with LiteRT's reference kernels, bit for bit.
+"""Compares TFLite's 8-bit operators with LiteRT's reference kernels, bit for bit.
 
-Every operator that docs/tflite.md says to take 8 bits, int8 and uint8 where the kernels have both, for 40 pairs of scales and
-three pairs of zero points each; all 256 values where it has one operand, all pairs of them where it has two, random
-numbers with many sums half way between two integers where it is a product. Prints for each how many operators were run, how
-many results were compared and how many differ. Fails where one differs; softmax and logistic may be one step apart.
+It runs every operator for which docs/tflite.md lists 8 bits, in int8 and uint8 if the kernels have both, for 40 pairs of
+scales with three pairs of zero points each. The data are all 256 values for one operand, all pairs of values for two, and
+random numbers with many ties (sums half way between two integers) for products. For each operator it prints how many
+operators were run, how many results were compared, and how many differ. It fails if one differs; softmax and logistic can
+be one step apart.
 
-Factors whose shift the kernels leave undefined: from 2^9 on nothing but the sign of a sum tells the result, so the kernels are
-given a smaller scale of the data, which brings the factor to 2^10 there.
+The kernels leave the shift of large factors undefined. From 2^9 on, only the sign of a sum determines the result, so the
+kernels get data with a smaller scale, which reduces the factor to 2^10.
 
-TILEWRIGHT names the program (default: target/release/tilewright); arguments name operators, in place of all.
+TILEWRIGHT is the program (default: target/release/tilewright). Arguments select operators.
 """
 import os
 import re
@@ -29,14 +30,14 @@ ACTIVATIONS = [0, 1, 2, 3]  # NONE, RELU, RELU_N1_TO_1, RELU6
 
 
 def pairs():
-    """40 pairs of scales, of data and of the result."""
+    """Returns 40 pairs of scales: of the data and of the result."""
     fixed = [
-        # Quotients that single precision makes round numbers of and double precision does not.
+        # Quotients that are round numbers in single precision but not in double precision.
         (0.003, 0.002), (0.002, 0.003), (0.3, 0.2), (0.006, 0.004), (0.05, 0.1), (0.7, 0.1), (0.1, 0.3), (0.35, 0.1),
-        # Powers of two, and their multiples by a few.
+        # Powers of two and small multiples of them.
         (2.0**-4, 2.0**-5), (2.0**-5, 2.0**-4), (2.0**-3, 2.0**-3), (2.0**-8, 2.0**-3), (2.0**-3, 2.0**-8), (3 * 2.0**-9, 2.0**-8),
         (5 * 2.0**-6, 2.0**-4), (2.0**-7, 3 * 2.0**-7),
-        # Equal, and hardly different.
+        # Equal and almost equal.
         (0.05, 0.05), (0.05, float(np.nextafter(np.float32(0.05), np.float32(1)))), (0.0235, 0.02349),
         # Far apart.
         (1e-4, 10.0), (10.0, 1e-4), (2.0**-20, 1.0), (1.0, 2.0**-18), (1e-6, 1e4), (1e4, 1e-6), (24.0, 2.0**-28), (2.0**-28, 24.0),
@@ -62,13 +63,13 @@ class Case:
         return np.asarray(values).astype(self.dtype)
 
     def random(self, shape, lo=-128, hi=127):
-        """Numbers of these bounds (as int8), mostly near the middle, so that not all sums saturate."""
+        """Returns numbers within these bounds (as int8), mostly near the middle, so that not all sums saturate."""
         wide = self.rng.integers(lo, hi + 1, shape)
         near = self.rng.integers(max(lo, -12), min(hi, 12) + 1, shape)
         return self.bytes(np.where(self.rng.random(shape) < 0.5, wide, near) + self.shift)
 
     def data(self, values, factor=None):
-        """The data; `factor`, what sums are multiplied by, is brought down for the kernels."""
+        """Adds the data. For the kernels, the scale is reduced if `factor`, which multiplies the sums, is too large."""
         scale = self.a
         if self.kernels and factor is not None and factor > 2.0**9:
             scale = np.float32(scale * (2.0**10 / factor))
@@ -80,19 +81,19 @@ class Case:
         return Q(self.to, self.zo)
 
     def unary(self, operator, q=None, **options):
-        """All values; the factor is the quotient of the scales."""
+        """Adds an operator on all values; its factor is the quotient of the scales."""
         data = self.data(self.all.reshape(1, 256), float(self.a) / float(self.to))
         self.f.add(operator, [data], [(self.dtype, [1, 256], q or self.result)], **options)
 
     def function(self, operator, q=None, **options):
-        """The same of a function that is no product; floats past 32 bits become no defined integer in the kernels."""
+        """Adds a function on all values, unless the kernels would convert floats above 32 bits: that is undefined."""
         q = q or self.result
         if 256 * float(self.a) / q.scale[0] >= 2.0**31:
             return
         self.f.add(operator, [self.data(self.all.reshape(1, 256))], [(self.dtype, [1, 256], q)], **options)
 
     def moved(self, operator, shape, result, constants=(), dtype=None, count=1, first=True, times=1, data=None, **options):
-        """An operator that keeps the scale: data of this shape, then the constants."""
+        """Adds an operator that keeps the scale, with data of this shape, then the constants."""
         values = self.random(shape) if data is None else data
         q = Q(self.to, self.zo)
         inputs = [self.f.input(values, q)] + [self.f.input(self.random(shape), q) for _ in range(times - 1)]
@@ -101,7 +102,7 @@ class Case:
         self.f.add(operator, inputs, [(dtype or self.dtype, result, None if dtype else q)] * count, **options)
 
     def both(self, operator, factor, **options):
-        """All pairs of values."""
+        """Adds an operator on all pairs of values."""
         x, y = np.repeat(self.all, 256).reshape(1, -1), np.tile(self.all, 256).reshape(1, -1)
         b, zb = np.float32(PAIRS[(self.number * 7 + 3) % 40][1]), ZEROS[self.number % 5][1] + self.shift
         b = np.float32(min(max(b, self.a / 64), self.a * 64))
@@ -113,12 +114,12 @@ class Case:
         self.f.add(operator, [data, other], [(self.dtype, [1, 65536], self.result)], **options)
 
     def weights(self, shape, channels, axis, per_channel, operator):
-        """Weights with their Q, the factor of the greatest scale, and a bias or none."""
+        """Returns weights, their Q, and the factor of the largest scale."""
         ratio = float(self.a) / float(self.to)
-        # Sums of a few hundred then stay within the result's range, but for each third pair, whose scales stay as they are.
+        # Keeps sums of a few hundred within the result's range, except for each third pair, whose scales are unchanged.
         w = 1.0 if self.number % 3 == 2 else 2.0 ** (-np.round(np.log2(ratio)) - (1, 2, 4, 7)[self.number // 3 % 4])
         w = np.float32(np.clip(w, 2.0**-40, 2.0**40))
-        # Scales of one layer are near each other, but in each tenth pair.
+        # The scales of a layer are close to each other, except in each tenth pair.
         spread = self.rng.integers(0, 17 if self.number % 10 == 9 else 3, channels)
         scales = w * np.float32(2.0) ** -spread.astype(np.float32) if per_channel else w
         scales = scales * (np.float32(0.7) if self.number % 3 == 0 else np.float32(1.0))
@@ -130,7 +131,7 @@ class Case:
         return values, Q(scales, zero + self.shift, axis), factor
 
     def bias(self, q, channels, operator):
-        """A bias on the scale of the products; convolutions must have one."""
+        """Returns a bias with the scale of the products, or none; convolutions must have one."""
         if self.number % 4 == 3 and operator in ("FULLY_CONNECTED", "TRANSPOSE_CONV"):
             return []
         values = self.rng.integers(-200, 201, channels).astype(np.int32)
@@ -149,14 +150,14 @@ class Case:
 
 
 PAIRS = pairs()
-# Fewest operators of a kind and type: pairs that the kernels refuse, or leave undefined, are not compared.
+# Minimum number of operators per kind and type. Pairs that the kernels refuse or leave undefined are not compared.
 LEAST = 100
 BOTH, SIGNED = ("int8", "uint8"), ("int8",)
 SIZE = np.array([5, 9], np.int32)
 
 
 def add_factor(a, b, to):
-    # The kernels take no factor of the result of 1 or more.
+    # The kernels refuse a factor of the result of 1 or more.
     return 0 if 2 * max(a, b) < to * 2.0**20 else None
 
 
@@ -169,7 +170,7 @@ def dequantize(c):
 
 
 def quantize(c):
-    """From floats, and from either type of bytes to the other."""
+    """Adds QUANTIZE from floats, and from either 8-bit type to the other."""
     steps = np.concatenate([c.all - c.zo, c.all - c.zo + 0.5, c.rng.normal(0, 100, 100)]).astype(np.float32)
     x = c.f.input((steps * c.to).astype(np.float32))
     c.f.add("QUANTIZE", [x], [(c.dtype, steps.shape, c.result)])
@@ -181,7 +182,7 @@ def quantize(c):
 
 
 def concatenation(c):
-    # The signed kernel takes parts of one scale alone.
+    # The signed kernel requires parts with the same scale.
     q = c.result if c.dtype == "int8" else Q(c.a, c.za)
     if 256 * float(c.a) / float(c.to) >= 2.0**31:
         return
@@ -193,13 +194,13 @@ def leaky_relu(c):
     alpha = (0.1, -0.5, 0.25, -1.0, 2.0, -0.125, 0.003, 1.5, -3.0, 0.0)[c.number % 10]
     ratio = float(c.a) / float(c.to)
     if max(ratio, abs(alpha) * ratio) > 2.0**9 and min(ratio, abs(alpha) * ratio) < 2.0**11:
-        return  # Bringing one factor down would bring the other below saturation.
+        return  # Reducing one factor would bring the other below saturation.
     data = c.data(c.all, ratio * min(1, abs(alpha) or 1))
     c.f.add("LEAKY_RELU", [data], [(c.dtype, [256], c.result)], kind="LeakyReluOptions", alpha=alpha)
 
 
 def hard_swish(c):
-    # The kernel takes a result whose scale is at least the data's by 128.
+    # The kernel requires a result scale above the data's divided by 128.
     if c.a / np.float32(128) / c.to < 1:
         c.function("HARD_SWISH")
 
@@ -279,7 +280,7 @@ def i32(*values):
 
 
 LOGISTIC = lambda c: Q(1 / 256, c.shift - 128)
-# Each operator's types, the steps it may be apart, and what adds it to a file.
+# For each operator: types, allowed difference in steps, and the function that adds it to a file.
 OPERATORS = {
     "ADD": (BOTH, 0, lambda c: c.both("ADD", add_factor, kind="AddOptions", fusedActivationFunction=c.act)),
     "ARG_MAX": (BOTH, 0, lambda c: arg(c, "ARG_MAX", "ArgMaxOptions")),
@@ -340,7 +341,7 @@ def padv2(c):
 
 
 def build(operator, dtype, kernels):
-    """The file of all pairs; for the kernels with factors that they define."""
+    """Builds the file of all pairs; for the kernels with factors for which they are defined."""
     file = File()
     for i, scales in enumerate(PAIRS):
         for k in range(3):
@@ -350,7 +351,7 @@ def build(operator, dtype, kernels):
 
 def reference(file, operator):
     kernels = interpreter.OpResolverType
-    # ELU has one kernel of bytes, a table, which the set of reference kernels lacks.
+    # ELU has only one 8-bit kernel, a table, which is not among the reference kernels.
     kernels = kernels.BUILTIN_WITHOUT_DEFAULT_DELEGATES if operator == "ELU" else kernels.BUILTIN_REF
     run = interpreter.Interpreter(model_content=file.bytes(), num_threads=1, experimental_op_resolver_type=kernels)
     run.allocate_tensors()
@@ -378,7 +379,7 @@ def main():
         rows = re.findall(r"^\| ([A-Z0-9_]+) \| ([^|]*)\|", page.read(), re.M)
     missing = [name for name, types in rows if ("8 bits" in types or types.strip() == "all") and name not in OPERATORS]
     if missing:
-        sys.exit(f"docs/tflite.md has operators of 8 bits that are not compared: {', '.join(missing)}")
+        sys.exit(f"docs/tflite.md lists 8-bit operators that are not compared: {', '.join(missing)}; add them to OPERATORS")
     print(f"LiteRT {version('ai-edge-litert')}, reference kernels; {len(PAIRS)} pairs of scales")
     print(f"{'operator':<24} {'type':<6} {'operators':>9} {'results':>9} {'differ':>7} {'steps':>6}")
     wrong = 0
@@ -390,7 +391,7 @@ def main():
             with tempfile.TemporaryDirectory() as folder:
                 got = ours(file, folder)
             if len(file.graph.operators) < LEAST:
-                sys.exit(f"{operator}: only {len(file.graph.operators)} of {dtype} are compared, {LEAST} are asked for")
+                sys.exit(f"{operator}: only {len(file.graph.operators)} of {dtype} are compared, at least {LEAST} are required")
             far, count, worst = 0, 0, 0
             for name, w in want.items():
                 g = got[name]

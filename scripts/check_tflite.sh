@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares TFLite's operators of 8 bits on the CPU with LiteRT's reference kernels; arguments name operators, in place of all.
+# Compares TFLite's 8-bit operators on the CPU with LiteRT's reference kernels. Arguments select operators by name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

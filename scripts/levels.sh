@@ -1,11 +1,11 @@
 #!/bin/sh
-# Writes the table of docs/optimization-levels.md anew: what stands between its two marks. The argument is the built example.
+# Rewrites the table between the two marks of docs/optimization-levels.md. Usage: levels.sh PATH-OF-BUILT-EXAMPLE
 set -eu
 page=docs/optimization-levels.md
 table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 "$1" >"$table"
-# A process for each network: the designs that one has loaded stay loaded.
+# One process per network, because a process never unloads its designs.
 for network in resnet8="$TILEWRIGHT_MODELS/resnet8-cifar10/model_int8.tflite" \
     lenet=tests/models/lenet-mnist/model_qdq_perchannel.onnx \
     kws="$TILEWRIGHT_MODELS/kws-dscnn/model_int8.tflite" \

@@ -1,11 +1,11 @@
-"""The operators of random ONNX networks: how each is put behind values of a network (onnx_random.Net)."""
+"""Operators for random ONNX networks: functions that add a node to a network (onnx_random.Net)."""
 
 import numpy as np
 from onnx import TensorProto
 
 from onnx_random import Net
 
-# Each operator is a function of a network and its generator. It adds a node, or gives up where no value suits.
+# Each operator is a function of a network and its random generator. It adds a node, or none if no value fits.
 
 
 def unary(op, exact=False, signed=False, stable=False, **attributes):
@@ -17,13 +17,13 @@ def unary(op, exact=False, signed=False, stable=False, **attributes):
 
 
 def shape_like(net, rng, x):
-    """A shape that broadcasts with a value's."""
+    """Returns a shape that broadcasts with the shape of a value."""
     shape = [int(n) if rng.random() < 0.6 else 1 for n in net.values[x].shape]
     return shape[rng.integers(len(shape)) :] if shape and rng.random() < 0.3 else shape
 
 
 def partner(net, rng, x, exact, signed=False):
-    """A value that broadcasts with another."""
+    """Returns a value that broadcasts with another."""
     shape = net.values[x].shape
     same = [n for n, v in net.values.items() if v.dtype == np.float32 and v.shape == shape and n != x]
     same = [n for n in same if (not exact or n in net.exact) and (not signed or n in net.signed)]
@@ -351,7 +351,7 @@ OPERATORS = [
 
 
 def network(name, seed, accepted):
-    """A network of two to seven operators."""
+    """Makes a network of two to seven operators."""
     rng = np.random.default_rng(seed)
     net = Net(name, rng, accepted)
     rank = int(rng.choice([1, 2, 2, 3, 4, 4]))

@@ -1,9 +1,8 @@
-"""An ONNX network under way, with all its values: what floats with NaN, infinities and zeros of both signs become.
+"""Builds random ONNX networks and computes all their values, for floats with NaN, infinities and signed zeros.
 
-Each node is run alone in ONNX Runtime on the values that the nodes before it must give, so every value of a network
-is known. Where this project gives something else by intent, RULES has the value and the reason. Data are small
-multiples of 1/2, so that most operators are exact: what rounds is followed only by operators that make no large
-difference of a small one.
+Each node runs alone in ONNX Runtime on the expected values of the nodes before it, so every value of a network is known.
+RULES has the values and the reasons where Tilewright differs by intent. Data are small multiples of 1/2, so most
+operators are exact. An operator that rounds is followed only by operators that do not amplify small differences.
 """
 
 import numpy as np
@@ -19,7 +18,7 @@ LOWEST = np.finfo(np.float32).min
 
 
 def model(nodes, inputs, constants, outputs, opset=OPSET):
-    """A file's content; inputs and constants are arrays by name."""
+    """Makes a model; inputs and constants are arrays by name."""
     types = [
         helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()
     ]
@@ -38,7 +37,7 @@ def run(file, inputs):
 
 
 def alone(node, values, opset=OPSET):
-    """What ONNX Runtime gives for one node."""
+    """Runs one node in ONNX Runtime."""
     inputs = {n: values[n] for n in node.input if n}
     return run(model([node], inputs, {}, list(node.output), opset), inputs)
 
@@ -47,8 +46,8 @@ def attribute(node, name, default):
     return next((helper.get_attribute_value(a) for a in node.attribute if a.name == name), default)
 
 
-# Where the wanted value is not ONNX Runtime's: operator -> function of node, operands and its results, which gives the
-# results wanted and the reason, or nothing.
+# Rules for intended differences from ONNX Runtime. Each is a function of a node, its operands and ONNX Runtime's
+# results; it returns the expected results and the reason, or None if ONNX Runtime's results are expected.
 
 
 def reduced(node, operands, results):
@@ -57,7 +56,7 @@ def reduced(node, operands, results):
         return None
     axes = tuple(int(a) for a in operands[1]) if len(operands) > 1 else tuple(range(x.ndim))
     f = np.max if node.op_type == "ReduceMax" else np.min
-    return [np.asarray(f(x, axis=axes, keepdims=bool(attribute(node, "keepdims", 1))))], "NaN wherever one is reduced"
+    return [np.asarray(f(x, axis=axes, keepdims=bool(attribute(node, "keepdims", 1))))], "NaN if an element is NaN"
 
 
 def summed(node, operands, results):
@@ -71,13 +70,13 @@ def summed(node, operands, results):
 
 def pooled(node, operands, results):
     x, y = operands[0], results[0].copy()
-    # The windows with a NaN, and those of -infinity alone, which ONNX Runtime begins with the lowest finite number.
+    # Windows with a NaN, and windows of only -infinity, for which ONNX Runtime returns the lowest finite number.
     some = alone(node, {node.input[0]: np.isnan(x).astype(np.float32)})[0] > 0
     low = y == LOWEST
     if not (some.any() or low.any()):
         return None
     y[low], y[some] = -np.inf, np.nan
-    return [y], "NaN wherever a window has one; -infinity of -infinities"
+    return [y], "NaN if a window has one; -infinity for windows of only -infinity"
 
 
 def placed(node, operands, results):
@@ -90,7 +89,7 @@ def placed(node, operands, results):
     else:
         y = f(x, axis)
     y = np.expand_dims(y, axis) if attribute(node, "keepdims", 1) else y
-    return [np.asarray(y, np.int64)], "the place of the NaN"
+    return [np.asarray(y, np.int64)], "the index of the NaN"
 
 
 def sorted_first(node, operands, results):
@@ -100,7 +99,7 @@ def sorted_first(node, operands, results):
     order = np.where(np.isnan(x), 2.0, np.sign(np.where(np.isinf(x), x, 0))).astype(np.float64)
     number = np.where(np.isfinite(x), x, 0).astype(np.float64)
     sign = -1 if attribute(node, "largest", 1) else 1
-    # NaN above infinity; of equals the first.
+    # NaN is above infinity; among equals the first counts.
     place = np.lexsort((sign * number, sign * order), axis=axis)
     place = np.take(place, range(k), axis=axis)
     return [np.take_along_axis(x, place, axis), place.astype(np.int64)], "a NaN is greater than every number"
@@ -116,7 +115,7 @@ def converted(node, operands, results):
     if not outside.any():
         return None
     held = np.where(whole >= most, most, np.where(whole <= least, least, 0))
-    return [np.where(outside, held, results[0]).astype(kind)], "undefined; here it saturates, and NaN becomes 0"
+    return [np.where(outside, held, results[0]).astype(kind)], "undefined in ONNX; Tilewright saturates, and NaN becomes 0"
 
 
 def quantized(node, operands, results):
@@ -143,18 +142,18 @@ RULES = {
 
 
 class Net:
-    """A network under way: its nodes, and every value by name."""
+    """A network under construction: its nodes, and every value by name."""
 
     def __init__(self, name, rng, accepted):
         self.name, self.rng, self.accepted = name, rng, accepted
         self.nodes, self.values, self.inputs, self.constants = [], {}, {}, {}
-        self.exact, self.signed = set(), set()  # values that are exact; whose zeros have a known sign
+        self.exact, self.signed = set(), set()  # values that are exact; values whose zeros have a known sign
 
     def new(self):
         return f"{self.name}v{len(self.values)}"
 
     def leaf(self, array, constant=None):
-        """Data, as an input or as a constant."""
+        """Adds data, as an input or as a constant."""
         name, array = self.new(), np.asarray(array)
         constant = self.rng.random() < 0.3 if constant is None else constant
         (self.constants if constant else self.inputs)[name] = array
@@ -164,7 +163,7 @@ class Net:
         return name
 
     def data(self, shape, constant=None, special=None):
-        """Floats, among them special ones: none, few or many."""
+        """Adds floats with no, few or many special values."""
         x = self.rng.choice(NUMBERS, shape)
         share = self.rng.choice([0.0, 0.05, 0.3]) if special is None else special
         chosen = self.rng.random(shape) < share
@@ -174,7 +173,7 @@ class Net:
         return self.leaf(np.array(list, np.int64), True)
 
     def pick(self, exact=False, signed=False, test=lambda x: True):
-        """A value of floats, more often one of the latest, or nothing."""
+        """Returns a float value, preferably a recent one; None if none fits."""
         fit = [
             n
             for n, x in self.values.items()
@@ -189,7 +188,7 @@ class Net:
         return fit[-1] if self.rng.random() < 0.6 else fit[self.rng.integers(len(fit))]
 
     def node(self, op, inputs, exact=False, signed=False, outputs=1, **attributes):
-        """The node's results, or nothing where ONNX Runtime refuses it."""
+        """Adds a node and returns the names of its results; None if ONNX Runtime refuses it."""
         names = [f"{self.new()}{'abc'[i]}" for i in range(outputs)]
         node = helper.make_node(op, inputs, names, names[0], **attributes)
         try:
@@ -217,6 +216,6 @@ class Net:
         return names[0] if outputs == 1 else names
 
     def outputs(self):
-        """The values that no node reads."""
+        """Returns the values that no node reads."""
         read = {n for node in self.nodes for n in node.input}
         return [n for node in self.nodes for n in node.output if n not in read]

@@ -1,4 +1,4 @@
-"""Resize and Upsample of one image, over modes, coordinates, roundings, sizes and scales, for check_onnx.py."""
+"""Sweeps Resize and Upsample of one image over modes, coordinates, roundings, sizes and scales, for check_onnx.py."""
 
 import itertools
 
@@ -47,7 +47,7 @@ FILTERS = [
 
 
 def kinds():
-    """The attributes of set 18 on the one hand, other sets' on the other."""
+    """Yields operator set, operator and attributes: those of set 18, and those of other sets."""
     for coordinates in COORDINATES:
         for rounding in NEAREST:
             yield 18, "Resize", {
@@ -74,7 +74,7 @@ def kinds():
 
 
 def one(name, op, opset, attributes, rng):
-    """A resize of an image by scales or to sizes, or nothing where ONNX Runtime refuses it."""
+    """Makes a resize of an image by scales or to sizes; None if ONNX Runtime refuses it."""
     net = Net(name, rng, None)
     size, scale = rng.choice(SIZES, 2), rng.choice(SCALES, 2).astype(np.float32)
     x = net.leaf(rng.standard_normal((1, 1, *size)).astype(np.float32), False)
@@ -83,7 +83,7 @@ def one(name, op, opset, attributes, rng):
     crop = attributes.get("coordinate_transformation_mode") == "tf_crop_and_resize"
     if opset >= 18 and (crop or rng.random() < 0.3):
         sizes = np.maximum(1, (size * scale).astype(np.int64) + rng.integers(0, 2, 2))
-        # ONNX Runtime takes the whole of a dimension whose size stays, whatever the region says.
+        # ONNX Runtime ignores the region in dimensions that keep their size.
         if crop and (sizes == size).any():
             return None
         inputs = [x, "", "", net.leaf(sizes, True)]
@@ -102,7 +102,7 @@ def one(name, op, opset, attributes, rng):
 
 
 def resizes(batch):
-    """Files' worth of networks of one node each, with their operator set."""
+    """Yields an operator set and networks of one node each, as many as go into a file."""
     for opset, group in itertools.groupby(sorted(kinds(), key=lambda k: k[0]), key=lambda k: k[0]):
         nets = []
         for kind, (_, op, attributes) in enumerate(group):

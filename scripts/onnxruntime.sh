@@ -1,4 +1,5 @@
-# Sourced from the repository's root: VENV, a virtual environment with ONNX Runtime, ONNX and NumPy of the versions in scripts/versions.
+# Source this in the repository's root. It sets VENV to a virtual environment with ONNX Runtime, ONNX and NumPy in the
+# versions of scripts/versions, which it creates if needed.
 . scripts/versions
 VENV=.venv-ptq
 STAMP="$VENV/.onnxruntime-$ONNXRUNTIME-$ONNX-$NUMPY"

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# Installs what building and testing Tilewright needs and is not there yet: Verilator, LLVM 19's development files, make,
-# a C++ compiler, zlib (waveforms), Python's venv module, icebox_vlog (bitstreams read back), tclsh and dtc (what a Zynq's tools and its
-# system are given), rustfmt and clippy, and in the project's own `.venv`
-# Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
-# Every need is looked for by itself, so that a second run changes nothing and takes a fraction of a second.
+# Installs what is missing to build and test Tilewright:
+# - system packages: Verilator, LLVM 19's development files, make, a C++ compiler, zlib (waveforms), Python's venv
+#   module, icebox_vlog (reads bitstreams back), tclsh and dtc (check the files for a Zynq);
+# - Rust components: rustfmt and clippy;
+# - in `.venv`: Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
+# Each is checked separately, so a second run changes nothing and takes a fraction of a second.
 #
-# --check  installs nothing; names what is missing and fails if anything is.
-# --browser  installs Chromium (some 300 MB), in which the tests open reports; without it they skip.
-# --cross  installs C compilers for 64-bit Arm and RISC-V, emulators of them (some 500 MB), and with rustup Rust's libraries for them: the
-#          tests run the CPU's code of other processors there, and skip without them.
-# --gowin, --nexus  install nextpnr for Gowin's or Lattice Nexus' parts and their packers too (250 and 80 MB), which no test needs.
-# --cuda  installs NVIDIA's compiler of CUDA C and its headers (50 MB), with which tests compile kernels without a GPU.
-# --verilator  installs a newer Verilator (5 MB, 17 unpacked) beside the system's, which a test compares with it; nothing else uses it.
+# --check           installs nothing; names what is missing, and fails if anything is.
+# --browser         installs Chromium (about 300 MB). Tests open reports in it and skip without it.
+# --cross           installs C compilers and emulators for 64-bit Arm and RISC-V (about 500 MB) and, with rustup, Rust's
+#                   libraries for them. Tests run CPU code for other processors there and skip without them.
+# --gowin, --nexus  install nextpnr for Gowin or Lattice Nexus and their packers (250 and 80 MB). No test needs them.
+# --cuda            installs NVIDIA's CUDA C compiler and its headers (50 MB). Tests compile kernels with it, without a
+#                   GPU.
+# --verilator       installs a newer Verilator (5 MB, 17 unpacked), which a test compares with the system's. Nothing
+#                   else uses it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,7 +42,7 @@ for argument in "$@"; do
         --cuda) more+=("${CUDA[@]}") ;;
         --verilator) more+=("verilator==$VERILATOR_NEWEST") ;;
         *)
-            echo "setup: error: $argument is unknown; there are --check, --browser, --cross, --gowin, --nexus, --cuda and --verilator" >&2
+            echo "setup: error: unknown option $argument; use --check, --browser, --cross, --gowin, --nexus, --cuda or --verilator" >&2
             exit 2
             ;;
     esac
@@ -48,7 +51,7 @@ done
 say() { echo "setup: $*" >&2; }
 fail() { say "error: $*"; exit 2; }
 
-# Prints the Debian and Ubuntu packages for what this machine lacks.
+# Prints the Debian and Ubuntu packages that are missing.
 missing_packages() {
     if ! command -v g++ >/dev/null && ! command -v clang++ >/dev/null; then echo g++; fi
     command -v make >/dev/null || echo make
@@ -72,17 +75,17 @@ missing_packages() {
 install_packages() {
     local packages=("$@") as_root=()
     command -v apt-get >/dev/null ||
-        fail "these are missing: ${packages[*]}" \
-            "(the names are Debian's); there is no apt-get here, so install them with this system's package manager and run again"
+        fail "missing packages: ${packages[*]} (Debian's names); there is no apt-get, so install them with this" \
+            "system's package manager and run again"
     if [ "$(id -u)" != 0 ]; then
         if command -v sudo >/dev/null && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
             as_root=(sudo)
         else
-            fail "these packages are missing and need root to install; run: sudo apt-get install ${packages[*]}"
+            fail "missing packages: ${packages[*]}; installing them needs root, so run: sudo apt-get install ${packages[*]}"
         fi
     fi
     say "installing ${packages[*]}"
-    # The package index of a fresh container is empty and that of an old one is stale, so a first failure refreshes it.
+    # The package index of a container can be empty or stale, so update it after a first failure.
     local get=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -y)
     "${get[@]}" install --no-install-recommends "${packages[@]}" >/dev/null 2>&1 ||
         { "${get[@]}" update >&2 && "${get[@]}" install --no-install-recommends "${packages[@]}" >&2; } ||
@@ -115,7 +118,7 @@ for component in rustfmt clippy; do
     fi
 done
 
-# A Rust of the system's own has its libraries from the system; the test of the loader then skips.
+# Without rustup, Rust's libraries for other targets cannot be installed, and the loader's test skips.
 if [ "$cross" = 1 ] && command -v rustup >/dev/null; then
     for target in "${RUST_TARGETS[@]}"; do
         [ ! -d "$(rustc --print target-libdir --target "$target")" ] || continue
@@ -126,12 +129,12 @@ fi
 
 # Installs Python packages into the virtual environment.
 pip_install() {
-    # By the interpreter, as the program pip names the folder that it was installed in, also in a copy.
+    # Called through the interpreter: in a copy of the folder, the pip program still points to the original.
     "$VENV/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2 ||
         fail "pip could not install $* into $VENV; it needs the Python package index, or a mirror named by PIP_INDEX_URL"
 }
 
-# They are wanted for bitstreams and in tests alone; their absence must not keep anybody from building.
+# Only bitstreams and tests need these.
 if [ ! -e "$STAMP" ]; then
     say "installing Yosys $PYOSYS into $VENV (34 MB, 93 unpacked)"
     rm -rf "$VENV"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `cargo test` with the arguments given, to its end whatever fails; with --lint as the first of them it lints before. Then it
-# counts and prints every test that skipped, with its reason, and tells where the CPU time went.
+# Runs `cargo test` with the given arguments, and all tests even if some fail. With --lint as the first argument it
+# lints first. At the end it prints every skipped test with its reason, and where the CPU time went.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/spent.sh
@@ -18,7 +18,7 @@ if [ "${1:-}" = --lint ]; then
 fi
 spent target/spent.txt
 linted=$SPENT
-# Everything is compiled first, so that its time stands apart.
+# Compiles everything first, so that the time is counted separately.
 "$CARGO" test --no-run "$@" || exit
 spent target/spent.txt
 compiled=$SPENT
@@ -31,15 +31,15 @@ tested=$SPENT
 echo
 if [ -s "$TILEWRIGHT_SKIPS" ]; then
     sort -u -o "$TILEWRIGHT_SKIPS" "$TILEWRIGHT_SKIPS"
-    echo "skipped, whole or in part: $(cut -f1 "$TILEWRIGHT_SKIPS" | uniq | wc -l) tests"
+    echo "skipped, in whole or in part: $(cut -f1 "$TILEWRIGHT_SKIPS" | uniq | wc -l) tests"
     sed 's/^/  /; s/\t/: /' "$TILEWRIGHT_SKIPS"
 else
-    echo "skipped: nothing"
+    echo "skipped: none"
 fi
 echo
-echo "CPU time of the test programs, the ten that take longest"
+echo "CPU time of the ten slowest test programs"
 sort -rn "$TILEWRIGHT_TIMES" | head -10 | awk -F'\t' '{ printf "  %7.1f s  %s\n", $1, $2 }'
 echo "$linted $compiled $tested $((SECONDS - begun))" | awk '{
-    printf "CPU time: lints %.1f, compilation %.1f, tests %.1f, in all %.1f minutes; %.1f minutes passed\n", $1 / 60, ($2 - $1) / 60, ($3 - $2) / 60, $3 / 60, $4 / 60
+    printf "CPU time: lints %.1f, compilation %.1f, tests %.1f, total %.1f minutes; elapsed: %.1f minutes\n", $1 / 60, ($2 - $1) / 60, ($3 - $2) / 60, $3 / 60, $4 / 60
 }'
 exit $status

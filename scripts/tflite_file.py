@@ -1,4 +1,4 @@
-"""Writes TFLite files of many operators side by side, with the schema that the package ai-edge-litert carries."""
+"""Writes TFLite files of many independent operators, with the schema in the package ai-edge-litert."""
 import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as tfl
@@ -8,7 +8,7 @@ TYPES = {"int8": tfl.TensorType.INT8, "uint8": tfl.TensorType.UINT8, "int32": tf
 
 
 class Q:
-    """Scales and zero points; `axis` is the dimension that has a scale for each place."""
+    """Scales and zero points; `axis` is the dimension with a scale per index."""
 
     def __init__(self, scale, zero=0, axis=None):
         self.scale = [float(np.float32(s)) for s in np.atleast_1d(scale)]
@@ -17,7 +17,7 @@ class Q:
 
 
 class File:
-    """A model whose inputs and outputs are gathered as operators are added."""
+    """A model that collects inputs and outputs as operators are added."""
 
     def __init__(self):
         self.graph = tfl.SubGraphT()
@@ -53,7 +53,7 @@ class File:
         return at
 
     def add(self, operator, inputs, results, **options):
-        """An operator; each of `results` is (dtype, shape, Q). Its options by the schema's names."""
+        """Adds an operator. Each of `results` is (dtype, shape, Q); options have the schema's names."""
         code = getattr(tfl.BuiltinOperator, operator)
         if code not in self.codes:
             self.codes.append(code)

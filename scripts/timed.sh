@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs a test program for `cargo test`, and adds a line to the file that TILEWRIGHT_TIMES names: the CPU time of it and of all that it
-# started, in seconds, and its name, apart by a tab.
+# Runs a test program for `cargo test` and appends a line to the file TILEWRIGHT_TIMES: the CPU seconds of the program
+# and its children, a tab, and its name.
 set -uo pipefail
 . "$(dirname "$0")/spent.sh"
 "$@"

@@ -1,8 +1,8 @@
-"""Runs a Yosys script with the `pyosys` package, in place of the `yosys` program that SymbiYosys calls.
+"""Runs a Yosys script with the `pyosys` package. SymbiYosys calls it instead of the `yosys` program.
 
 Usage: yosys.py -ql LOG SCRIPT
 
-As that program does with `-q`, it shows warnings and errors alone; everything goes to LOG.
+Like `yosys -q`, it prints only warnings and errors; everything goes to LOG.
 """
 import ctypes
 import os
@@ -11,7 +11,7 @@ import sys
 
 
 def end_with_parent(parent):
-    """Lets the system kill this process when its parent is gone, where it can: on Linux."""
+    """On Linux, lets the system kill this process when its parent ends."""
     try:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     except (OSError, AttributeError):
@@ -21,7 +21,7 @@ def end_with_parent(parent):
 
 
 def main(log, script):
-    # The library writes to the process's standard output, so the file takes its place before it is loaded.
+    # The library writes to standard output, so redirect that to the file before loading the library.
     shown = os.dup(1)
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     os.dup2(file, 1)

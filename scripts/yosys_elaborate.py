@@ -1,4 +1,4 @@
-"""Elaborates SystemVerilog sources with Yosys and its slang reader; fails on any warning and on any failed check.
+"""Elaborates SystemVerilog sources with Yosys and its slang front end; fails on any warning or failed check.
 
 Usage: yosys_elaborate.py TOP FILE.sv... (packages first)
 """

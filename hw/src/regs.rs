@@ -40,24 +40,24 @@ regs! {
     CONFIG_HASH_LO = 0x008, Read, "configuration hash, low half";
     CONFIG_HASH_HI = 0x00c, Read, "configuration hash, high half";
     CONTROL = 0x010, ReadWrite, "bit 0: soft reset, clears itself; bit 1: interrupt enable";
-    STATUS = 0x014, Read, "bit 0: busy; bit 1: trapped; bit 2: interrupt pending; bits 15 to 8: free places in the command ring";
+    STATUS = 0x014, Read, "bit 0: busy; bit 1: trapped; bit 2: interrupt pending; bits 15 to 8: free entries of the command ring";
     STREAM_ADDR_LO = 0x018, ReadWrite, "address of the next command's stream, low half; 32-byte aligned";
     STREAM_ADDR_HI = 0x01c, ReadWrite, "address of the next command's stream, high half";
-    STREAM_INSNS = 0x020, ReadWrite, "instructions of the next command's stream";
-    DOORBELL = 0x024, Write, "any write puts the command into the ring; ignored while the ring is full or the device trapped";
+    STREAM_INSNS = 0x020, ReadWrite, "number of instructions in the next command's stream";
+    DOORBELL = 0x024, Write, "any write puts the command into the ring; ignored if the ring is full or the device has trapped";
     COMPLETION = 0x028, Read, "commands completed since the last soft reset";
     IRQ_CLEAR = 0x02c, Write, "any write clears the pending interrupt";
     CYCLES_LO = 0x030, Read, "cycles of the current or last command, low half";
     CYCLES_HI = 0x034, Read, "cycles of the current or last command, high half";
     TRAP_CAUSE = 0x038, Read, "cause of the trap, 0 for none";
     TRAP_UNIT = 0x03c, Read, "unit of the trap: 0 load, 1 gemm, 2 vector, 3 store, 4 fetch";
-    TRAP_ORDINAL = 0x040, Read, "ordinal of the trapping instruction in its unit, from 0; in the stream for fetch";
+    TRAP_ORDINAL = 0x040, Read, "ordinal of the trapping instruction in its unit, from 0; for fetch: in the stream";
     TRAP_CYCLE_LO = 0x044, Read, "cycle of the trap, low half";
     TRAP_CYCLE_HI = 0x048, Read, "cycle of the trap, high half";
-    RETIRED = 0x050, Read, "instructions retired by load; gemm, vector and store follow at the next three words";
-    COUNTER_SELECT = 0x060, ReadWrite, "unit x 16 + state whose counter is read";
+    RETIRED = 0x050, Read, "instructions retired by load; the next three words are those of gemm, vector and store";
+    COUNTER_SELECT = 0x060, ReadWrite, "selects the counter: unit x 16 + state";
     COUNTER = 0x064, Read, "the selected counter";
-    BASE = 0x100, ReadWrite, "16 bytes a base register: address low, address high, limit low, limit high; with lean reads give zero";
+    BASE = 0x100, ReadWrite, "16 bytes per base register: address low, address high, limit low, limit high; with lean, reads return zero";
 }
 
 /// Value of the [`ID`] register.
@@ -173,15 +173,15 @@ macro_rules! states {
 }
 
 states! {
-    Empty = 0, "empty", "no instruction";
+    Empty = 0, "empty", "has no instruction";
     TokenLoad = 1, "token of load" of Load, "waits for a token of load";
     TokenGemm = 2, "token of gemm" of Gemm, "waits for a token of gemm";
     TokenVector = 3, "token of vector" of Vector, "waits for a token of vector";
     TokenStore = 4, "token of store" of Store, "waits for a token of store";
-    Space = 5, "space", "waits for space in a buffer, queue or for an outstanding slot";
-    Request = 6, "bus", "waits for a grant of the bus";
+    Space = 5, "space", "waits for space in a buffer or queue, or for an outstanding slot";
+    Request = 6, "bus", "waits for the bus";
     Data = 7, "data", "waits for data or acknowledgement";
-    Busy = 8, "busy", "works";
+    Busy = 8, "busy", "is working";
 }
 
 impl UnitState {

@@ -45,9 +45,9 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert_eq!(rows[1], ["fast", "look-up", "tables", "900", "1000", "9999", "-10.0%"]);
     assert_eq!(rows[2], ["fast", "clock,", "MHz", "55.0", "50.0", "10.0%"]);
     // By the tables that the router used, at the clock that it reached.
-    assert!(outcome.stdout.contains("1.25 GOPS, 0.625 a multiplier, 1.25 a thousand tables"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("1.25 GOPS, 0.625 per multiplier, 1.25 per thousand LUTs"), "{}", outcome.stdout);
     assert_eq!(rows[5], ["none", "clock,", "MHz", "-", "-", "-"]);
-    assert!(outcome.stdout.contains("1.00 GOPS, 0.500 a multiplier, 2.00 a thousand tables"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("1.00 GOPS, 0.500 per multiplier, 2.00 per thousand LUTs"), "{}", outcome.stdout);
 
     // Estimates may be off by a tenth of the resources and a fifth of the clock.
     let outcome = run(&["few"]);
@@ -77,7 +77,7 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     // Netlists that were checked, and a folder for each board and configuration.
     let outcome = run(&["fast:x/same.toml", "--verify", "--programs=7"]);
     assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
-    assert!(outcome.stdout.contains("routed: as the sources in 7 programs"), "{}", outcome.stdout);
+    assert!(outcome.stdout.contains("routed: same as the sources in 7 programs"), "{}", outcome.stdout);
     assert!(outcome.stdout.contains("bitstream: not checked: no tool"), "{}", outcome.stdout);
     let outcome = run(&["slow:x/wrong.toml", "--verify"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stdout);

@@ -43,9 +43,9 @@ macro_rules! energy {
 }
 
 energy! {
-    mac_pj: "pJ", "Energy of a multiply-accumulate that the array does, padding included, with the scratchpads that feed it.";
-    dram_pj_per_byte: "pJ", "Energy of a byte that the memory bus carries.";
-    static_mw: "mW", "Power that is drawn regardless of activity, over the accelerator's cycles.";
+    mac_pj: "pJ", "Energy per multiply-accumulate of the array, padding and scratchpad accesses included.";
+    dram_pj_per_byte: "pJ", "Energy per byte on the memory bus.";
+    static_mw: "mW", "Static power, counted over the accelerator's cycles.";
 }
 
 impl EnergySection {

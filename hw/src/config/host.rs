@@ -57,27 +57,27 @@ macro_rules! host {
 
 host! {
     clock_mhz: f64 = 100.0, "MHz", (0.001, 100000),
-        "Clock of the accelerator, for turning cycles into time.";
+        "Clock of the accelerator; converts cycles to time.";
     memory_mib: u32 = 512, "MiB", (1, 1 << 20),
-        "Memory of the accelerator, for weights, programs and tensors.";
+        "Size of the memory that the accelerator can access, for weights, programs and tensors.";
     cores: u32 = 2, "cores", (1, 1024),
-        "Cores of the host that share an operator's work.";
+        "Host cores that share the work of an operator.";
     cpu_clock_mhz: f64 = 650.0, "MHz", (0.001, 100000),
-        "Clock of the host's cores.";
+        "Clock of the host cores.";
     int8_macs_per_cycle: f64 = 4.0, "multiply-accumulates", (0.001, 65536),
-        "Multiply-accumulates of bytes per core and cycle.";
+        "int8 multiply-accumulates per cycle of a core.";
     f32_macs_per_cycle: f64 = 2.0, "multiply-accumulates", (0.001, 65536),
-        "Multiply-accumulates of 32-bit floats per core and cycle.";
+        "32-bit float multiply-accumulates per cycle of a core.";
     ops_per_cycle: f64 = 1.0, "operations", (0.001, 65536),
-        "Scalar operations of other operators' expressions per core and cycle.";
+        "Scalar operations per cycle of a core, for all other operators.";
     bytes_per_cycle: f64 = 3.2, "bytes", (0.001, 65536),
-        "Bytes that all cores together move to and from memory per cycle of `cpu_clock_mhz`.";
+        "Bytes that all cores together read and write in memory, per cycle of a core.";
     convert_bytes_per_cycle: f64 = 0.25, "bytes", (0.001, 65536),
-        "Bytes of a tensor that a core converts to or from the accelerator's layout per cycle.";
+        "Bytes per cycle that one core converts to or from the accelerator's layout.";
     transfer_mb_per_s: f64 = 1000.0, "MB/s", (0.001, 1000000),
-        "Rate at which tensors are copied to the accelerator's memory and back.";
+        "Rate of copying tensors to and from the accelerator's memory.";
     launch_us: f64 = 10.0, "us", (0, 1000000),
-        "Time to start a program on the accelerator and to detect its end.";
+        "Time to start an accelerator program and to notice its end.";
     call_us: f64 = 1.0, "us", (0, 1000000),
         "Time to call a function of the host's code.";
 }

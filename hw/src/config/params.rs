@@ -142,11 +142,11 @@ macro_rules! params {
 
 params! {
     batch: u32 = 1, "rows", Legal::PowerOfTwo(1, 16), "Batch",
-        "Rows of an inp, acc or out entry: pixels or inputs computed at once.";
+        "Rows per entry of inp, acc and out: pixels or inputs that are computed at once.";
     block_in: u32 = 16, "elements", Legal::PowerOfTwo(2, 64), "BlockIn",
-        "Input channels of a gemm micro-op.";
+        "Input channels per gemm micro-op.";
     block_out: u32 = 16, "elements", Legal::PowerOfTwo(2, 64), "BlockOut",
-        "Output channels of a gemm micro-op.";
+        "Output channels per gemm micro-op.";
     inp_depth: u32 = 2048, "entries", Legal::PowerOfTwo(16, 65536), "InpDepth",
         "Entries of the inp scratchpad, batch x block_in bytes each.";
     wgt_depth: u32 = 1024, "entries", Legal::PowerOfTwo(16, 65536), "WgtDepth",
@@ -158,15 +158,15 @@ params! {
     param_depth: u32 = 256, "entries", Legal::PowerOfTwo(8, 4096), "ParamDepth",
         "Entries of the param scratchpad, nine rows of block_out bytes each.";
     gemm_uop_depth: u32 = 1024, "micro-ops", Legal::PowerOfTwo(16, 8192), "GemmUopDepth",
-        "Micro-ops that gemm's memory holds.";
+        "Micro-ops that the gemm unit's memory holds.";
     vector_uop_depth: u32 = 512, "micro-ops", Legal::PowerOfTwo(16, 8192), "VectorUopDepth",
-        "Micro-ops that vector's memory holds.";
+        "Micro-ops that the vector unit's memory holds.";
     inp_banks: u32 = 2, "banks", Legal::PowerOfTwo(1, 8), "InpBanks",
-        "Banks of inp by high address bits, one read and one write port each.";
+        "Banks of inp, selected by high address bits; each has one read and one write port.";
     acc_banks: u32 = 4, "banks", Legal::PowerOfTwo(1, 8), "AccBanks",
-        "Banks of acc by high address bits, one read and one write port each.";
+        "Banks of acc, selected by high address bits; each has one read and one write port.";
     out_banks: u32 = 2, "banks", Legal::PowerOfTwo(1, 8), "OutBanks",
-        "Banks of out by high address bits, one read and one write port each.";
+        "Banks of out, selected by high address bits; each has one read and one write port.";
     bus_bits: u32 = 64, "bits", Legal::PowerOfTwo(16, 512), "BusBits",
         "Width of the memory bus.";
     offset_bits: u32 = 40, "bits", Legal::Range(20, 40), "OffsetBits",
@@ -178,49 +178,49 @@ params! {
     loops: u32 = 3, "loops", Legal::Range(2, 3), "Loops",
         "Affine loops around a range of micro-ops.";
     dma_align: u32 = 1, "bytes", Legal::PowerOfTwo(1, 64), "DmaAlign",
-        "Offsets and strides of loads and stores are multiples of this, at most the bus; the compiler's channel blocks are as wide.";
+        "Alignment of offsets and strides of loads and stores, at most the bus width. The compiler's channel blocks are at least this wide.";
     dma_pad: bool = true, "", Legal::Flag, "DmaPad",
-        "Loads can pad: entries in the inner dimension, rows in the others.";
+        "Loads can add padding: entries around a row, rows around a plane, planes around all planes.";
     dma_pack: bool = true, "", Legal::Flag, "DmaPack",
-        "Loads and stores of inp and out can place rows at any scratchpad byte.";
+        "Rows of loads and stores can start at any byte of inp and out.";
     max_burst_beats: u32 = 32, "beats", Legal::PowerOfTwo(1, 256), "MaxBurstBeats",
-        "Longest burst of load and store.";
+        "Longest burst of the load and store units.";
     outstanding: u32 = 32, "bursts", Legal::PowerOfTwo(2, 128), "Outstanding",
-        "Bursts that load, and that store, may have under way.";
+        "Bursts that the load unit can have in flight, and as many for the store unit.";
     load_buffer_beats: u32 = 256, "beats", Legal::PowerOfTwo(4, 4096), "LoadBufferBeats",
-        "Beats that the load buffer holds; space is reserved before a read is requested.";
+        "Beats that the load buffer holds; the load unit reserves space before it requests a read.";
     store_buffer_beats: u32 = 128, "beats", Legal::PowerOfTwo(4, 4096), "StoreBufferBeats",
         "Beats that the store buffer holds.";
     fetch_buffer_insns: u32 = 16, "instructions", Legal::PowerOfTwo(4, 64), "FetchBufferInsns",
-        "Instructions that fetch holds or has requested.";
+        "Instructions that the fetch unit holds or has requested.";
     queue_depth: u32 = 8, "instructions", Legal::PowerOfTwo(2, 32), "QueueDepth",
-        "Instructions waiting before each unit.";
+        "Instructions that can wait in each unit's queue.";
     lean: bool = false, "", Legal::Flag, "Lean",
-        "Smaller and slower control, for small parts: instructions reach their queues and units word by word, few rows are walked ahead.";
+        "Smaller and slower control, for small parts: instructions move into queues and units word by word, and units work ahead by few rows.";
     token_bits: u32 = 10, "bits", Legal::Range(3, 16), "TokenBits",
         "Width of a dependency-token counter.";
     vector_lanes: u32 = 16, "lanes", Legal::PowerOfTwo(1, 1024), "VectorLanes",
-        "Elements a cycle of the simple vector operations; divides batch x block_out.";
+        "Elements per cycle of the simple vector operations; must divide batch x block_out.";
     requant_lanes: u32 = 8, "lanes", Legal::PowerOfTwo(1, 1024), "RequantLanes",
-        "Elements a cycle of requantize, mul and quantized add; divides batch x block_out.";
+        "Elements per cycle of requantize, mul and quantized add; must divide batch x block_out.";
     requant_serial: bool = false, "", Legal::Flag, "RequantSerial",
-        "The requantize lanes multiply by two bits a cycle: a tenth of the logic, and 48 cycles a pass instead of one.";
+        "The requantize lanes multiply by two bits per cycle: a tenth of the logic, but 48 cycles per pass instead of one.";
     vector_shift: bool = true, "", Legal::Flag, "VectorShift",
-        "The shift operations are built.";
+        "Builds the shift operations.";
     vector_mul: bool = true, "", Legal::Flag, "VectorMul",
-        "The quantized multiplication is built.";
+        "Builds the quantized multiplication.";
     vector_qadd: bool = true, "", Legal::Flag, "VectorQadd",
-        "The quantized addition is built.";
+        "Builds the quantized addition.";
     vector_mac: bool = true, "", Legal::Flag, "VectorMac",
-        "The multiply-accumulate of rows with taps from param is built, for depthwise convolutions.";
+        "Builds the multiply-accumulate of rows with taps from param, for depthwise convolutions.";
     vector_lut: bool = true, "", Legal::Flag, "VectorLut",
-        "The lookup in a table of 256 bytes is built, for functions of one int8 operand.";
+        "Builds the lookup in a table of 256 bytes, for functions of one int8 operand.";
     wgt_zp: bool = true, "", Legal::Flag, "WgtZp",
-        "Gemm subtracts a zero point from the weights.";
+        "Builds the subtraction of a zero point from the weights in gemm.";
     mul_stages: u32 = 0, "registers", Legal::Range(0, 3), "MulStages",
-        "Registers between gemm's operands and its adder trees: 0 for simulation, 1 behind the products for FPGA clocks, 2 before them too, 3 with one in the multiplication.";
+        "Pipeline registers between gemm's operands and its adder trees. 0: none, for simulation; 1: after the products, for FPGA clocks; 2: also before them; 3: also inside the multiplication.";
     vector_stages: u32 = 0, "registers", Legal::Range(0, 2), "VectorStages",
-        "Registers between vector's operands and its lanes, but for the serial unit's: 0 for simulation, 1 for FPGA clocks, 2 with one more before deep operations scale.";
+        "Pipeline registers between vector's operands and its lanes, except in the serial unit. 0: none, for simulation; 1: one, for FPGA clocks; 2: one more before deep operations scale.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",
-        "What the performance counters keep.";
+        "What the performance counters count. none: only the cycles of a command; busy: also the busy cycles of each unit; causes: also the cycles of each unit in each state.";
 }

@@ -37,16 +37,16 @@ macro_rules! descriptor {
 
 descriptor! {
     0 scalar: i32, "second operand of a simple operation with b = scalar";
-    4 lo: i32, "least result of clip, requant, mul and qadd";
-    8 hi: i32, "greatest result of clip, requant, mul and qadd";
-    12 zero_point: i32, "added to a deep operation's result before the clamp";
+    4 lo: i32, "lower bound of the result; clip, requant, mul, qadd";
+    8 hi: i32, "upper bound of the result; clip, requant, mul, qadd";
+    12 zero_point: i32, "added to the result of a deep operation before the clamp";
     16 multiplier_a: i32, "qadd: scale of the first operand";
     20 multiplier_b: i32, "qadd: scale of the second operand";
     24 multiplier: i32, "qadd: scale of the sum; mul: scale of the product";
     28 shift_a: i8, "qadd: shift of the first operand";
     29 shift_b: i8, "qadd: shift of the second operand";
     30 shift: i8, "qadd: shift of the sum; mul: shift of the product";
-    31 left_shift: u8, "qadd: both operands are shifted left by its low five bits first";
+    31 left_shift: u8, "qadd: initial left shift of both operands, low five bits";
     32 zero_a: i8, "qadd, mul, mac: zero point of the first operand";
     33 zero_b: i8, "qadd, mul, mac: zero point of the second operand";
     34 reserved: u16, "zero";

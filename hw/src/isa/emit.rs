@@ -1,4 +1,4 @@
-//! Files written from the tables: SystemVerilog packages, C header, manual page.
+//! Writes files from the tables: SystemVerilog packages, C header, manual pages.
 
 use super::{
     DESCRIPTOR_FIELDS, FieldValue, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, VecSrc, Width, insn_bits,
@@ -235,12 +235,17 @@ fn width_text(width: Width) -> String {
 fn manual() -> String {
     let mut s = format!(
         "# Instruction set, version {ISA_VERSION}\n\n\
-         Written from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit.\n\
-         [accelerator.md](reference/accelerator.md) says what the instructions mean beyond their fields,\n\
-         `hw/TIMING.md` how long they take.\n\n\
-         An instruction has {INSN_BITS} bits, little-endian. Bits 3 to 0 are the opcode, 7 to 4 the pop mask, 11 to 8 the push\n\
-         mask (bit 0 load, 1 gemm, 2 vector, 3 store), 15 to 12 the type code (0: int8, int8, int32). The fields follow from bit\n\
-         {HEADER_BITS} on in the order of the tables, without gaps; the rest is zero. Opcode 0 traps.\n\n"
+         Generated from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit. This page has the encoding.\n\
+         [reference/accelerator.md](reference/accelerator.md) says what the instructions do, `hw/TIMING.md` how many cycles they take.\n\n\
+         An instruction has {INSN_BITS} bits, little-endian:\n\n\
+         | bits | content |\n|---|---|\n\
+         | 3 to 0 | opcode; 0 traps |\n\
+         | 7 to 4 | pop mask: bit 0 load, 1 gemm, 2 vector, 3 store |\n\
+         | 11 to 8 | push mask, with the same bits |\n\
+         | 15 to 12 | type code (0: int8, int8, int32) |\n\
+         | from {HEADER_BITS} on | the fields in the order of the tables below, without gaps; the rest is zero |\n\n\
+         In the tables, a name such as BaseW is a width that depends on the configuration ([widths](#widths)). \"8 with dma_pad\"\n\
+         is a field that only exists with that parameter. Without the field, its default applies.\n\n"
     );
     for op in Opcode::ALL {
         let _ = writeln!(s, "## {} (opcode {})\n\n{}\n", op.name(), op as u8, op.doc().trim());
@@ -257,8 +262,13 @@ fn manual() -> String {
     }
     let _ = write!(
         s,
-        "\nSecond operands: `acc`, `out`, `inp` (where block_in equals block_out), `param` (the bias of each channel; all of an\n\
-         entry for `requant`; for `mac` row r of entry e at index {} e + r), `scalar` (the descriptor's), `none`.\n\n\
+        "\nThe second operand is one of:\n\n\
+         | name | value |\n|---|---|\n\
+         | `acc`, `out` | a row of that memory |\n\
+         | `inp` | a row of inp; only if block_in equals block_out |\n\
+         | `param` | the bias of each channel; for `requant` the whole entry; for `mac` row r of entry e, at index {} e + r |\n\
+         | `scalar` | the descriptor's scalar |\n\
+         | `none` | no second operand |\n\n\
          ## Descriptor\n\n| byte | bits | name | meaning |\n|---|---|---|---|\n",
         super::TAP_STRIDE
     );
@@ -317,7 +327,12 @@ pub fn registers_table() -> String {
 
 fn configuration_page() -> String {
     let mut s = String::from(
-        "# Configuration\n\nWritten from the table in `hw/src/config/params.rs`; do not edit. A configuration is a TOML file with these keys at\nits top; what it leaves out has the default. `[host]` (below) and `[dram]` (latency, beat_sixteenths, shared,\nrow_open_sixteenths, burst_sixteenths) describe the surroundings and do not change the hardware, nor does `[energy]` (below).\n\n| key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
+        "# Configuration\n\n\
+         Generated from the tables in `hw/src/config`; do not edit.\n\n\
+         A configuration is a TOML file. The keys of this table are at its top level; keys that you leave out have their\n\
+         defaults. The tables `[host]`, `[dram]` and `[energy]` below describe what surrounds the accelerator and do not\n\
+         change the hardware.\n\n\
+         | key | unit | legal | default | meaning |\n|---|---|---|---|---|\n",
     );
     let default = HwConfig::default();
     for p in PARAMS {
@@ -331,15 +346,41 @@ fn configuration_page() -> String {
         };
         let _ = writeln!(s, "| `{}` | {} | {} | {shown} | {} |", p.key, p.unit, p.legal, p.doc);
     }
-    s += "\n## `[host]`: the machine around the accelerator\n\n`target` names its processor. The other figures are a model of its speed, by which \
-          `--offload auto` decides\n([offload.md](offload.md)); the presets say where theirs come from.\n\n\
+    s += "\n## `[host]`: the host's processor and memory\n\n\
+          `target` names the processor. The other keys are a model of its speed, which `--offload auto` uses\n\
+          ([offload.md](offload.md)). The presets say where their figures come from.\n\n\
           | key | unit | legal | default | meaning |\n|---|---|---|---|---|\n";
     for p in crate::config::HostSection::PARAMS {
         let _ =
             writeln!(s, "| `{}` | {} | {} | {} | {} |", p.key, p.unit, p.legal_text(), (p.get)(&default.host), p.doc);
     }
-    s += "\n## `[energy]`: what work costs\n\nOptional, without defaults and all or nothing: `source` says where the \
-          coefficients come from. Where the table is\nthere, `bench` and `profile` print energy ([compare.md](compare.md)).\n\n\
+    let dram = default.dram;
+    let rows = [
+        ("latency", "cycles", dram.latency.to_string(), "From a request's turn at the memory to its first beat."),
+        ("beat_sixteenths", "1/16 cycle", dram.beat_sixteenths.to_string(), "Time per beat; 16 is a beat per cycle."),
+        ("shared", "", dram.shared.to_string(), "Reads and writes share the bandwidth."),
+        (
+            "row_open_sixteenths",
+            "1/16 cycle",
+            dram.row_open_sixteenths.to_string(),
+            "Time to open another row of 2 KiB.",
+        ),
+        (
+            "burst_sixteenths",
+            "1/16 cycle",
+            dram.burst_sixteenths.to_string(),
+            "Extra time per burst, before its beats.",
+        ),
+    ];
+    s += "\n## `[dram]`: the simulators' memory\n\n\
+          `--dram` overrides these values; its keys are `latency`, `bandwidth` (bytes per cycle), `shared`, `row` and `burst`.\n\n\
+          | key | unit | default | meaning |\n|---|---|---|---|\n";
+    for (key, unit, value, doc) in rows {
+        let _ = writeln!(s, "| `{key}` | {unit} | {value} | {doc} |");
+    }
+    s += "\n## `[energy]`: energy coefficients\n\n\
+          This table is optional. If you give it, give all of its keys: there are no defaults. With it, `bench` and `profile`\n\
+          print energy ([compare.md](compare.md)).\n\n\
           | key | unit | legal | meaning |\n|---|---|---|---|\n| `source` | | text | Where the coefficients come from. |\n";
     for p in crate::config::EnergySection::PARAMS {
         let _ = writeln!(s, "| `{}` | {} | 0 to {} | {} |", p.key, p.unit, crate::config::MOST_ENERGY, p.doc);

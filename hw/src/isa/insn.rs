@@ -323,39 +323,39 @@ macro_rules! const_raw {
 use WidthName as W;
 
 insns! {
-    /// Copies rows of bytes from DRAM into a memory, padding them.
+    /// Copies rows of bytes from DRAM into a memory, with optional padding.
     Load = 1, "load", Unit::Load => {
         mem: Mem = Mem::Inp, Width::Bits(3), "target memory";
         base: u32 = 0, Width::Named(W::Base), "base register";
         offset: u64 = 0, Width::Named(W::Offset), "byte offset of the first row";
         entry: u32 = 0, Width::Named(W::Entry), "first entry written; param counts rows of block_out bytes";
-        row_bytes: u32 = 1, Width::Bits(16), "bytes of a row";
-        rows: u32 = 1, Width::Bits(11), "rows of a plane that DRAM holds";
-        planes: u32 = 1, Width::Bits(11), "planes that DRAM holds";
+        row_bytes: u32 = 1, Width::Bits(16), "bytes per row";
+        rows: u32 = 1, Width::Bits(11), "rows per plane in DRAM";
+        planes: u32 = 1, Width::Bits(11), "planes in DRAM";
         row_stride: u64 = 0, Width::Named(W::Stride), "bytes from row to row in DRAM";
         plane_stride: u64 = 0, Width::Named(W::Stride), "bytes from plane to plane in DRAM";
         pad_value: i8 = 0, Width::Pad(8), "value of padding, sign-extended to an element";
-        x_before: u32 = 0, Width::Pad(8), "pad entries before a row; bytes with pack";
-        x_after: u32 = 0, Width::Pad(8), "pad entries after a row; bytes with pack";
-        y_before: u32 = 0, Width::Pad(6), "pad rows before the rows of a plane";
-        y_after: u32 = 0, Width::Pad(6), "pad rows after the rows of a plane";
+        x_before: u32 = 0, Width::Pad(8), "pad entries before each row; with pack: pad bytes";
+        x_after: u32 = 0, Width::Pad(8), "pad entries after each row; with pack: pad bytes";
+        y_before: u32 = 0, Width::Pad(6), "pad rows before the rows of each plane";
+        y_after: u32 = 0, Width::Pad(6), "pad rows after the rows of each plane";
         z_before: u32 = 0, Width::Pad(6), "pad planes before the first";
         z_after: u32 = 0, Width::Pad(6), "pad planes after the last";
-        pack: bool = false, Width::Pack(None), "rows go to bytes, not to whole entries";
-        fill: bool = false, Width::Pack(None), "with pack: the entry's bytes after a row's end take the pad value";
-        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: byte in the first entry";
+        pack: bool = false, Width::Pack(None), "rows start at any byte instead of a whole entry";
+        fill: bool = false, Width::Pack(None), "with pack: fill the rest of a row's last entry with the pad value";
+        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: start byte within the first entry";
         pack_row_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from row to row";
         pack_plane_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from plane to plane";
     }
-    /// Multiplies inp entries with wgt tiles into acc, one micro-op a cycle.
+    /// Multiplies inp entries by wgt tiles and writes or adds to acc, one micro-op per cycle.
     Gemm = 2, "gemm", Unit::Gemm => {
         accumulate: bool = true, Width::Bits(1), "add to acc instead of overwriting it";
-        wgt_zp: i8 = 0, Width::WgtZp(8), "zero point that is subtracted from every weight";
+        wgt_zp: i8 = 0, Width::WgtZp(8), "zero point, subtracted from every weight";
         uop: u32 = 0, Width::Named(W::GemmUop), "first micro-op";
-        uops: u32 = 1, Width::Named(W::GemmUopCount), "micro-ops in a pass";
-        count0: u32 = 1, Width::Named(W::Loop), "outer loop";
-        count1: u32 = 1, Width::Named(W::Loop), "middle loop";
-        count2: u32 = 1, Width::Loop3(W::Loop), "inner loop";
+        uops: u32 = 1, Width::Named(W::GemmUopCount), "number of micro-ops that the loops repeat";
+        count0: u32 = 1, Width::Named(W::Loop), "iterations of the outer loop";
+        count1: u32 = 1, Width::Named(W::Loop), "iterations of the middle loop";
+        count2: u32 = 1, Width::Loop3(W::Loop), "iterations of the inner loop";
         acc: u32 = 0, Width::Named(W::AccIndex), "added to every acc index";
         inp: u32 = 0, Width::Named(W::InpIndex), "added to every inp index";
         wgt: u32 = 0, Width::Named(W::WgtIndex), "added to every wgt index";
@@ -369,19 +369,19 @@ insns! {
         inp2: u32 = 0, Width::Loop3(W::InpIndex), "inp step of the inner loop";
         wgt2: u32 = 0, Width::Loop3(W::WgtIndex), "wgt step of the inner loop";
     }
-    /// Element-wise work on rows: one operation on up to three indexed operands.
+    /// Applies one element-wise operation to rows; destination and operands are indexed.
     Vector = 3, "vector", Unit::Vector => {
         op: VecOp = VecOp::Move, Width::Bits(5), "operation";
         mode: Rounding = Rounding::Double, Width::Bits(1), "rounding of requant and mul";
-        dst: VecDst = VecDst::Acc, Width::Bits(2), "where results go";
+        dst: VecDst = VecDst::Acc, Width::Bits(2), "destination memory";
         a: VecSrc = VecSrc::Acc, Width::Bits(2), "first operand";
         b: VecSrc = VecSrc::None, Width::Bits(3), "second operand";
-        descriptor: u32 = 0, Width::Named(W::Descriptor), "param entry where the descriptor begins, or lut's table";
+        descriptor: u32 = 0, Width::Named(W::Descriptor), "first param entry of the descriptor, or of lut's table";
         uop: u32 = 0, Width::Named(W::VecUop), "first micro-op";
-        uops: u32 = 1, Width::Named(W::VecUopCount), "micro-ops in a pass";
-        count0: u32 = 1, Width::Named(W::Loop), "outer loop";
-        count1: u32 = 1, Width::Named(W::Loop), "middle loop";
-        count2: u32 = 1, Width::Loop3(W::Loop), "inner loop";
+        uops: u32 = 1, Width::Named(W::VecUopCount), "number of micro-ops that the loops repeat";
+        count0: u32 = 1, Width::Named(W::Loop), "iterations of the outer loop";
+        count1: u32 = 1, Width::Named(W::Loop), "iterations of the middle loop";
+        count2: u32 = 1, Width::Loop3(W::Loop), "iterations of the inner loop";
         dst_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of dst";
         a_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of a";
         b_at: u32 = 0, Width::Named(W::VecIndex), "added to every index of b";
@@ -401,13 +401,13 @@ insns! {
         base: u32 = 0, Width::Named(W::Base), "base register";
         offset: u64 = 0, Width::Named(W::Offset), "byte offset of the first row";
         entry: u32 = 0, Width::Named(W::Entry), "first entry read";
-        row_bytes: u32 = 1, Width::Bits(16), "bytes of a row";
-        rows: u32 = 1, Width::Bits(11), "rows of a plane";
-        planes: u32 = 1, Width::Bits(11), "planes";
+        row_bytes: u32 = 1, Width::Bits(16), "bytes per row";
+        rows: u32 = 1, Width::Bits(11), "rows per plane";
+        planes: u32 = 1, Width::Bits(11), "number of planes";
         row_stride: u64 = 0, Width::Named(W::Stride), "bytes from row to row in DRAM";
         plane_stride: u64 = 0, Width::Named(W::Stride), "bytes from plane to plane in DRAM";
-        pack: bool = false, Width::Pack(None), "rows come from bytes, not from whole entries";
-        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: byte in the first entry";
+        pack: bool = false, Width::Pack(None), "rows start at any byte instead of a whole entry";
+        pack_byte: u32 = 0, Width::Pack(Some(W::PackByte)), "with pack: start byte within the first entry";
         pack_row_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from row to row";
         pack_plane_stride: u32 = 0, Width::Pack(Some(W::PackStride)), "with pack: scratchpad bytes from plane to plane";
     }

@@ -55,7 +55,7 @@ macro_rules! vector_ops {
 // is simple and reads no descriptor. The encoder, the text form, the RTL packages, the functional simulator, the random
 // programs and the manual are derived from these rows.
 vector_ops! {
-    /// The first operand.
+    /// First operand.
     Move = 0, "move", false, Some(|a, _| a);
     /// Smaller operand.
     Min = 1, "min", false, Some(|a, b| a.min(b));
@@ -69,9 +69,10 @@ vector_ops! {
     Shr = 5, "shr" if vector_shift, false, Some(|a, b| a >> (b & 31));
     /// Shift left by the low five bits of `b`.
     Shl = 6, "shl" if vector_shift, false, Some(|a, b| a << (b & 31));
-    /// The first operand between the descriptor's bounds.
+    /// First operand, clamped to the descriptor's bounds.
     Clip = 7, "clip", false, None;
-    /// Bias, multiply, round, shift, zero point and clamp; `b` is param, clamp and zero point are the descriptor's.
+    /// Adds the bias, multiplies, rounds, shifts, adds the zero point and clamps; `b` is param, zero point and bounds
+    /// come from the descriptor.
     Requant = 8, "requant", true, None;
     /// Quantized product of two int8 rows by the descriptor's scales.
     Mul = 9, "mul" if vector_mul, true, None;
@@ -79,7 +80,7 @@ vector_ops! {
     Qadd = 10, "qadd" if vector_qadd, true, None;
     /// dst plus the product of `a` and a row of param, each less its zero point; wrapping.
     Mac = 16, "mac" if vector_mac, false, None;
-    /// The byte that `a`'s low eight bits, as an unsigned number, have in the descriptor's table, sign-extended.
+    /// Byte of the descriptor's table, sign-extended; the index is the low eight bits of `a`, unsigned.
     Lut = 17, "lut" if vector_lut, false, None;
 }
 

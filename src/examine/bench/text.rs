@@ -74,10 +74,10 @@ impl Bench {
         let mut aligns = vec![Align::Right; head.len()];
         aligns[0] = Align::Left;
         table(&aligns, &rows)
-            + "accel: exact cycles at the configuration's clock; host and convert: measured here; launch and transfer: modelled, \
-               of a board measured together; all of the target host's: modelled\n\
-               per s: of an accelerator these parts replayed input by input, the host's part of one \
-               beside the accelerator's of another; of a processor measured, inputs one behind the other\n"
+            + "accel: exact cycles at the configuration's clock; host and convert: measured here; launch and transfer: modeled, \
+               for boards measured as one; target host: all modeled\n\
+               per s: for accelerators from a replay of these parts, in which the host computes for one input while the \
+               accelerator computes for another; for cpu and cuda measured, one input after the other\n"
     }
 
     fn device(&self, column: &Column, figures: &Figures) -> Vec<String> {

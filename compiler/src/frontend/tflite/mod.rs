@@ -25,7 +25,7 @@ use schema::{Model, Operator, Room, TensorInfo, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Operators that can be imported: name, types of the data, and further conditions.
+/// Operators that can be imported: name, types of the data, and further requirements.
 pub fn operators() -> Vec<[String; 3]> {
     ops::described()
 }
