@@ -83,9 +83,11 @@ def clip(net, rng):
 
 def prelu(net, rng):
     x = net.pick()
-    return x and net.node(
-        "PRelu", [x, net.data(shape_like(net, rng, x), special=rng.choice([0, 0, 0.2]))], True, True
-    )
+    if not x:
+        return None
+    slope = net.data(shape_like(net, rng, x), special=rng.choice([0, 0, 0.2]))
+    # With a slope of 0 or below, the sign of a result of 0 is not ONNX Runtime's (docs/onnx.md).
+    return net.node("PRelu", [x, slope], True, bool((net.values[slope] > 0).all()))
 
 
 def reduce(op, exact=False, stable=False):

@@ -64,6 +64,7 @@ NaN, infinities and signed zeros give the results of ONNX Runtime, except for th
 | Cast of a float outside the range of an integer | the nearest integer of the type, 0 for NaN | depends on the processor |
 | QuantizeLinear of NaN | the zero point | depends on the processor |
 | Selu, Celu of -0 | -0 | 0 |
+| PRelu with a constant slope of 0 or below, for a result of 0 | 0 | 0 or -0 |
 | ConvTranspose with infinite or NaN weights | NaN also in the gaps of a stride | only the products of the data |
 
 A missing bound of Clip is the largest or smallest finite number, as ONNX specifies. A bound that is NaN has no effect.
