@@ -171,7 +171,11 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
         &[("TILEWRIGHT_STANDIN_BYTES", "4096")],
     );
     assert_eq!(small.code, 2, "{}", small.stderr);
-    assert!(small.stderr.starts_with("error: allocating ") && small.stderr.contains("OUT_OF_MEMORY"), "{}", small.stderr);
+    assert!(
+        small.stderr.starts_with("error: allocating ") && small.stderr.contains("OUT_OF_MEMORY"),
+        "{}",
+        small.stderr
+    );
     let no_compiler = StandIn::new(&[Library::Driver]);
     let missing = stood_in(&no_compiler, dir, &["run", LENET, "--device", "cuda", "--input", "random"], &[]);
     assert_eq!(missing.code, 2, "{}", missing.stderr);

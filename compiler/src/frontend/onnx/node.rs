@@ -119,6 +119,14 @@ impl NodeContext<'_, '_> {
             .ok_or_else(|| Reason(format!("operand {i} must be one number, found {}", t.ty())))
     }
 
+    /// The only element of a constant integer operand.
+    pub fn whole(&self, i: usize) -> Result<i64, Reason> {
+        match self.integers(i)?.as_slice() {
+            [one] => Ok(*one),
+            several => Err(Reason(format!("operand {i} must be one number, found {}", several.len()))),
+        }
+    }
+
     /// The elements of a constant integer operand.
     pub fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
         let t = self.constant_input(i)?;

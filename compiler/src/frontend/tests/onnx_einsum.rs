@@ -151,7 +151,7 @@ fn equations_that_do_not_hold_are_named() {
         &[square()],
         "its equation has `1` in `i1`, which is not allowed; use letters, `...`, commas and one",
     );
-    refused("i->j->i", &[square()], "its equation has `-` in `j->i`, which is not known");
+    refused("i->j->i", &[square()], "its equation has `-` in `j->i`, which is not allowed");
     refused("...i...->i", &[square()], "its equation has two ellipses in `...i...`");
     refused("...i->i", &[square()], "its equation's result leaves out the ellipsis of its operands; add `...` to it");
     refused("ij,jk", &[square(), zeros(&[2, 3])], "its equation gives `j` the sizes 3 and 2");

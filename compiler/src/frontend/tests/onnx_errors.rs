@@ -83,7 +83,7 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
         cast,
         &[4],
         &[],
-        "its attribute `to`: element type BFLOAT16 (number 16) is not supported; FLOAT, UINT8, INT8",
+        "its attribute `to`: element type BFLOAT16 (number 16) is not supported; use FLOAT, UINT8, INT8",
     );
     let file = network(&[("Relu", &["x"], &["y"], &[])], &[4], 8, &[], 17);
     let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
@@ -153,7 +153,7 @@ fn absurd_sizes_are_refused_without_memory_for_them() {
     refused(pad, &[4], &[("s", &[1 << 50, 0])], "its pads [1125899906842624, 0] are too large");
     let range: &[Made] = &[("Range", &["a", "b", "c"], &["r"], &[]), ("Gather", &["x", "r"], &["y"], &[])];
     let numbers: &[(&str, &[i64])] = &[("a", &[0]), ("b", &[1 << 60]), ("c", &[1])];
-    refused(range, &[4], numbers, "by 1 are not supported");
+    refused(range, &[4], numbers, "a range from 0 to 1152921504606846976 in steps of 1 is not supported");
     // A chain in which each tensor is sixteen times as large as the one before is not folded.
     let names: Vec<String> = (0..8).map(|i| format!("t{i}")).collect();
     let mut nodes: Vec<(&str, Vec<&str>, Vec<&str>)> = vec![("ConstantOfShape", vec!["s"], vec!["t0"])];

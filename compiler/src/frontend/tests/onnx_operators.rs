@@ -26,6 +26,27 @@ pub(super) fn floats(t: &Tensor) -> &[f32] {
 }
 
 #[test]
+fn whole_numbers_of_64_bits_keep_their_digits() {
+    let number = |v: i64| Operand::Constant(Tensor::scalar(v));
+    let range = |start: i64, limit: i64, delta: i64| {
+        let found = of_one("Range", &[], &[number(start), number(limit), number(delta)], 13);
+        found.as_slice::<i64>().unwrap().to_vec()
+    };
+    let far = 1 << 60;
+    assert_eq!(range(far + 1, far + 6, 2), [far + 1, far + 3, far + 5]);
+    assert_eq!(range(far, far - 3, -2), [far, far - 2]);
+    assert_eq!(range(i64::MAX - 1, i64::MAX, 1), [i64::MAX - 1]);
+    assert!(range(5, 5, 1).is_empty() && range(5, 4, 1).is_empty() && range(4, 5, -1).is_empty());
+    let x = Operand::Given(Tensor::vector(vec![7i64]));
+    let pads = Operand::Constant(Tensor::vector(vec![1i64, 0]));
+    let padded = of_one("Pad", &[], &[x.clone(), pads.clone(), number(-5)], 13);
+    assert_eq!(padded.as_slice::<i64>().unwrap(), [-5, 7]);
+    let file = crate::frontend::onnx::testing::single("Pad", &[], &[x, pads, number(far + 1)], 1, 13);
+    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
+    assert!(e.contains("a padding value of 1152921504606846977 is not supported; use one of up to 24 bits"), "{e}");
+}
+
+#[test]
 fn the_best_are_taken_once_each_whatever_they_are() {
     let (inf, nan) = (f32::INFINITY, f32::NAN);
     let file = |k: i64, size: i64, element: i32, largest: i64, outputs: &[&str]| {

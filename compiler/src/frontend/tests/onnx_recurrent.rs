@@ -379,7 +379,12 @@ fn what_does_not_suit_a_recurrence_is_named() {
         &with(&[Operand::Missing, lengths(&[5, 6])]),
         "its sequence_lens has 6; lengths must be from 1 to 5",
     );
-    refused("LSTM", &[], &with(&[Operand::Missing, lengths(&[5])]), "its sequence_lens must be i32[2], one for each");
+    refused(
+        "LSTM",
+        &[],
+        &with(&[Operand::Missing, lengths(&[5])]),
+        "its sequence_lens must be i32[2], one per sequence",
+    );
     refused("LSTM", &[("clip", Value::Float(-1.0))], &good(), "its clip -1 must not be negative");
     let names = |list| [("activations", Value::Words(list))];
     refused(

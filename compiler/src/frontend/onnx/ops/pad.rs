@@ -36,6 +36,16 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
         "constant" => {
             let value = match late {
                 false => n.float("value").unwrap_or(0.0),
+                true if n.has_input(2) && matches!(n.ty(data).dtype, DType::I32 | DType::I64) => {
+                    let value = n.whole(2)?;
+                    // The graph's operator holds a float.
+                    if value as f32 as i64 != value {
+                        return Err(
+                            format!("a padding value of {value} is not supported; use one of up to 24 bits").into()
+                        );
+                    }
+                    value as f32
+                }
                 true if n.has_input(2) => n.number(2)? as f32,
                 true => 0.0,
             };

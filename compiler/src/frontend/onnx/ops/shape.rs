@@ -3,6 +3,7 @@
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::graph::op::{Expand, Reshape, Transpose};
 use crate::graph::{DType, Tensor, TensorData, TensorType};
+use std::fmt::Display;
 
 pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     let t = if let Some(t) = n.sparse_tensor("sparse_value") {
@@ -76,21 +77,38 @@ pub(super) fn size(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_known(Tensor::scalar(count as i64))
 }
 
+/// Most elements of a range.
+const MOST_OF_RANGE: i128 = 1 << 22;
+
 pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
-    let parts = [n.constant_input(0)?, n.constant_input(1)?, n.constant_input(2)?];
-    let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
-    let count = ((limit - start) / delta).ceil().max(0.0);
-    if !(delta != 0.0 && count <= (1u32 << 22) as f64) {
-        return Err(format!("a range from {start} to {limit} in steps of {delta} is not supported").into());
-    }
-    let count = count as usize;
-    let at = |i: usize| start + i as f64 * delta;
-    n.room(&TensorType::new(parts[0].dtype(), &[count]))?;
-    let t = match parts[0].data() {
-        TensorData::F32(_) => Tensor::from_fn(&[count], |i| at(i) as f32),
-        TensorData::I32(_) => Tensor::from_fn(&[count], |i| at(i) as i32),
-        TensorData::I64(_) => Tensor::from_fn(&[count], |i| at(i) as i64),
-        _ => return Err(format!("its numbers must be of type f32, i32 or i64, found {}", parts[0].ty()).into()),
+    let ty = n.constant_input(0)?.ty();
+    let refused = |start: &dyn Display, limit: &dyn Display, delta: &dyn Display| {
+        Reason::from(format!("a range from {start} to {limit} in steps of {delta} is not supported"))
+    };
+    let t = if ty.dtype == DType::F32 {
+        let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
+        let count = ((limit - start) / delta).ceil().max(0.0);
+        if !(delta != 0.0 && count <= MOST_OF_RANGE as f64) {
+            return Err(refused(&start, &limit, &delta));
+        }
+        n.room(&TensorType::new(ty.dtype, &[count as usize]))?;
+        Tensor::from_fn(&[count as usize], |i| (start + i as f64 * delta) as f32)
+    } else if matches!(ty.dtype, DType::I32 | DType::I64) {
+        // Floats would lose digits of 64 bits.
+        let [start, limit, delta] = [n.whole(0)?, n.whole(1)?, n.whole(2)?].map(i128::from);
+        let count = if delta == 0 { i128::MAX } else { (limit - start + delta - delta.signum()) / delta };
+        if count > MOST_OF_RANGE {
+            return Err(refused(&start, &limit, &delta));
+        }
+        let count = count.max(0) as usize;
+        n.room(&TensorType::new(ty.dtype, &[count]))?;
+        let at = |i: usize| start + i as i128 * delta;
+        match ty.dtype {
+            DType::I32 => Tensor::from_fn(&[count], |i| at(i) as i32),
+            _ => Tensor::from_fn(&[count], |i| at(i) as i64),
+        }
+    } else {
+        return Err(format!("its numbers must be of type f32, i32 or i64, found {ty}").into());
     };
     n.output_known(t)
 }
