@@ -2,7 +2,8 @@
 
 use super::board::Board;
 use super::report::{Bitstream, REPORT, read_json};
-use super::{FlowError, Progress, files, steps, tools};
+use super::steps::Progress;
+use super::{FlowError, files, steps, tools};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

@@ -3,9 +3,9 @@
 use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
-use super::steps::{Done, Step};
+use super::steps::{Done, Progress, Step};
 use super::tools::{self, Tools};
-use super::{FlowError, Outcome, Progress, design, routed};
+use super::{FlowError, Outcome, design, routed};
 use std::path::Path;
 
 /// The project's own models, which take the place of Yosys's.

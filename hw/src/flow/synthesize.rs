@@ -1,0 +1,88 @@
+//! A flow's steps, one after the other.
+
+use super::report::{self, Estimate, Report};
+use super::steps::{self, Done, Progress, Step};
+use super::{FlowError, Outcome, Request};
+use super::{checks, design, files, netlist, tools};
+use std::path::Path;
+
+/// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
+/// `report.json` and `summary.txt`.
+///
+/// What an earlier flow left in `dir` is removed. Steps that ran before with the same inputs are taken from the cache, and so is what was found of their netlists.
+///
+/// # Errors
+/// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower than asked for.
+pub fn synthesize(
+    request: &Request,
+    dir: &Path,
+    cache: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Outcome, FlowError> {
+    let family = request.board.family;
+    let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
+    let tools = tools.with_time_limit(request.time_limit);
+    let sources = design::sources(request)?;
+    files::clear(dir)?;
+    let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
+    synthesized.copy_to(dir)?;
+    let netlist = read(netlist::Netlist::read, dir, design::NETLIST, &synthesized)?;
+    let estimate = Estimate::of(&netlist, request.board);
+    if let Some(mhz) = estimate.fmax_mhz {
+        progress(Progress::Estimated { wanted: request.mhz, mhz });
+    }
+    let refusal = report::refusal(&netlist, request.board);
+    let routed = match family.router() {
+        Some(_) if !request.estimate && refusal.is_none() => {
+            let routed = Step::route(request, &tools, &synthesized)?.run(cache, progress)?;
+            routed.copy_to(dir)?;
+            Some(routed)
+        }
+        _ => None,
+    };
+    let timing =
+        routed.as_ref().map(|routed| read(report::Routed::read, dir, design::ROUTE_REPORT, routed)).transpose()?;
+    let mut report = Report::new(request, &tools, &netlist, estimate, sources.mhz, timing.as_ref());
+    if let Some(reason) = refusal {
+        report.refuse_size(&reason);
+        report.write(dir)?;
+        let (board, config) = (request.board.name.clone(), request.config.name.clone());
+        return Err(FlowError::TooLarge { board, config, reason, report: Box::new(report) });
+    }
+    if let (Some(achieved), true, false) = (report.fmax_mhz, report.slow, request.allow_slow) {
+        report.refuse_clock();
+        report.write(dir)?;
+        return Err(FlowError::Slow { wanted: request.mhz, achieved, report: Box::new(report) });
+    }
+    let packed = match &routed {
+        Some(routed) => {
+            let packed = Step::pack(request, &tools, routed)?.run(cache, progress)?;
+            report.bitstream = Some(report::bitstream(&packed, family.bitstream_file())?);
+            packed.copy_to(dir)?;
+            Some(packed)
+        }
+        None => None,
+    };
+    report.checks = checks::kept(cache, request.checker, [Some(&synthesized), routed.as_ref(), packed.as_ref()]);
+    report.write(dir)?;
+    Ok(Outcome { report, tools, synthesized, routed, packed })
+}
+
+/// Reads a file of a step's in `dir`; where it cannot be read, the step is to run again.
+fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, step: &Done) -> Result<T, FlowError> {
+    reader(&dir.join(name)).inspect_err(|_| step.forget())
+}
+
+/// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog, Verilog, pins, and
+/// the script that Yosys would run. What an earlier flow left in `dir` is removed. Returns the clock of shell and core, MHz.
+///
+/// # Errors
+/// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].
+pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
+    let sources = design::sources(request)?;
+    files::clear(dir)?;
+    for (name, text) in &sources.files {
+        steps::write(&dir.join(name), text.as_bytes())?;
+    }
+    Ok(sources.mhz)
+}
