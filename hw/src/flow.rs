@@ -14,6 +14,7 @@ mod error;
 pub mod family;
 mod files;
 pub mod flash;
+mod leftovers;
 pub mod model;
 mod multipliers;
 pub mod netlist;

@@ -2,9 +2,10 @@
 //! steps reports it too.
 
 use super::family::Family;
+use super::files;
 use super::model;
 use super::report::NetlistCheck;
-use super::steps::{self, Done};
+use super::steps::Done;
 use super::{FlowError, Outcome};
 use crate::cache;
 use sha2::{Digest, Sha256};
@@ -30,7 +31,7 @@ impl Outcome {
     ) -> Result<(), FlowError> {
         let file = folder(cache, checker, self.steps()).join(format!("{programs}-{seed}.json"));
         cache::remove_unused(cache, PREFIX);
-        steps::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
+        files::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
     }
 
     /// The steps whose results are checked.
@@ -86,7 +87,7 @@ mod tests {
             let difference = difference.map(String::from);
             let check = NetlistCheck { netlist, programs, difference, ..NetlistCheck::default() };
             let file = folder(dir.path(), "one", steps).join(name);
-            steps::write(&file, &serde_json::to_vec(&[check]).unwrap()).unwrap();
+            files::write(&file, &serde_json::to_vec(&[check]).unwrap()).unwrap();
         };
         let found = || kept(dir.path(), "one", steps).first().map(|check| (check.programs, check.difference.clone()));
         assert_eq!(found(), None);
@@ -100,7 +101,7 @@ mod tests {
         let unread = NetlistCheck { unchecked: Some("no reader".into()), ..NetlistCheck::default() };
         let read = |programs| NetlistCheck { programs, ..NetlistCheck::default() };
         for (name, checks) in [("100-1.json", [read(100), unread]), ("20-1.json", [read(20), read(20)])] {
-            steps::write(&file.join(name), &serde_json::to_vec(&checks).unwrap()).unwrap();
+            files::write(&file.join(name), &serde_json::to_vec(&checks).unwrap()).unwrap();
         }
         assert_eq!(kept(dir.path(), "one", [Some(&synthesized), None, None])[1].programs, 20);
         // What is no record is none, and other netlists have their own.

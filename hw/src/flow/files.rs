@@ -1,55 +1,36 @@
-//! What flows write into a folder, so that nothing of an earlier one stands beside what a later one made.
+//! Files of a flow: read, written as a whole, removed.
 
-use super::family::Family;
-use super::{FlowError, design, flash, report, steps, zynq};
-use crate::rtl::{PART, SOURCES};
-use std::collections::BTreeSet;
+use super::FlowError;
+use serde::de::DeserializeOwned;
+use std::io::Write;
 use std::path::Path;
 
-/// What only a flow has made, and what says how it went.
-fn results() -> impl Iterator<Item = String> {
-    let texts = [report::REPORT, report::SUMMARY, flash::LOG].into_iter();
-    texts.chain(Family::ALL.into_iter().map(Family::bitstream_file)).map(String::from)
+/// Reads what a program wrote.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
+    let bytes = std::fs::read(path).map_err(|error| FlowError::io(path, &error))?;
+    let bad = |error: serde_json::Error| FlowError::Output {
+        file: path.display().to_string(),
+        what,
+        reason: error.to_string(),
+    };
+    serde_json::from_slice(&bytes).map_err(bad)
 }
 
-/// All that a flow of any board and configuration may write, but for the script, which says that a folder is a flow's.
-fn written() -> BTreeSet<String> {
-    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
-    let mut names: BTreeSet<String> = results().chain(SOURCES.iter().map(|(path, _)| base(path))).collect();
-    names.extend(steps::logs());
-    names.extend([base(PART), format!("{}.v", design::TOP)]);
-    let own = [
-        design::CONFIG,
-        design::SHELL_FILE,
-        design::CLOCK,
-        design::SDRAM_PINS,
-        design::NETLIST,
-        design::NETLIST_VERILOG,
-        design::ROUTED_NETLIST,
-        design::ROUTE_REPORT,
-    ];
-    names.extend(own.into_iter().chain(zynq::FILES).map(String::from));
-    for family in Family::ALL {
-        names.extend([family.routed_file(), family.constraints_file()].map(String::from));
-        names.extend(family.synthesis_files().iter().map(|(name, _)| name.to_string()));
-    }
-    names.remove("");
-    names
-}
-
-/// Removes what an earlier flow left in a folder, the report first. Of a folder without a flow's script only results are removed:
-/// files of other names may be somebody's own there.
+/// Writes a file as a whole: into a temporary one, which is renamed.
 ///
 /// # Errors
 /// [`FlowError::Io`].
-pub(super) fn clear(dir: &Path) -> Result<(), FlowError> {
-    let script = dir.join(design::SCRIPT);
-    let of_a_flow = std::fs::read_to_string(&script).is_ok_and(|text| text.contains(&design::top_option()));
-    results().try_for_each(|name| remove(&dir.join(name)))?;
-    if of_a_flow {
-        written().into_iter().try_for_each(|name| remove(&dir.join(name)))?;
-        remove(&script)?;
-    }
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let io = |error: &std::io::Error| FlowError::io(path, error);
+    std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
+    let mut builder = tempfile::Builder::new();
+    // Others may read what is written, as far as the user's mask lets them.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(dir).map_err(|error| io(&error))?;
+    file.write_all(bytes).map_err(|error| io(&error))?;
+    file.persist(path).map_err(|error| io(&error.error))?;
     Ok(())
 }
 
@@ -67,50 +48,15 @@ pub(super) fn remove(path: &Path) -> Result<(), FlowError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::board::Board;
-    use crate::flow::{Request, write_sources};
 
-    fn names(dir: &Path) -> Vec<String> {
-        let mut names: Vec<String> =
-            std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
-
-    /// Every board's sources, one after the other, in one folder: only the last one's are left, and what is nobody's.
+    #[cfg(unix)]
     #[test]
-    fn sources_and_results_of_an_earlier_flow_do_not_stay() {
-        let dir = tempfile::tempdir().unwrap();
-        let dir = dir.path();
-        std::fs::write(dir.join(design::SCRIPT), format!("read_slang {} old.sv", design::top_option())).unwrap();
-        for name in Board::names() {
-            let board = Board::load(&name).unwrap();
-            let config = board.default_config().unwrap();
-            let (mhz, hw) = (board.core_mhz, &board.hw);
-            let (seed, allow_slow, estimate, time_limit, checker) = (1, false, false, None, "");
-            let (board, config) = (&board, &config);
-            let shell = "";
-            let request = Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
-            let alone = tempfile::tempdir().unwrap();
-            write_sources(&request, alone.path()).unwrap();
-            for left in ["report.json", "summary.txt", "board.bit", "routed.json", "synthesis.log", "mine.txt"] {
-                std::fs::write(dir.join(left), "old").unwrap();
-            }
-            write_sources(&request, dir).unwrap();
-            let mut expected = names(alone.path());
-            expected.push("mine.txt".into());
-            expected.sort();
-            assert_eq!(names(dir), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn files_that_may_be_somebodys_own_stay_where_no_flow_was() {
-        let dir = tempfile::tempdir().unwrap();
-        for name in ["build.tcl", "pins.pcf", "report.json", "board.bin", "synth.ys"] {
-            std::fs::write(dir.path().join(name), "mine").unwrap();
-        }
-        clear(dir.path()).unwrap();
-        assert_eq!(names(dir.path()), ["build.tcl", "pins.pcf", "synth.ys"]);
+    fn what_is_written_has_the_permissions_of_any_new_file() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().expect("a folder");
+        let mode = |name: &str| std::fs::metadata(dir.path().join(name)).expect("a file").permissions().mode();
+        write(&dir.path().join("ours"), b"text").expect("it is written");
+        std::fs::write(dir.path().join("any"), b"text").expect("it is written");
+        assert_eq!(mode("ours"), mode("any"));
     }
 }

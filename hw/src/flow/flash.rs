@@ -1,7 +1,8 @@
 //! A bitstream onto its board, by openFPGALoader.
 
 use super::board::Board;
-use super::report::{Bitstream, REPORT, read_json};
+use super::files::read_json;
+use super::report::{Bitstream, REPORT};
 use super::steps::Progress;
 use super::{FlowError, files, steps, tools};
 use serde::Deserialize;

@@ -2,7 +2,8 @@
 
 use super::board::Board;
 use super::family::Family;
-use super::report::{Resource, read_json};
+use super::files::read_json;
+use super::report::Resource;
 use super::{FlowError, design};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -4,11 +4,12 @@ mod routed;
 mod summary;
 
 use super::board::Board;
+use super::files;
 use super::netlist::{Cells, Netlist};
-use super::steps::{self, Done};
+use super::steps::Done;
 use super::tools::Tools;
 use super::{FlowError, Request, multipliers, timing};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,17 +22,6 @@ pub const REPORT: &str = "report.json";
 pub const SUMMARY: &str = "summary.txt";
 
 const NOT_ROUTED: &str = "not placed and routed";
-
-/// Reads what a program wrote.
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
-    let bytes = std::fs::read(path).map_err(|error| FlowError::io(path, &error))?;
-    let bad = |error: serde_json::Error| FlowError::Output {
-        file: path.display().to_string(),
-        what,
-        reason: error.to_string(),
-    };
-    serde_json::from_slice(&bytes).map_err(bad)
-}
 
 /// A part of the slowest path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -263,8 +253,8 @@ impl Report {
     /// # Errors
     /// [`FlowError::Io`].
     pub fn write(&self, dir: &Path) -> Result<(), FlowError> {
-        steps::write(&dir.join(SUMMARY), self.summary().as_bytes())?;
-        steps::write(&dir.join(REPORT), self.json().as_bytes())
+        files::write(&dir.join(SUMMARY), self.summary().as_bytes())?;
+        files::write(&dir.join(REPORT), self.json().as_bytes())
     }
 
     /// The report as JSON.

@@ -7,6 +7,7 @@
 use super::board::Board;
 use super::child::Running;
 use super::design::{self, Sources};
+use super::files::write;
 use super::model::READ_BACK;
 use super::report::Bitstream;
 use super::tools::{Readers, Tool, Tools};
@@ -151,24 +152,6 @@ impl Done {
         let path = self.file(name);
         Ok((name.into(), std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
     }
-}
-
-/// Writes a file as a whole: into a temporary one, which is renamed.
-///
-/// # Errors
-/// [`FlowError::Io`].
-pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let io = |error: &std::io::Error| FlowError::io(path, error);
-    std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
-    let mut builder = tempfile::Builder::new();
-    // Others may read what is written, as far as the user's mask lets them.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(dir).map_err(|error| io(&error))?;
-    file.write_all(bytes).map_err(|error| io(&error))?;
-    file.persist(path).map_err(|error| io(&error.error))?;
-    Ok(())
 }
 
 impl<'a> Step<'a> {
@@ -483,17 +466,6 @@ mod tests {
         }
         assert!(!told.contains(&true));
         step.run(dir.path(), &mut |event| assert_eq!(event, Progress::Cached("making"))).expect("it ran");
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn what_is_written_has_the_permissions_of_any_new_file() {
-        use std::os::unix::fs::PermissionsExt;
-        let dir = tempfile::tempdir().expect("a folder");
-        let mode = |name: &str| std::fs::metadata(dir.path().join(name)).expect("a file").permissions().mode();
-        write(&dir.path().join("ours"), b"text").expect("it is written");
-        std::fs::write(dir.path().join("any"), b"text").expect("it is written");
-        assert_eq!(mode("ours"), mode("any"));
     }
 
     #[test]

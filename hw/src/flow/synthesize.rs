@@ -1,9 +1,9 @@
 //! A flow's steps, one after the other.
 
 use super::report::{self, Estimate, Report};
-use super::steps::{self, Done, Progress, Step};
+use super::steps::{Done, Progress, Step};
 use super::{FlowError, Outcome, Request};
-use super::{checks, design, files, netlist, tools};
+use super::{checks, design, files, leftovers, netlist, tools};
 use std::path::Path;
 
 /// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
@@ -23,7 +23,7 @@ pub fn synthesize(
     let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
     let tools = tools.with_time_limit(request.time_limit);
     let sources = design::sources(request)?;
-    files::clear(dir)?;
+    leftovers::clear(dir)?;
     let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
     let netlist = read(netlist::Netlist::read, dir, design::NETLIST, &synthesized)?;
@@ -80,9 +80,9 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
 /// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].
 pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
     let sources = design::sources(request)?;
-    files::clear(dir)?;
+    leftovers::clear(dir)?;
     for (name, text) in &sources.files {
-        steps::write(&dir.join(name), text.as_bytes())?;
+        files::write(&dir.join(name), text.as_bytes())?;
     }
     Ok(sources.mhz)
 }

@@ -1,7 +1,8 @@
 //! What the router reports.
 
-use super::{PathStep, Resource, read_json};
+use super::{PathStep, Resource};
 use crate::flow::FlowError;
+use crate::flow::files::read_json;
 use crate::flow::netlist::signal;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -1,0 +1,106 @@
+//! What flows write into a folder, so that nothing of an earlier one stands beside what a later one made.
+
+use super::family::Family;
+use super::files::remove;
+use super::{FlowError, design, flash, report, steps, zynq};
+use crate::rtl::{PART, SOURCES};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What only a flow has made, and what says how it went.
+fn results() -> impl Iterator<Item = String> {
+    let texts = [report::REPORT, report::SUMMARY, flash::LOG].into_iter();
+    texts.chain(Family::ALL.into_iter().map(Family::bitstream_file)).map(String::from)
+}
+
+/// All that a flow of any board and configuration may write, but for the script, which says that a folder is a flow's.
+fn written() -> BTreeSet<String> {
+    let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
+    let mut names: BTreeSet<String> = results().chain(SOURCES.iter().map(|(path, _)| base(path))).collect();
+    names.extend(steps::logs());
+    names.extend([base(PART), format!("{}.v", design::TOP)]);
+    let own = [
+        design::CONFIG,
+        design::SHELL_FILE,
+        design::CLOCK,
+        design::SDRAM_PINS,
+        design::NETLIST,
+        design::NETLIST_VERILOG,
+        design::ROUTED_NETLIST,
+        design::ROUTE_REPORT,
+    ];
+    names.extend(own.into_iter().chain(zynq::FILES).map(String::from));
+    for family in Family::ALL {
+        names.extend([family.routed_file(), family.constraints_file()].map(String::from));
+        names.extend(family.synthesis_files().iter().map(|(name, _)| name.to_string()));
+    }
+    names.remove("");
+    names
+}
+
+/// Removes what an earlier flow left in a folder, the report first. Of a folder without a flow's script only results are removed:
+/// files of other names may be somebody's own there.
+///
+/// # Errors
+/// [`FlowError::Io`].
+pub(super) fn clear(dir: &Path) -> Result<(), FlowError> {
+    let script = dir.join(design::SCRIPT);
+    let of_a_flow = std::fs::read_to_string(&script).is_ok_and(|text| text.contains(&design::top_option()));
+    results().try_for_each(|name| remove(&dir.join(name)))?;
+    if of_a_flow {
+        written().into_iter().try_for_each(|name| remove(&dir.join(name)))?;
+        remove(&script)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::board::Board;
+    use crate::flow::{Request, write_sources};
+
+    fn names(dir: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            std::fs::read_dir(dir).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Every board's sources, one after the other, in one folder: only the last one's are left, and what is nobody's.
+    #[test]
+    fn sources_and_results_of_an_earlier_flow_do_not_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path();
+        std::fs::write(dir.join(design::SCRIPT), format!("read_slang {} old.sv", design::top_option())).unwrap();
+        for name in Board::names() {
+            let board = Board::load(&name).unwrap();
+            let config = board.default_config().unwrap();
+            let (mhz, hw) = (board.core_mhz, &board.hw);
+            let (seed, allow_slow, estimate, time_limit, checker) = (1, false, false, None, "");
+            let (board, config) = (&board, &config);
+            let shell = "";
+            let request = Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
+            let alone = tempfile::tempdir().unwrap();
+            write_sources(&request, alone.path()).unwrap();
+            for left in ["report.json", "summary.txt", "board.bit", "routed.json", "synthesis.log", "mine.txt"] {
+                std::fs::write(dir.join(left), "old").unwrap();
+            }
+            write_sources(&request, dir).unwrap();
+            let mut expected = names(alone.path());
+            expected.push("mine.txt".into());
+            expected.sort();
+            assert_eq!(names(dir), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn files_that_may_be_somebodys_own_stay_where_no_flow_was() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["build.tcl", "pins.pcf", "report.json", "board.bin", "synth.ys"] {
+            std::fs::write(dir.path().join(name), "mine").unwrap();
+        }
+        clear(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), ["build.tcl", "pins.pcf", "synth.ys"]);
+    }
+}
