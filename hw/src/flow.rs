@@ -22,6 +22,7 @@ mod outcome;
 pub mod reach;
 pub mod report;
 mod request;
+mod resources;
 mod routed;
 pub mod sdram;
 pub mod steps;

@@ -3,26 +3,13 @@
 use super::board::Board;
 use super::family::Family;
 use super::files::read_json;
-use super::report::Resource;
+use super::resources::Resource;
 use super::{FlowError, design};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-/// Cells of one kind of resource each.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Cells {
-    /// Look-up tables of four inputs, those of carry chains and distributed RAM included.
-    pub luts: u64,
-    /// Registers.
-    pub registers: u64,
-    /// Block RAMs.
-    pub brams: u64,
-    /// Multiplier blocks.
-    pub dsps: u64,
-    /// Single-port RAMs.
-    pub sprams: u64,
-}
+pub use super::resources::Cells;
 
 impl Cells {
     fn add(&mut self, kind: &str, family: Family) {

@@ -1,19 +1,16 @@
 //! What a flow's result is: resources by module, the clock and what holds it back, the bitstream.
 
+mod of_flow;
 mod routed;
 mod summary;
 
-use super::board::Board;
-use super::files;
-use super::netlist::{Cells, Netlist};
-use super::steps::Done;
-use super::tools::Tools;
-use super::{FlowError, Request, multipliers, timing};
+use super::resources::Cells;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::path::Path;
 
+pub use super::resources::Resource;
+pub(super) use of_flow::{bitstream, refusal};
 pub use routed::Routed;
 
 /// The report's file.
@@ -41,29 +38,6 @@ pub struct Estimate {
     pub critical_path: Vec<PathStep>,
     /// What is used of the part.
     pub resources: Vec<Resource>,
-}
-
-impl Estimate {
-    /// Of a netlist on a board.
-    pub fn of(netlist: &Netlist, board: &Board) -> Estimate {
-        let longest = timing::longest_path(netlist, board);
-        Estimate {
-            fmax_mhz: longest.as_ref().map(|longest| 1000.0 / longest.ns),
-            critical_path: longest.map_or(Vec::new(), |longest| longest.path),
-            resources: netlist.resources(board),
-        }
-    }
-}
-
-/// A resource of the part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Resource {
-    /// Its name, as the router has it.
-    pub name: String,
-    /// How much is used.
-    pub used: u64,
-    /// How much there is.
-    pub available: u64,
 }
 
 /// What a module takes.
@@ -177,58 +151,6 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(
-        request: &Request,
-        tools: &Tools,
-        netlist: &Netlist,
-        estimate: Estimate,
-        clock_mhz: f64,
-        routed: Option<&Routed>,
-    ) -> Report {
-        let Request { board, config, .. } = request;
-        let programs = [Some(&tools.yosys), tools.router.as_ref(), tools.packer.as_ref()];
-        let mut not_done = Vec::new();
-        if routed.is_none() {
-            let why = match board.family.router() {
-                Some(_) => "an estimate was asked for",
-                None => "there is no open router for this family",
-            };
-            not_done.push(format!("{NOT_ROUTED}: {why}"));
-        }
-        not_done.push("no power estimate: these tools give none".into());
-        let fmax_mhz = routed.and_then(Routed::fmax);
-        Report {
-            board: board.name.clone(),
-            device: board.device.clone(),
-            link: board.host.device(clock_mhz),
-            wiring: board.host.wiring(board.io_volts),
-            config: config.name.clone(),
-            hw: request.hw.into(),
-            config_hash: format!("{:016x}", config.hash()),
-            tools: programs.into_iter().flatten().map(|tool| (tool.name.to_string(), tool.version.clone())).collect(),
-            cells: netlist.total(board.family),
-            modules: netlist
-                .by_module(board.family)
-                .into_iter()
-                .map(|(module, cells)| ModuleCells { module, cells })
-                .collect(),
-            planned_multipliers: multipliers::planned(board, config),
-            estimate,
-            resources: routed.map_or(Vec::new(), Routed::resources),
-            clock_mhz,
-            wanted_mhz: request.mhz,
-            fmax_mhz,
-            slow: fmax_mhz.is_some_and(|fmax| fmax < clock_mhz),
-            critical_path: routed.map_or(Vec::new(), Routed::critical_path),
-            seed: request.seed,
-            gops: 2.0 * config.macs_per_cycle() as f64 * clock_mhz / 1e3,
-            bitstream: None,
-            checks: Vec::new(),
-            refused: None,
-            not_done,
-        }
-    }
-
     /// Marks it as that of a design that its part cannot have.
     pub(super) fn refuse_size(&mut self, reason: &str) {
         self.refused = Some(reason.into());
@@ -248,41 +170,8 @@ impl Report {
         format!("its fastest clock is {fastest:.1} MHz, {:.1} were asked for", self.wanted_mhz)
     }
 
-    /// Writes the report and its summary into a folder.
-    ///
-    /// # Errors
-    /// [`FlowError::Io`].
-    pub fn write(&self, dir: &Path) -> Result<(), FlowError> {
-        files::write(&dir.join(SUMMARY), self.summary().as_bytes())?;
-        files::write(&dir.join(REPORT), self.json().as_bytes())
-    }
-
     /// The report as JSON.
     pub fn json(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default() + "\n"
     }
-}
-
-/// The bitstream of a step.
-pub(super) fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
-    let path = packed.file(file);
-    let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
-    Ok(Bitstream::of(file, &bytes))
-}
-
-/// Why a part cannot have a netlist that has more cells than it, with the numbers; nothing where it has as many.
-pub(super) fn refusal(netlist: &Netlist, board: &Board) -> Option<String> {
-    let over: Vec<String> = netlist
-        .resources(board)
-        .into_iter()
-        .filter(|resource| resource.used > resource.available)
-        .map(|Resource { name, used, available }| format!("{used} {name} of {available}"))
-        .collect();
-    if over.is_empty() {
-        return None;
-    }
-    let mut modules: Vec<(String, Cells)> = netlist.by_module(board.family).into_iter().collect();
-    modules.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.luts));
-    let largest: Vec<String> = modules.iter().take(5).map(|(name, cells)| format!("{name} {}", cells.luts)).collect();
-    Some(format!("it takes {}; the most look-up tables take {}", over.join(" and "), largest.join(", ")))
 }
