@@ -1,0 +1,64 @@
+//! An SDRAM at a design's top module.
+
+use crate::flow::sdram::{Pins, Sdram};
+use std::fmt::Write as _;
+
+/// How a design's pins of both directions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::flow) enum Form {
+    /// As cells of the part.
+    Part,
+    /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and whether it does.
+    Simulated,
+}
+
+/// The top module's part of an SDRAM.
+pub(super) struct SdramPorts {
+    /// Its ports.
+    pub(super) ports: String,
+    /// What is between them and the shell's.
+    pub(super) wires: String,
+    /// How the shell's are joined.
+    pub(super) joins: String,
+    /// What drives the pins.
+    pub(super) body: String,
+}
+
+impl SdramPorts {
+    pub(super) fn new(chip: &Sdram, form: Form) -> SdramPorts {
+        let Pins { cke, cs, a, ba, dqm, dq, .. } = &chip.pins;
+        let (mut ports, mut joins) = (String::from(",\n  output wire sdram_clk"), String::new());
+        let mut body = String::new();
+        for (port, pin, level) in [("sdram_cke", cke, 1), ("sdram_cs_n", cs, 0)] {
+            if pin.is_some() {
+                let _ = write!(ports, ",\n  output wire {port}");
+                let _ = writeln!(body, "  assign {port} = 1'b{level};");
+            }
+        }
+        let one = ["sdram_ras_n", "sdram_cas_n", "sdram_we_n"].map(|port| (port, None));
+        let many = [("sdram_a", a), ("sdram_ba", ba), ("sdram_dqm", dqm)].map(|(port, pins)| (port, Some(pins.len())));
+        for (port, pins) in one.into_iter().chain(many).filter(|(_, pins)| *pins != Some(0)) {
+            let range = pins.map_or(String::new(), |pins| format!("[{}:0] ", pins - 1));
+            let _ = write!(ports, ",\n  output wire {range}{port}");
+            let _ = write!(joins, ",\n    .{port}({port})");
+        }
+        let top = dq.len().saturating_sub(1);
+        let both: &[(&str, &str)] = match form {
+            Form::Part => &[("inout ", "")],
+            Form::Simulated => &[("input ", "_i"), ("output", "_o"), ("output", "_oe")],
+        };
+        let mut pins = String::new();
+        for (direction, side) in both {
+            let _ = write!(ports, ",\n  {direction} wire [{top}:0] sdram_dq{side}");
+            let _ = write!(pins, ", .dq_io{side}(sdram_dq{side})");
+        }
+        joins.push_str(",\n    .sdram_dq_i(dq_in), .sdram_dq_o(dq_out), .sdram_dq_oe(dq_drive)");
+        let _ = write!(
+            body,
+            "\n  tw_sdram_pins u_sdram_pins (\n    .clk_i(core_clk), .clk_o(sdram_clk), .drive_i(dq_drive), .dq_i(dq_out), \
+             .dq_o(dq_in){pins}\n  );\n"
+        );
+        let wires = format!("  wire dq_drive;\n  wire [{top}:0] dq_out;\n  wire [{top}:0] dq_in;\n");
+        SdramPorts { ports, wires, joins, body }
+    }
+}

@@ -1,0 +1,49 @@
+//! The top module of a design whose host is no processor.
+
+use super::names::{SHELL, TOP};
+use super::sdram::{Form, SdramPorts};
+use crate::flow::board::{Board, Host, Memory};
+use std::fmt::Write as _;
+
+/// The top module: the pins, the clock and the shell.
+pub(super) fn top(board: &Board, form: Form) -> String {
+    let leds = board.leds.pins.len();
+    let pins: &[(&str, &str)] = match board.host {
+        Host::Uart { .. } => &[("input ", "uart_rx"), ("output", "uart_tx")],
+        Host::Spi { .. } => {
+            &[("input ", "spi_cs_n"), ("input ", "spi_sck"), ("input ", "spi_mosi"), ("output", "spi_miso")]
+        }
+        Host::Processor { .. } => &[],
+    };
+    let mut text = format!("// {}: its pins, its clock and the shell.\nmodule {TOP} (\n  input  wire clk", board.title);
+    for (direction, pin) in pins {
+        let _ = write!(text, ",\n  {direction} wire {pin}");
+    }
+    if leds > 0 {
+        let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
+    }
+    let sdram = match &board.memory {
+        Memory::Sdram(chip) => Some(SdramPorts::new(chip, form)),
+        _ => None,
+    };
+    text.extend(sdram.iter().map(|sdram| sdram.ports.as_str()));
+    text.push_str("\n);\n\n  wire core_clk;\n  tw_clock u_clock (.clk_i(clk), .clk_o(core_clk));\n\n");
+    if leds > 0 {
+        let _ = writeln!(text, "  wire [{}:0] lamps;", leds - 1);
+    }
+    text.extend(sdram.iter().map(|sdram| sdram.wires.as_str()));
+    let _ = write!(text, "  {SHELL} u_shell (\n    .clk(core_clk)");
+    for (_, pin) in pins {
+        let _ = write!(text, ", .{pin}({pin})");
+    }
+    text.extend(sdram.iter().map(|sdram| sdram.joins.as_str()));
+    let not = if board.leds.active_low { "~" } else { "" };
+    if leds > 0 {
+        let _ = write!(text, ", .leds(lamps)\n  );\n  assign led = {not}lamps;\n");
+    } else {
+        text.push_str("\n  );\n");
+    }
+    text.extend(sdram.iter().map(|sdram| sdram.body.as_str()));
+    text.push_str("\nendmodule\n");
+    text
+}
