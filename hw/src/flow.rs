@@ -6,6 +6,7 @@
 //! The board's shell comes from outside as Verilog text, because this crate knows no other.
 
 pub mod board;
+mod call;
 mod checks;
 mod child;
 pub mod clock;
@@ -19,6 +20,7 @@ pub mod model;
 mod multipliers;
 pub mod netlist;
 mod outcome;
+mod progress;
 pub mod reach;
 pub mod report;
 mod request;

@@ -4,7 +4,7 @@ use super::board::Board;
 use super::files::read_json;
 use super::report::{Bitstream, REPORT};
 use super::steps::Progress;
-use super::{FlowError, files, steps, tools};
+use super::{FlowError, call, files, tools};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -161,7 +161,7 @@ fn bring(
     let arguments = ["--board", board, onto, &file].map(String::from);
     let log = dir.join(LOG);
     files::remove(&log)?;
-    let ended = steps::call(loader, &arguments, dir, LOG, progress)?;
+    let ended = call::call(loader, &arguments, dir, LOG, progress)?;
     if ended.is_some_and(|ended| ended.success()) {
         return Ok(());
     }
@@ -172,7 +172,7 @@ fn bring(
         )
     };
     let reason = ended.map_or_else(late, |ended| ended.to_string());
-    Err(steps::failed("flash", &reason, log))
+    Err(call::failed("flash", &reason, log))
 }
 
 #[cfg(all(test, unix))]

@@ -3,7 +3,7 @@
 use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
-use super::steps::{Done, Progress, Step};
+use super::steps::{Done, Progress, READ_BACK, Step};
 use super::tools::{self, Tools};
 use super::{FlowError, Outcome, design, routed};
 use std::path::Path;
@@ -20,9 +20,6 @@ const UNKNOWN_CELL: &str = "is not part of the design";
 const CELL_LEFT: &str = "Assertion failed: selection is not empty";
 /// What a model names, behind this, where it does not cover a use of its cell.
 const NO_MODEL: &str = "TW_NO_MODEL_OF_";
-/// What is read back of a bitstream, as Verilog.
-pub(super) const READ_BACK: &str = "read_back.v";
-
 /// The project's own models of a family's cells, those of a board's clock and pins apart ([`Family::board_cells`]); none where
 /// there are no models at all.
 pub(super) fn own_models(family: Family) -> Option<&'static str> {

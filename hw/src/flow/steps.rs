@@ -4,69 +4,26 @@
 //! the program's version included. So a step that was killed leaves nothing that is taken for a result, a flow goes on where it
 //! ended, and two flows at once do not meet.
 
-use super::board::Board;
-use super::child::Running;
-use super::design::{self, Sources};
+mod of_flow;
+
+use super::FlowError;
+use super::call::{call, failed};
 use super::files::write;
-use super::model::READ_BACK;
 use super::report::Bitstream;
-use super::tools::{Readers, Tool, Tools};
-use super::{FlowError, Request};
+use super::tools::Tool;
 use crate::cache;
 use sha2::{Digest, Sha256};
-use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+pub use super::progress::Progress;
+pub(super) use of_flow::{READ_BACK, logs};
 
 /// What Yosys says of its work; what its readers print goes to the step's own log.
 const YOSYS_LOG: &str = "yosys.log";
 
 /// What the names of results begin with.
 const PREFIX: &str = "synth-";
-
-/// Lines of a program that wait to be told.
-const LINES: usize = 64;
-
-/// What a step tells while it runs.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress<'a> {
-    /// The step's results were in the cache.
-    Cached(&'static str),
-    /// It begins.
-    Started(&'static str),
-    /// It wrote a line.
-    Line(&'a str),
-    /// It is done after so long.
-    Done(&'static str, Duration),
-    /// Of the programs of a netlist's check so many have run.
-    Running {
-        /// The netlist.
-        what: &'static str,
-        /// Programs that have run.
-        done: usize,
-        /// All.
-        of: usize,
-    },
-    /// The fastest clock that is expected of the routed design, and the one that is wanted, MHz.
-    Estimated {
-        /// The wanted clock.
-        wanted: f64,
-        /// The expected one.
-        mhz: f64,
-    },
-}
-
-/// The steps that leave their files in the flow's folder.
-const SYNTHESIS: &str = "synthesis";
-const ROUTE: &str = "place and route";
-const PACK: &str = "bitstream";
-
-/// The logs of those steps.
-pub(super) fn logs() -> impl Iterator<Item = String> {
-    [SYNTHESIS, ROUTE, PACK].into_iter().map(log_of).chain([YOSYS_LOG.to_string()])
-}
 
 /// What a step's files were when it was done.
 const MADE: &str = "made.json";
@@ -155,105 +112,6 @@ impl Done {
 }
 
 impl<'a> Step<'a> {
-    /// Sources to a netlist of the family's cells.
-    pub(super) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
-        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
-        // The sources belong to the result.
-        outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
-        let inputs = sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
-        Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
-    }
-
-    /// A script of Yosys.
-    pub(super) fn script(
-        name: &'static str,
-        tools: &'a Tools,
-        script: &str,
-        inputs: Vec<(String, Vec<u8>)>,
-        mut outputs: Vec<String>,
-    ) -> Step<'a> {
-        outputs.push(YOSYS_LOG.into());
-        let arguments = vec!["-ql".into(), YOSYS_LOG.into(), script.into()];
-        Step { name, tool: &tools.yosys, arguments, inputs, outputs }
-    }
-
-    /// A netlist to a placed and routed one.
-    pub(super) fn route(request: &Request, tools: &'a Tools, synthesis: &Done) -> Result<Step<'a>, FlowError> {
-        let family = request.board.family;
-        let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
-            tool: "nextpnr".into(),
-            reason: format!("routes no part of {}", family.name()),
-            remedy: family.install().into(),
-        })?;
-        let mut arguments = family.route_options(request.board);
-        arguments.extend([
-            "--json".into(),
-            design::NETLIST.into(),
-            "--write".into(),
-            design::ROUTED_NETLIST.into(),
-            "--report".into(),
-            design::ROUTE_REPORT.into(),
-            "--freq".into(),
-            format!("{}", request.mhz),
-            "--seed".into(),
-            format!("{}", request.seed),
-            "--timing-allow-fail".into(),
-        ]);
-        let mut outputs = vec![design::ROUTED_NETLIST.to_string(), design::ROUTE_REPORT.into()];
-        if family.routed_file() != design::ROUTED_NETLIST {
-            outputs.push(family.routed_file().into());
-        }
-        Ok(Step {
-            name: ROUTE,
-            tool,
-            arguments,
-            inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
-            outputs,
-        })
-    }
-
-    /// A routed design to a bitstream.
-    pub(super) fn pack(request: &Request, tools: &'a Tools, routed: &Done) -> Result<Step<'a>, FlowError> {
-        let family = request.board.family;
-        let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
-            tool: family.packer().into(),
-            reason: "was not found".into(),
-            remedy: family.install().into(),
-        })?;
-        Ok(Step {
-            name: PACK,
-            tool,
-            arguments: family.pack_options(request.board),
-            inputs: vec![routed.input(family.routed_file())?],
-            outputs: vec![family.bitstream_file().into()],
-        })
-    }
-
-    /// A bitstream to what was packed.
-    pub(super) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
-        let (from, to) = (board.family.bitstream_file(), board.family.routed_file());
-        Ok(Step {
-            name: "unpacking",
-            tool: &tools.unpacker,
-            arguments: vec![from.into(), to.into()],
-            inputs: vec![packed.input(from)?],
-            outputs: vec![to.into()],
-        })
-    }
-
-    /// What was packed to Verilog.
-    pub(super) fn read_back(board: &Board, tools: &'a Readers, unpacked: &Done) -> Result<Step<'a>, FlowError> {
-        let (from, pins) = (board.family.routed_file(), board.family.constraints_file());
-        let options = [READ_BACK, "-s", "-c", "-n", design::TOP, "-d", &board.package, "-p", pins, from];
-        Ok(Step {
-            name: "reading back",
-            tool: &tools.reader,
-            arguments: options.map(String::from).to_vec(),
-            inputs: vec![unpacked.input(from)?, (pins.into(), board.family.constraints(board).into_bytes())],
-            outputs: vec![READ_BACK.into()],
-        })
-    }
-
     fn log(&self) -> String {
         log_of(self.name)
     }
@@ -341,114 +199,15 @@ fn settle(work: tempfile::TempDir, home: &Path) -> Result<(), FlowError> {
     }
 }
 
-/// Calls a program in a folder, with what it prints in the log and line by line in the progress. Where its time is over first, it is
-/// killed, and nothing is told of its end.
-pub(super) fn call(
-    tool: &Tool,
-    arguments: &[String],
-    work: &Path,
-    log: &str,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Option<ExitStatus>, FlowError> {
-    let io = |error: &std::io::Error| FlowError::io(Path::new(&tool.command[0]), error);
-    let path = work.join(log);
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(|error| FlowError::io(&path, &error))?;
-    let (reader, writer) = std::io::pipe().map_err(|error| io(&error))?;
-    let other = writer.try_clone().map_err(|error| io(&error))?;
-    let mut command = tool.command();
-    command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
-    // It takes the command, and with it this program's ends of the pipe, which ends once nobody can write into it.
-    let mut running = Running::start(command).map_err(|error| io(&error))?;
-    let end = tool.time_limit.and_then(|limit| Instant::now().checked_add(limit));
-    let (sender, lines) = mpsc::sync_channel(LINES);
-    std::thread::spawn(move || {
-        let mut reader = BufReader::new(reader);
-        let mut line = Vec::new();
-        while reader.by_ref().read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-            if sender.send(std::mem::take(&mut line)).is_err() {
-                return;
-            }
-        }
-    });
-    loop {
-        let line = match end.map(|end| end.saturating_duration_since(Instant::now())) {
-            Some(Duration::ZERO) => return Ok(None),
-            Some(left) => lines.recv_timeout(left),
-            None => lines.recv().map_err(RecvTimeoutError::from),
-        };
-        let line = match line {
-            Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return Ok(None),
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;
-        progress(Progress::Line(String::from_utf8_lossy(&line).trim_end()));
-    }
-    running.wait_until(end).map_err(|error| io(&error))
-}
-
-/// The error of a program that failed, with what its log says of why.
-pub(super) fn failed(step: &'static str, reason: &str, log: PathBuf) -> FlowError {
-    let bytes = std::fs::read(&log).unwrap_or_default();
-    FlowError::Tool { step, reason: format!("{reason}\n{}", essence(&String::from_utf8_lossy(&bytes))), log }
-}
-
-/// The lines of a log that say why a program ended: its errors, or else its last lines.
-fn essence(log: &str) -> String {
-    let errors = log.lines().skip_while(|line| !line.to_lowercase().contains("error")).take(8);
-    let errors: Vec<&str> = errors.collect();
-    if !errors.is_empty() {
-        return errors.join("\n");
-    }
-    let lines: Vec<&str> = log.lines().collect();
-    lines[lines.len().saturating_sub(8)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shell(script: &str, time_limit: Option<Duration>) -> Tool {
-        let command = ["sh", "-c", script].map(String::from).to_vec();
-        Tool { name: "sh", command, version: "1".into(), time_limit }
-    }
-
-    /// Whether the process whose number is in a file is gone soon.
-    fn is_gone(pid: &Path) -> bool {
-        let pid = std::fs::read_to_string(pid).expect("it wrote its number");
-        tilewright_testing::is_gone(pid.trim().parse().expect("a number"))
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_program_ends_with_its_time_or_where_its_log_cannot_be_written() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let begun = Instant::now();
-        // What it starts ends with it; what it prints without a pause does not keep it.
-        let script = "sleep 60 & echo $! > pid; while :; do echo a; sleep 0.01; done";
-        let limited = shell(script, Some(Duration::from_millis(500)));
-        let ended = call(&limited, &[], dir.path(), "log", &mut |_| {}).expect("it is killed");
-        assert!(ended.is_none() && is_gone(&dir.path().join("pid")));
-        assert!(std::fs::read_to_string(dir.path().join("log")).expect("a log").starts_with("a\na\n"));
-        // Nor one that says nothing any more.
-        let silent = shell("exec >&- 2>&-; sleep 60", Some(Duration::from_millis(100)));
-        assert!(call(&silent, &[], dir.path(), "log", &mut |_| {}).expect("it is killed").is_none());
-
-        std::os::unix::fs::symlink("/dev/full", dir.path().join("full")).expect("a link");
-        let endless = shell("echo $$ > pid; echo a; exec sleep 60", None);
-        let error = call(&endless, &[], dir.path(), "full", &mut |_| {}).expect_err("nothing can be written");
-        assert!(matches!(error, FlowError::Io { .. }) && is_gone(&dir.path().join("pid")), "{error}");
-        assert!(begun.elapsed() < Duration::from_secs(50), "{:?}", begun.elapsed());
-    }
-
     #[test]
     fn a_result_whose_files_are_not_as_they_were_is_made_anew() {
         let dir = tempfile::tempdir().expect("a folder");
-        let tool = shell("echo made > a; echo made > b", None);
+        let command = ["sh", "-c", "echo made > a; echo made > b"].map(String::from).to_vec();
+        let tool = Tool { name: "sh", command, version: "1".into(), time_limit: None };
         let outputs = ["a", "b"].map(String::from).to_vec();
         let step = Step { name: "making", tool: &tool, arguments: Vec::new(), inputs: Vec::new(), outputs };
         let mut told = Vec::new();

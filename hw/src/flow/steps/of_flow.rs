@@ -1,0 +1,125 @@
+//! The steps of a flow: what each program is given, and what it leaves.
+
+use super::{Done, Step, YOSYS_LOG, log_of};
+use crate::flow::board::Board;
+use crate::flow::design::{self, Sources};
+use crate::flow::tools::{Readers, Tools};
+use crate::flow::{FlowError, Request};
+
+/// The steps that leave their files in the flow's folder.
+const SYNTHESIS: &str = "synthesis";
+const ROUTE: &str = "place and route";
+const PACK: &str = "bitstream";
+
+/// The logs of those steps.
+pub(in crate::flow) fn logs() -> impl Iterator<Item = String> {
+    [SYNTHESIS, ROUTE, PACK].into_iter().map(log_of).chain([YOSYS_LOG.to_string()])
+}
+
+/// What is read back of a bitstream, as Verilog.
+pub(in crate::flow) const READ_BACK: &str = "read_back.v";
+
+impl<'a> Step<'a> {
+    /// Sources to a netlist of the family's cells.
+    pub(in crate::flow) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
+        let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
+        // The sources belong to the result.
+        outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
+        let inputs = sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
+        Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
+    }
+
+    /// A script of Yosys.
+    pub(in crate::flow) fn script(
+        name: &'static str,
+        tools: &'a Tools,
+        script: &str,
+        inputs: Vec<(String, Vec<u8>)>,
+        mut outputs: Vec<String>,
+    ) -> Step<'a> {
+        outputs.push(YOSYS_LOG.into());
+        let arguments = vec!["-ql".into(), YOSYS_LOG.into(), script.into()];
+        Step { name, tool: &tools.yosys, arguments, inputs, outputs }
+    }
+
+    /// A netlist to a placed and routed one.
+    pub(in crate::flow) fn route(request: &Request, tools: &'a Tools, synthesis: &Done) -> Result<Step<'a>, FlowError> {
+        let family = request.board.family;
+        let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
+            tool: "nextpnr".into(),
+            reason: format!("routes no part of {}", family.name()),
+            remedy: family.install().into(),
+        })?;
+        let mut arguments = family.route_options(request.board);
+        arguments.extend([
+            "--json".into(),
+            design::NETLIST.into(),
+            "--write".into(),
+            design::ROUTED_NETLIST.into(),
+            "--report".into(),
+            design::ROUTE_REPORT.into(),
+            "--freq".into(),
+            format!("{}", request.mhz),
+            "--seed".into(),
+            format!("{}", request.seed),
+            "--timing-allow-fail".into(),
+        ]);
+        let mut outputs = vec![design::ROUTED_NETLIST.to_string(), design::ROUTE_REPORT.into()];
+        if family.routed_file() != design::ROUTED_NETLIST {
+            outputs.push(family.routed_file().into());
+        }
+        Ok(Step {
+            name: ROUTE,
+            tool,
+            arguments,
+            inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
+            outputs,
+        })
+    }
+
+    /// A routed design to a bitstream.
+    pub(in crate::flow) fn pack(request: &Request, tools: &'a Tools, routed: &Done) -> Result<Step<'a>, FlowError> {
+        let family = request.board.family;
+        let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
+            tool: family.packer().into(),
+            reason: "was not found".into(),
+            remedy: family.install().into(),
+        })?;
+        Ok(Step {
+            name: PACK,
+            tool,
+            arguments: family.pack_options(request.board),
+            inputs: vec![routed.input(family.routed_file())?],
+            outputs: vec![family.bitstream_file().into()],
+        })
+    }
+
+    /// A bitstream to what was packed.
+    pub(in crate::flow) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
+        let (from, to) = (board.family.bitstream_file(), board.family.routed_file());
+        Ok(Step {
+            name: "unpacking",
+            tool: &tools.unpacker,
+            arguments: vec![from.into(), to.into()],
+            inputs: vec![packed.input(from)?],
+            outputs: vec![to.into()],
+        })
+    }
+
+    /// What was packed to Verilog.
+    pub(in crate::flow) fn read_back(
+        board: &Board,
+        tools: &'a Readers,
+        unpacked: &Done,
+    ) -> Result<Step<'a>, FlowError> {
+        let (from, pins) = (board.family.routed_file(), board.family.constraints_file());
+        let options = [READ_BACK, "-s", "-c", "-n", design::TOP, "-d", &board.package, "-p", pins, from];
+        Ok(Step {
+            name: "reading back",
+            tool: &tools.reader,
+            arguments: options.map(String::from).to_vec(),
+            inputs: vec![unpacked.input(from)?, (pins.into(), board.family.constraints(board).into_bytes())],
+            outputs: vec![READ_BACK.into()],
+        })
+    }
+}
