@@ -8,7 +8,6 @@ mod parts;
 mod pins;
 
 pub use parts::Part;
-pub(super) use pins::ports;
 
 /// A family of parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]

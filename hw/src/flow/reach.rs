@@ -1,6 +1,5 @@
 //! How a board's link comes to the computer: over a USB bridge of the board's own, or over an adapter at its pins.
 
-use super::board::Host;
 use serde::Deserialize;
 
 /// The way from a link's pins to the computer, as a person sees it.
@@ -47,91 +46,5 @@ impl Reach {
             )),
             _ => Ok(()),
         }
-    }
-}
-
-impl Host {
-    /// The way to the computer; a processor has none.
-    pub fn reach(&self) -> Option<&Reach> {
-        match self {
-            Host::Uart { reach, .. } | Host::Spi { reach, .. } => Some(reach),
-            Host::Processor { .. } => None,
-        }
-    }
-
-    /// The link's pins, each by what it does and where the other end is joined to it.
-    fn joints(&self) -> Vec<(&str, &str)> {
-        match self {
-            Host::Uart { rx, tx, .. } => vec![("TX", rx), ("RX", tx)],
-            Host::Spi { cs, sck, mosi, miso, .. } => {
-                vec![("chip select", cs), ("clock", sck), ("MOSI", mosi), ("MISO", miso)]
-            }
-            Host::Processor { .. } => Vec::new(),
-        }
-    }
-
-    /// How many pins the link has.
-    pub(super) fn pins(&self) -> usize {
-        self.joints().len()
-    }
-
-    /// How a person joins the board to the computer, where its pins have so many volts; none where a processor is the host.
-    pub fn wiring(&self, volts: f64) -> Option<String> {
-        let (text, note) = match self.reach()? {
-            Reach::Usb { bridge, ports: 1, note, .. } => {
-                (format!("the board's USB cable alone, to the port of its {bridge}"), note)
-            }
-            Reach::Usb { bridge, port, ports, note } => (
-                format!(
-                    "the board's USB cable alone; of the {ports} ports of its {bridge} the FPGA's is number {port}"
-                ),
-                note,
-            ),
-            Reach::Pins { connector, names, note } => {
-                let joints = self.joints().into_iter().enumerate().map(|(at, (what, pin))| match names.get(at) {
-                    Some(name) => format!("{what} to {name} (the FPGA's {pin})"),
-                    None => format!("{what} to the FPGA's {pin}"),
-                });
-                let joints: Vec<String> = joints.collect();
-                let what = if matches!(self, Host::Uart { .. }) { "a serial adapter" } else { "an SPI port" };
-                (format!("{what} of {volts} V at {connector}: its {}, and ground", joints.join(", its ")), note)
-            }
-        };
-        Some(if note.is_empty() { text } else { format!("{text}; {note}") })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::flow::board::Board;
-
-    #[test]
-    fn every_board_tells_how_its_links_are_joined() {
-        for name in Board::names() {
-            let board = Board::load(&name).unwrap();
-            assert_eq!(board.host.wiring(board.io_volts).is_none(), board.family.has_processor(), "{name}");
-        }
-        let wiring = |board: &str, host: &str| {
-            let board = Board::load(board).unwrap().with_host(host).unwrap();
-            board.host.wiring(board.io_volts).unwrap()
-        };
-        assert_eq!(
-            wiring("hx8k-evn", "uart"),
-            "the board's USB cable alone; of the 2 ports of its FT2232H the FPGA's is number 2"
-        );
-        assert_eq!(wiring("ulx3s-25f", "uart"), "the board's USB cable alone, to the port of its FT231X");
-        assert_eq!(
-            wiring("orangecrab", "uart"),
-            "a serial adapter of 3.3 V at the Feather header: its TX to 0 (the FPGA's N17), its RX to 1 (the FPGA's M18), and ground"
-        );
-        let spi = wiring("ulx3s-85f", "spi");
-        assert!(
-            spi.starts_with(
-                "an SPI port of 3.3 V at header J1: its chip select to GP0 (the FPGA's B11), its clock to GP1"
-            ),
-            "{spi}"
-        );
-        let unnamed = wiring("upduino", "spi");
-        assert!(unnamed.contains("its chip select to the FPGA's 16, its clock"), "{unnamed}");
     }
 }

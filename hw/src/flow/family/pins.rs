@@ -1,7 +1,7 @@
 //! Where a design meets a family's part: constraints, the core's clock, the pins of an SDRAM.
 
 use super::Family;
-use crate::flow::board::{Board, Host, Memory};
+use crate::flow::board::{Board, ports};
 use crate::flow::clock::{self, Pll};
 use crate::flow::design::Form;
 use crate::flow::sdram::Sdram;
@@ -159,24 +159,4 @@ fn ecp5_pll(pll: &Pll) -> String {
         pll.output,
         pll.output / 2,
     )
-}
-
-/// The top module's ports and their pins.
-pub(in crate::flow) fn ports(board: &Board) -> Vec<(String, String)> {
-    let mut ports = vec![("clk".to_string(), board.clock.pin.clone())];
-    match &board.host {
-        Host::Uart { rx, tx, .. } => ports.extend([("uart_rx".into(), rx.clone()), ("uart_tx".into(), tx.clone())]),
-        Host::Spi { cs, sck, mosi, miso, .. } => ports.extend([
-            ("spi_cs_n".into(), cs.clone()),
-            ("spi_sck".into(), sck.clone()),
-            ("spi_mosi".into(), mosi.clone()),
-            ("spi_miso".into(), miso.clone()),
-        ]),
-        Host::Processor { .. } => return Vec::new(),
-    }
-    ports.extend(board.leds.pins.iter().enumerate().map(|(at, pin)| (format!("led[{at}]"), pin.clone())));
-    if let Memory::Sdram(chip) = &board.memory {
-        ports.extend(chip.pins.ports());
-    }
-    ports
 }

@@ -1,0 +1,117 @@
+//! What must be right about a board.
+
+use super::{Board, Host, LEDS, Memory, VOLTS, ports};
+use crate::flow::design::Form;
+use crate::flow::family::Family;
+use crate::flow::timing::ECP5_SPEEDS;
+use crate::flow::zynq;
+
+/// A clock in MHz that can be asked for.
+///
+/// # Errors
+/// What to give instead.
+pub fn legal_mhz(mhz: f64) -> Result<f64, String> {
+    if (1.0..=1000.0).contains(&mhz) { Ok(mhz) } else { Err(format!("{mhz}; give MHz from 1 to 1000")) }
+}
+
+fn check_volts(key: &str, volts: f64) -> Result<(), String> {
+    let legal = VOLTS.contains(&volts);
+    legal.then_some(()).ok_or_else(|| format!("{key} is {volts}; pins have 3.3, 2.5, 1.8, 1.5 or 1.2"))
+}
+
+impl Board {
+    /// Says what is wrong with it.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for (key, mhz) in [("core_mhz", self.core_mhz), ("clock.mhz", self.clock.mhz)] {
+            legal_mhz(mhz).map_err(|what| format!("{key} is {what}"))?;
+        }
+        check_volts("io_volts", self.io_volts)?;
+        self.leds.volts.map_or(Ok(()), |volts| check_volts("leds.volts", volts))?;
+        self.family.check_part(self)?;
+        self.check_speed()?;
+        if self.leds.pins.len() > LEDS as usize {
+            let given = self.leds.pins.len();
+            return Err(format!("leds.pins has {given} pins, and a shell has {LEDS} lamps; leave the others out"));
+        }
+        if let Memory::Sdram(chip) = &self.memory {
+            chip.check()?;
+            if self.family.sdram_pins(chip, Form::Part).is_none() {
+                let family = self.family.name();
+                return Err(format!("memory.kind is sdram, whose pins are known for ecp5 alone, not for {family}"));
+            }
+        }
+        if let Memory::Block { kib } | Memory::Spram { kib } = self.memory {
+            let in_spram = matches!(self.memory, Memory::Spram { .. });
+            self.family.check_memory(self, kib, in_spram)?;
+        }
+        let (_, mhz) = self.family.clock(self, self.core_mhz).map_err(|what| format!("core_mhz: {what}"))?;
+        let mut kinds = Vec::new();
+        for (key, host) in self.all_hosts() {
+            self.check_host(&key, host, mhz)?;
+            if kinds.contains(&host.kind()) {
+                return Err(format!("{key}.kind is {}, and so is another host's; give each kind once", host.kind()));
+            }
+            kinds.push(host.kind());
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with its part's speed grade.
+    fn check_speed(&self) -> Result<(), String> {
+        let (speed, family) = (&self.speed, self.family.name());
+        match self.family {
+            Family::Ecp5 => {
+                let speeds = ECP5_SPEEDS.map(|(speed, _)| speed);
+                let unknown = || format!("speed is {speed:?}; of {family} there are {}", speeds.join(", "));
+                speeds.contains(&speed.as_str()).then_some(()).ok_or_else(unknown)
+            }
+            _ if speed.is_empty() => Ok(()),
+            _ => Err(format!("speed is {speed:?}, and {family} has no grades beside its parts' names; leave it out")),
+        }
+    }
+
+    /// Says what is wrong with one of its hosts, where the core's clock has so many MHz.
+    fn check_host(&self, key: &str, host: &Host, mhz: f64) -> Result<(), String> {
+        host.clocks_per_bit(mhz).map_err(|what| format!("{key}.{what}"))?;
+        if let Some(reach) = host.reach() {
+            reach.check(host.pins()).map_err(|what| format!("{key}.reach.{what}"))?;
+        }
+        if let Host::Processor { port, .. } = host
+            && let Some(wanted) = zynq::memory_port(self.family).filter(|wanted| wanted != port)
+        {
+            return Err(format!("{key}.port is {port}; the scripts for {} join {wanted} alone", self.family.name()));
+        }
+        if self.family.has_processor() != matches!(host, Host::Processor { .. }) {
+            return Err(format!(
+                "{key}.kind is processor exactly where the part has one, and {} has {}",
+                self.device,
+                if self.family.has_processor() { "one" } else { "none" }
+            ));
+        }
+        let mut ports = ports(&Board { host: host.clone(), ..self.clone() });
+        let legal = |pin: &str| !pin.is_empty() && pin.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if let Some((port, pin)) = ports.iter().find(|(_, pin)| !self.family.has_processor() && !legal(pin)) {
+            return Err(format!(
+                "pin {pin:?} of {port} is no name of a pin; give one of letters and digits, as the part's package has it"
+            ));
+        }
+        ports.sort_by(|a, b| a.1.cmp(&b.1));
+        match ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
+            Some(pair) => Err(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses text that would end the line or the comment of a source that it is written into.
+pub(super) fn check_text(key: &str, value: &toml::Value) -> Result<(), String> {
+    let inner = |name: &str| if key.is_empty() { name.to_string() } else { format!("{key}.{name}") };
+    match value {
+        toml::Value::String(text) if text.chars().any(char::is_control) || text.contains("*/") => {
+            Err(format!("{key} is {text:?}; a text has neither control characters nor the end of a comment"))
+        }
+        toml::Value::Array(values) => values.iter().try_for_each(|value| check_text(key, value)),
+        toml::Value::Table(table) => table.iter().try_for_each(|(name, value)| check_text(&inner(name), value)),
+        _ => Ok(()),
+    }
+}
