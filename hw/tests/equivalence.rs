@@ -88,12 +88,12 @@ fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Opt
     script.extend(["proc", "flatten", "memory_map", "opt_clean"].map(String::from));
     script.extend([format!("rename {module} gold"), "design -stash gold".into()]);
     // Modules for which the family has its own cells are only declared, as in the flow.
-    for (name, text) in board.family.own_modules() {
-        std::fs::write(folder.join("other").join(name), text).expect("the folder can be written");
+    for module in board.family.own_modules() {
+        std::fs::write(folder.join("other").join(module.name), module.text).expect("the folder can be written");
     }
     script.push(read("other"));
     script.extend(board.family.own_times("other"));
-    script.extend(board.family.synthesis(board, module));
+    script.extend(board.family.synthesis(&board.device, module));
     script.push(format!("rename {module} gate"));
     let own = root().join(format!("hw/cells/{}.v", board.family.name()));
     script.extend(read_models(board.family, tools, "gate", &own));
@@ -117,8 +117,8 @@ fn compare(folder: &Path, unit: &Unit, board: &Board, tools: &Tools, cycles: Opt
             format!("sat -falsify -seq {cycles} -set-init-zero -prove trigger 0 -show-ports miter"),
         ]),
     }
-    for (name, text) in board.family.synthesis_files() {
-        std::fs::write(folder.join(name), text).expect("the folder can be written");
+    for file in board.family.synthesis_files() {
+        std::fs::write(folder.join(file.name), file.text).expect("the folder can be written");
     }
     std::fs::write(folder.join("compare.ys"), script.join("\n") + "\n").expect("the folder can be written");
     let [program, arguments @ ..] = &tools.yosys.command[..] else { panic!("Yosys has no command") };

@@ -7,7 +7,7 @@ mod host;
 mod load;
 mod ports;
 
-use super::family::Family;
+use super::family::{Chip, Family};
 use super::sdram::Sdram;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -126,6 +126,12 @@ impl Board {
     /// The levels of a port of the top module, volts.
     pub(super) fn volts(&self, port: &str) -> f64 {
         self.leds.volts.filter(|_| port.starts_with("led[")).unwrap_or(self.io_volts)
+    }
+
+    /// Its part, in its package; `None` if the family has no such part.
+    pub(super) fn chip(&self) -> Option<Chip<'_>> {
+        let part = self.family.part(&self.device)?;
+        Some(Chip { part, package: &self.package, speed: &self.speed })
     }
 
     /// The hosts that it may have, each with its key in the file.

@@ -1,6 +1,7 @@
 //! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top module and
 //! the pins.
 
+mod constraints;
 mod names;
 mod sdram;
 mod sources;
@@ -12,13 +13,12 @@ use crate::config::HwConfig;
 use crate::isa::config_package;
 use crate::rtl::{PART, SOURCES, part_package};
 use names::BOARD_CELLS;
+use sdram::{Form, pins_module};
 use top::top;
 
-pub use names::{
-    CARRIES, CLOCK, NETLIST, NETLIST_VERILOG, ROUTE_REPORT, ROUTED_NETLIST, SCRIPT, SDRAM_PINS, SHELL, TOP,
-};
+pub(super) use constraints::constraints;
+pub use names::{CLOCK, NETLIST, NETLIST_VERILOG, ROUTE_REPORT, ROUTED_NETLIST, SCRIPT, SDRAM_PINS, SHELL, TOP};
 pub(super) use names::{CONFIG, SHELL_FILE};
-pub(super) use sdram::Form;
 pub use sources::Sources;
 
 /// The files of a board's design.
@@ -29,8 +29,8 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let Request { board, config, .. } = request;
     let mut files = core(board, config);
     for (path, text) in &mut files {
-        if let Some((_, own)) = board.family.own_modules().iter().find(|(module, _)| module == path) {
-            *text = own.to_string();
+        if let Some(own) = board.family.own_modules().iter().find(|own| own.name == path) {
+            *text = own.text.to_string();
         }
         // In one folder, so that headers are found.
         *path = path.rsplit('/').next().unwrap_or(path).to_string();
@@ -40,9 +40,9 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     if board.family.has_processor() {
         files.push((format!("{TOP}.v"), zynq::top(request)));
     } else {
-        files.push((board.family.constraints_file().into(), board.family.constraints(board)));
+        files.push((board.family.definition().files.constraints.into(), constraints(board)));
     }
-    files.extend(board.family.synthesis_files().iter().map(|(name, text)| (name.to_string(), text.to_string())));
+    files.extend(board.family.synthesis_files().iter().map(|file| (file.name.to_string(), file.text.to_string())));
     let mut sources = Sources { files, mhz };
     let script = script(request, &sources);
     sources.files.push((SCRIPT.into(), script));
@@ -96,16 +96,16 @@ fn around(
     mhz: f64,
     form: Form,
 ) -> Result<(Vec<(String, String)>, f64), FlowError> {
-    let (clock, mhz) = board.family.clock(board, mhz).map_err(|reason| unfit(board, config, reason))?;
+    let clock = board.family.clock(board.clock.mhz, mhz).map_err(|reason| unfit(board, config, reason))?;
     if board.family.has_processor() {
-        return Ok((Vec::new(), mhz));
+        return Ok((Vec::new(), clock.mhz));
     }
-    let mut files = vec![(SHELL_FILE.to_string(), shell.to_string()), (CLOCK.into(), clock)];
+    let mut files = vec![(SHELL_FILE.to_string(), shell.to_string()), (CLOCK.into(), clock.source)];
     if let Memory::Sdram(chip) = &board.memory {
-        files.extend(board.family.sdram_pins(chip, form).map(|text| (SDRAM_PINS.to_string(), text)));
+        files.extend(pins_module(board.family, chip, form).map(|text| (SDRAM_PINS.to_string(), text)));
     }
     files.push((format!("{TOP}.v"), top(board, form)));
-    Ok((files, mhz))
+    Ok((files, clock.mhz))
 }
 
 /// What Yosys does.
@@ -117,7 +117,7 @@ fn script(request: &Request, sources: &Sources) -> String {
     lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
     lines.push(format!("read_slang --extern-modules {} -I . {}", top_option(), files.join(" ")));
     lines.extend(request.board.family.own_times("."));
-    lines.extend(request.board.family.synthesis(request.board, TOP));
+    lines.extend(request.board.family.synthesis(&request.board.device, TOP));
     lines.push("check -assert".into());
     lines.push(format!("write_json {NETLIST}"));
     lines.push(format!("write_verilog -noattr {NETLIST_VERILOG}"));

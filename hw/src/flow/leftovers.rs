@@ -31,8 +31,9 @@ fn written() -> BTreeSet<String> {
     ];
     names.extend(own.into_iter().chain(zynq::FILES).map(String::from));
     for family in Family::ALL {
-        names.extend([family.routed_file(), family.constraints_file()].map(String::from));
-        names.extend(family.synthesis_files().iter().map(|(name, _)| name.to_string()));
+        let files = &family.definition().files;
+        names.extend([files.routed, files.constraints].map(String::from));
+        names.extend(family.synthesis_files().iter().map(|file| file.name.to_string()));
     }
     names.remove("");
     names

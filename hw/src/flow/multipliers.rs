@@ -21,8 +21,8 @@ pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
 
 /// What a product of 18 by 18 bits takes: two of Gowin's multipliers, which are counted in halves.
 fn wide(board: &Board) -> u64 {
-    let counted = board.family.cells().dsp.iter().find(|(kind, _)| *kind == "MULT18X18");
-    counted.map_or(1, |(_, halves)| *halves)
+    let counted = board.family.definition().cells.dsps.iter().find(|kind| kind.name == "MULT18X18");
+    counted.map_or(1, |kind| kind.units)
 }
 
 /// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for each; blocks for

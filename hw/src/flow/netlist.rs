@@ -1,7 +1,7 @@
 //! Netlists as synthesis leaves them: cells of a family and the nets between them.
 
 use super::board::Board;
-use super::family::Family;
+use super::family::{CellKind, CellKinds, Family};
 use super::files::read_json;
 use super::resources::Resource;
 use super::{FlowError, design};
@@ -13,16 +13,16 @@ pub use super::resources::Cells;
 
 impl Cells {
     fn add(&mut self, kind: &str, family: Family) {
-        let cells = family.cells();
-        let count = |kinds: &[(&str, u64)]| {
+        let CellKinds { luts, registers, brams, dsps, sprams } = &family.definition().cells;
+        let count = |kinds: &[CellKind]| {
             let named = |name: &str| name.strip_suffix('*').map_or(name == kind, |begin| kind.starts_with(begin));
-            kinds.iter().find(|(name, _)| named(name)).map_or(0, |(_, count)| *count)
+            kinds.iter().find(|kind| named(kind.name)).map_or(0, |kind| kind.units)
         };
-        self.luts += count(cells.lut);
-        self.registers += count(cells.register);
-        self.brams += count(cells.bram);
-        self.dsps += count(cells.dsp);
-        self.sprams += count(cells.spram);
+        self.luts += count(luts);
+        self.registers += count(registers);
+        self.brams += count(brams);
+        self.dsps += count(dsps);
+        self.sprams += count(sprams);
     }
 }
 

@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn the_mapping_and_the_estimate_have_the_same_times() {
         let files = Family::Ecp5.synthesis_files().iter().chain(Family::Ecp5.own_modules());
-        let text: String = files.map(|(_, text)| *text).collect();
+        let text: String = files.map(|file| file.text).collect();
         let times = |module: &str| -> Vec<u64> {
             let declared = format!("(* blackbox *)\nmodule {module} ");
             let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} ");

@@ -233,7 +233,11 @@ fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
 }
 
 fn missing(name: &str, reason: &str, family: Family) -> FlowError {
-    FlowError::MissingTool { tool: name.into(), reason: reason.into(), remedy: family.install().into() }
+    FlowError::MissingTool {
+        tool: name.into(),
+        reason: reason.into(),
+        remedy: family.definition().programs.install.into(),
+    }
 }
 
 /// Finds a router that is new enough for Yosys's netlists.

@@ -1,8 +1,7 @@
 //! What must be right about a board.
 
 use super::{Board, Host, LEDS, Memory, VOLTS, ports};
-use crate::flow::design::Form;
-use crate::flow::family::Family;
+use crate::flow::family::{Family, SPRAM_KIB};
 use crate::flow::timing::ECP5_SPEEDS;
 use crate::flow::zynq;
 
@@ -27,7 +26,7 @@ impl Board {
         }
         check_volts("io_volts", self.io_volts)?;
         self.leds.volts.map_or(Ok(()), |volts| check_volts("leds.volts", volts))?;
-        self.family.check_part(self)?;
+        self.check_part()?;
         self.check_speed()?;
         if self.leds.pins.len() > LEDS as usize {
             let given = self.leds.pins.len();
@@ -35,23 +34,59 @@ impl Board {
         }
         if let Memory::Sdram(chip) = &self.memory {
             chip.check()?;
-            if self.family.sdram_pins(chip, Form::Part).is_none() {
+            if self.family.definition().sdram_cells.is_none() {
                 let family = self.family.name();
                 return Err(format!("memory.kind is sdram, whose pins are known for ecp5 alone, not for {family}"));
             }
         }
         if let Memory::Block { kib } | Memory::Spram { kib } = self.memory {
             let in_spram = matches!(self.memory, Memory::Spram { .. });
-            self.family.check_memory(self, kib, in_spram)?;
+            self.check_memory(kib, in_spram)?;
         }
-        let (_, mhz) = self.family.clock(self, self.core_mhz).map_err(|what| format!("core_mhz: {what}"))?;
+        let clock = self.family.clock(self.clock.mhz, self.core_mhz).map_err(|what| format!("core_mhz: {what}"))?;
         let mut kinds = Vec::new();
         for (key, host) in self.all_hosts() {
-            self.check_host(&key, host, mhz)?;
+            self.check_host(&key, host, clock.mhz)?;
             if kinds.contains(&host.kind()) {
                 return Err(format!("{key}.kind is {}, and so is another host's; give each kind once", host.kind()));
             }
             kinds.push(host.kind());
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with a board's part.
+    fn check_part(&self) -> Result<(), String> {
+        let Some(part) = self.family.part(&self.device) else {
+            let names: Vec<&str> = self.family.parts().iter().map(|part| part.name).collect();
+            return Err(format!("device is {}; of {} there are {}", self.device, self.family.name(), names.join(", ")));
+        };
+        if !part.packages.is_empty() && !part.packages.contains(&self.package.as_str()) {
+            return Err(format!(
+                "package is {}; the router knows {} in {}",
+                self.package,
+                part.name,
+                part.packages.join(", ")
+            ));
+        }
+        Ok(())
+    }
+
+    /// Says what is wrong with memory of so many KiB in its part: in its single-port RAMs or in its block RAMs.
+    fn check_memory(&self, kib: u32, in_spram: bool) -> Result<(), String> {
+        let Some(part) = self.family.part(&self.device) else { return Ok(()) };
+        let (room, what) = match in_spram {
+            true => (part.sprams * SPRAM_KIB, "single-port RAM"),
+            false => (part.brams * self.family.definition().bram_bytes / 1024, "block RAM"),
+        };
+        if in_spram && room == 0 {
+            return Err(format!("memory.kind is spram, which {} has not; choose host or block", part.name));
+        }
+        if !(1..=room).contains(&u64::from(kib)) {
+            return Err(format!(
+                "memory.kib is {kib}, and {} has {room} KiB of {what}; give as much or less",
+                part.name
+            ));
         }
         Ok(())
     }

@@ -64,7 +64,7 @@ impl Board {
     /// [`FlowError::Board`] where it makes none.
     pub fn clock_mhz(&self, wanted: f64) -> Result<f64, FlowError> {
         let bad = |reason| FlowError::Board { file: self.file(), reason };
-        self.family.clock(self, wanted).map(|(_, mhz)| mhz).map_err(bad)
+        self.family.clock(self.clock.mhz, wanted).map(|clock| clock.mhz).map_err(bad)
     }
 
     /// Clock cycles of a bit of its link, as [`Host::clocks_per_bit`], where a clock of so many MHz is wanted: of the one that its part

@@ -1,6 +1,7 @@
 use super::load::{BOARDS, FILE};
 use super::*;
 use crate::config::{DramSection, HostSection, HwConfig};
+use crate::flow::design::constraints;
 use std::path::Path;
 
 #[test]
@@ -128,18 +129,14 @@ fn a_folder_gives_its_board_its_own_name_however_it_is_written() {
 
 #[test]
 fn pins_have_the_levels_that_the_board_says() {
-    let constraints = |board: &str| {
-        let board = Board::load(board).unwrap();
-        board.family.constraints(&board)
-    };
-    let lattice = constraints("ecp5-evn");
+    let lattice = constraints(&Board::load("ecp5-evn").unwrap());
     assert!(
         lattice.contains("\"led[0]\" IO_TYPE=LVCMOS25") && lattice.contains("\"clk\" IO_TYPE=LVCMOS33"),
         "{lattice}"
     );
     let text = BOARDS.get_file("crosslink-nx-evn/board.toml").unwrap().contents_utf8().unwrap();
     let board = Board::parse("b", "b/board.toml", &text.replace("core_mhz", "io_volts = 1.8\ncore_mhz")).unwrap();
-    let nexus = board.family.constraints(&board);
+    let nexus = constraints(&board);
     assert!(nexus.contains("LVCMOS18") && !nexus.contains("LVCMOS33"), "{nexus}");
 }
 

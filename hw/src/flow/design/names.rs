@@ -22,7 +22,5 @@ pub const CLOCK: &str = "tw_clock.v";
 pub const SDRAM_PINS: &str = "tw_sdram_pins.v";
 /// The source of the models of the cells that a design names itself, for simulators.
 pub(super) const BOARD_CELLS: &str = "tw_board_cells.v";
-/// What synthesis makes of carry chains' first cells, where the family's router wants them otherwise.
-pub const CARRIES: &str = "carries.map";
 /// The script that synthesis runs.
 pub const SCRIPT: &str = "synth.ys";

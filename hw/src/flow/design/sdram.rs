@@ -1,11 +1,12 @@
 //! An SDRAM at a design's top module.
 
+use crate::flow::family::{Family, SdramCells};
 use crate::flow::sdram::{Pins, Sdram};
 use std::fmt::Write as _;
 
 /// How a design's pins of both directions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::flow) enum Form {
+pub(super) enum Form {
     /// As cells of the part.
     Part,
     /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and whether it does.
@@ -61,4 +62,43 @@ impl SdramPorts {
         let wires = format!("  wire dq_drive;\n  wire [{top}:0] dq_out;\n  wire [{top}:0] dq_in;\n");
         SdramPorts { ports, wires, joins, body }
     }
+}
+
+/// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins; `None` if the family has no cells for that. The clock
+/// rises in the middle of a cycle, half a cycle after the commands.
+pub(super) fn pins_module(family: Family, chip: &Sdram, form: Form) -> Option<String> {
+    let SdramCells { clock, data } = family.definition().sdram_cells.as_ref()?;
+    let top = chip.geometry().data_bits.saturating_sub(1);
+    let (pins, data) = match form {
+        Form::Part => (format!("  inout  wire [{top}:0] dq_io"), *data),
+        Form::Simulated => (
+            format!(
+                "  input  wire [{top}:0] dq_io_i,\n  output wire [{top}:0] dq_io_o,\n  output wire [{top}:0] dq_io_oe"
+            ),
+            "assign dq_io_o[i] = dq_i[i];\n      assign dq_io_oe[i] = drive_i;\n      \
+             assign dq_o[i] = drive_i ? dq_i[i] : dq_io_i[i];",
+        ),
+    };
+    Some(format!(
+        "// The SDRAM's clock, which rises in the middle of a cycle of `clk_i`, and its data pins.
+module tw_sdram_pins (
+  input  wire clk_i,
+  output wire clk_o,
+  input  wire drive_i,
+  input  wire [{top}:0] dq_i,
+  output wire [{top}:0] dq_o,
+{pins}
+);
+
+  {clock}
+  generate
+    genvar i;
+    for (i = 0; i <= {top}; i = i + 1) begin : gen_dq
+      {data}
+    end
+  endgenerate
+
+endmodule
+"
+    ))
 }

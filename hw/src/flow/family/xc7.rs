@@ -1,0 +1,68 @@
+//! AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
+
+use super::definition::{CellKinds, CoreClock, Definition, Files, Part, Programs, kind, no_arguments};
+
+pub static XC7: Definition =
+    Definition { name: "xc7", parts: PARTS, synthesis: |_, top| synthesis("xc7", top), ..ZYNQ };
+
+const PARTS: &[Part] = &[Part {
+    name: "xc7z020clg400-1",
+    option: "xc7",
+    packages: &[],
+    luts: 53200,
+    registers: 106_400,
+    brams: 280,
+    dsps: 220,
+    sprams: 0,
+}];
+
+/// What all Zynq families have in common.
+pub const ZYNQ: Definition = Definition {
+    name: "",
+    parts: &[],
+    bram_bytes: 2048,
+    has_processor: true,
+    programs: Programs { router: None, packer: "vivado", install: "use the vendor's tool" },
+    files: Files { constraints: "pins.xdc", routed: "", bitstream: "board.bit" },
+    route_options: no_arguments,
+    pack_options: no_arguments,
+    synthesis: |_, _| Vec::new(),
+    synthesis_files: &[],
+    own_modules: &[],
+    cell_models: "xilinx/cells_sim.v",
+    board_cells: None,
+    cells: CellKinds {
+        luts: &[
+            kind("LUT1", 1),
+            kind("LUT2", 1),
+            kind("LUT3", 1),
+            kind("LUT4", 1),
+            kind("LUT5", 1),
+            kind("LUT6", 1),
+            kind("RAM32M", 4),
+            kind("RAM64M", 4),
+            kind("RAM32M16", 8),
+            kind("RAM64M8", 8),
+            kind("RAM32X1D", 2),
+            kind("RAM64X1D", 2),
+            kind("RAM128X1D", 4),
+            kind("RAM256X1D", 8),
+            kind("RAM64X8SW", 8),
+            kind("RAM32X16DR8", 8),
+            kind("SRL*", 1),
+        ],
+        registers: &[kind("FD*", 1)],
+        brams: &[kind("RAMB18*", 1), kind("RAMB36*", 2)],
+        dsps: &[kind("DSP48*", 1)],
+        sprams: &[],
+    },
+    pin_constraints: |_| String::new(),
+    clock_constraints: |_| String::new(),
+    clock: CoreClock::Processor,
+    sdram_cells: None,
+};
+
+/// The commands for a family as Yosys names it. At the end, cells are named after what they make, as the other families' commands do.
+pub fn synthesis(family: &str, top: &str) -> Vec<String> {
+    vec![format!("synth_xilinx -family {family} -noiopad -flatten -top {top}"), "autoname".into()]
+}
