@@ -2,6 +2,7 @@
 
 mod clock;
 mod definition;
+mod delays;
 mod ecp5;
 mod gowin;
 mod ice40;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 pub(super) use definition::{CellKind, CellKinds, Chip, Definition, Files, Pin, SPRAM_KIB, SdramCells};
 pub use definition::{Part, Text};
+pub(super) use delays::{CellDelay, Delays, PortDelay};
 
 /// Makes the enum of families, with the definition of each.
 macro_rules! families {

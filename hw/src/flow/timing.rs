@@ -4,128 +4,27 @@
 //! sinks, which is what routed designs of this accelerator came to (`docs/synthesize.md` says how near).
 
 use super::board::Board;
-use super::family::Family;
-use super::netlist::{Cell, Kept, Netlist};
+use super::family::{CellDelay, Delays, PortDelay};
+use super::netlist::{Cell, Netlist};
 use super::report::PathStep;
-
-/// What a kind of cells takes, ns. Ports go by their names without the bits' numbers.
-struct CellDelay {
-    kind: &'static str,
-    /// Ports whose nets arrive at a clock's edge: the time before it. `"*"` is any other port.
-    setup: &'static [(&'static str, f64)],
-    /// Ports whose nets leave at a clock's edge: the time after it.
-    launch: &'static [(&'static str, f64)],
-    /// From a port to another without a clock.
-    through: &'static [(&'static str, &'static str, f64)],
-    /// Ports that cells beside it reach without a wire.
-    direct: &'static [&'static str],
-    /// Of those of its kind only what keeps at least these values.
-    kept: Kept,
-}
-
-/// A family's delays, ns, at its fastest.
-struct Delays {
-    /// A wire to one sink, and what it takes more for each doubling of the sinks.
-    wire: f64,
-    doubling: f64,
-    /// Cells whose one sink is a register's data are beside that register.
-    before_register: &'static [&'static str],
-    cells: &'static [CellDelay],
-}
-
-const fn cell(kind: &'static str) -> CellDelay {
-    CellDelay { kind, setup: &[], launch: &[], through: &[], direct: &[], kept: Kept::Nothing }
-}
-
-const ECP5: Delays = Delays {
-    wire: 0.70,
-    doubling: 0.06,
-    before_register: &["LUT4", "PFUMX", "L6MUX21", "CCU2C"],
-    cells: &[
-        CellDelay { through: &[("*", "Z", 0.22)], ..cell("LUT4") },
-        CellDelay { through: &[("*", "Z", 0.17)], direct: &["ALUT", "BLUT"], ..cell("PFUMX") },
-        CellDelay { through: &[("*", "Z", 0.17)], direct: &["D"], ..cell("L6MUX21") },
-        CellDelay {
-            through: &[("CIN", "COUT", 0.06), ("CIN", "S", 0.37), ("*", "COUT", 0.40), ("*", "S", 0.40)],
-            direct: &["CIN"],
-            ..cell("CCU2C")
-        },
-        CellDelay {
-            through: &[("RAD", "DO", 0.25)],
-            setup: &[("DI", 0.2), ("WAD", 0.2), ("WRE", 0.2)],
-            ..cell("TRELLIS_DPR16X4")
-        },
-        CellDelay {
-            launch: &[("Q", 0.40)],
-            setup: &[("DI", 0.1), ("M", 0.1), ("CE", 0.1), ("LSR", 0.2)],
-            ..cell("TRELLIS_FF")
-        },
-        CellDelay { launch: &[("*", 4.60)], setup: &[("*", 0.3)], ..cell("DP16KD") },
-        CellDelay { launch: &[("*", 4.60)], setup: &[("*", 0.3)], ..cell("PDPW16KD") },
-        CellDelay {
-            launch: &[("P", 0.58)],
-            setup: &[("A", 0.04), ("B", 0.04), ("CE", 0.3)],
-            kept: Kept::Operands,
-            ..cell("MULT18X18D")
-        },
-        CellDelay {
-            launch: &[("P", 0.58)],
-            setup: &[("A", 2.63), ("B", 2.63), ("CE", 0.3)],
-            kept: Kept::Result,
-            ..cell("MULT18X18D")
-        },
-        CellDelay { through: &[("A", "P", 3.07), ("B", "P", 3.07)], ..cell("MULT18X18D") },
-    ],
-};
-
-const ICE40_HX: Delays = Delays {
-    wire: 0.70,
-    doubling: 0.15,
-    before_register: &["SB_LUT4"],
-    cells: &[
-        CellDelay { through: &[("*", "O", 0.40)], ..cell("SB_LUT4") },
-        CellDelay { through: &[("CI", "CO", 0.13), ("*", "CO", 0.27)], direct: &["CI"], ..cell("SB_CARRY") },
-        CellDelay { launch: &[("Q", 0.54)], setup: &[("*", 0.10)], ..cell("SB_DFF*") },
-        CellDelay { launch: &[("*", 2.15)], setup: &[("*", 0.25)], ..cell("SB_RAM40_4K*") },
-    ],
-};
-
-const ICE40_UP: Delays = Delays {
-    wire: 1.75,
-    doubling: 0.30,
-    before_register: &["SB_LUT4"],
-    cells: &[
-        CellDelay { through: &[("*", "O", 1.22)], ..cell("SB_LUT4") },
-        CellDelay { through: &[("CI", "CO", 0.28), ("*", "CO", 0.67)], direct: &["CI"], ..cell("SB_CARRY") },
-        CellDelay { launch: &[("Q", 1.39)], setup: &[("*", 0.20)], ..cell("SB_DFF*") },
-        CellDelay { launch: &[("*", 4.63)], setup: &[("*", 0.40)], ..cell("SB_RAM40_4K*") },
-        CellDelay { launch: &[("*", 4.63)], setup: &[("*", 0.40)], ..cell("SB_SPRAM256KA") },
-        CellDelay { through: &[("A", "O", 7.0), ("B", "O", 7.0)], ..cell("SB_MAC16") },
-    ],
-};
-
-/// The speed grades of ECP5's parts, with by how much each is slower than the fastest.
-pub(super) const ECP5_SPEEDS: [(&str, f64); 3] = [("6", 1.20), ("7", 1.10), ("8", 1.0)];
 
 /// A part's delays, and by how much its speed grade is slower than they are.
 fn delays(board: &Board) -> Option<(&'static Delays, f64)> {
-    match board.family {
-        Family::Ecp5 => {
-            let (_, slower) = ECP5_SPEEDS.iter().find(|(speed, _)| *speed == board.speed)?;
-            Some((&ECP5, *slower))
-        }
-        Family::Ice40 if board.device == "up5k" => Some((&ICE40_UP, 1.0)),
-        Family::Ice40 => Some((&ICE40_HX, 1.0)),
-        Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => None,
+    let (family, chip) = (board.family.definition(), board.chip()?);
+    let delays = (family.delays)(chip.part)?;
+    if family.speeds.is_empty() {
+        return Some((delays, 1.0));
     }
+    let speed = family.speeds.iter().find(|speed| speed.name == chip.speed)?;
+    Some((delays, speed.slower))
 }
 
 fn fits(pattern: &str, name: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == name, |begin| name.starts_with(begin))
 }
 
-fn port<T: Copy>(table: &[(&str, T)], name: &str) -> Option<T> {
-    table.iter().find(|(pattern, _)| fits(pattern, name)).map(|(_, value)| *value)
+fn port(delays: &[PortDelay], name: &str) -> Option<f64> {
+    delays.iter().find(|delay| fits(delay.port, name)).map(|delay| delay.ns)
 }
 
 /// Clocks arrive everywhere at once.
@@ -212,9 +111,9 @@ impl Paths {
                     paths.captured.push((*net, if data { ns } else { ns + wire }));
                 }
                 for (to_name, to) in &cell.outputs {
-                    let through = delay.through.iter().find(|(from, into, _)| fits(from, name) && fits(into, to_name));
-                    if let Some((_, _, ns)) = through {
-                        paths.arcs.push(Arc { from: *net, to: *to, ns: ns + wire });
+                    let through = delay.through.iter().find(|delay| fits(delay.from, name) && fits(delay.to, to_name));
+                    if let Some(through) = through {
+                        paths.arcs.push(Arc { from: *net, to: *to, ns: through.ns + wire });
                     }
                 }
             }
@@ -300,45 +199,6 @@ mod tests {
         })
     }
 
-    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a product without a
-    /// register, which has the slowest grade's there: what lies around it is made shorter.
-    #[test]
-    fn the_mapping_and_the_estimate_have_the_same_times() {
-        let files = Family::Ecp5.synthesis_files().iter().chain(Family::Ecp5.own_modules());
-        let text: String = files.map(|file| file.text).collect();
-        let times = |module: &str| -> Vec<u64> {
-            let declared = format!("(* blackbox *)\nmodule {module} ");
-            let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} ");
-            let begin = text.find(&declared).or_else(|| text.find(&boxed)).expect("the module is there");
-            let module = &text[begin..begin + text[begin..].find("endmodule").expect("it ends")];
-            // Times end their line; those that a parameter chooses among follow it.
-            fn last(line: &str) -> &str {
-                line.rsplit([',', '=']).next().unwrap_or(line)
-            }
-            let words =
-                module.lines().filter(|line| line.ends_with(';')).flat_map(|line| last(line).split([' ', ')', ';']));
-            let mut times: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
-            times.retain(|time| *time > 1);
-            times.sort_unstable();
-            times.dedup();
-            times
-        };
-        let ps = |ns: f64| (ns * 1000.0).round() as u64;
-        let cell = |kind: &str| ECP5.cells.iter().find(|cell| cell.kind == kind).expect("the cell has times");
-        let ram = cell("DP16KD");
-        assert_eq!(times("DP16KD"), [ps(ram.setup[0].1), ps(ram.launch[0].1)]);
-        let multiplier = |kept: Kept| {
-            let of = |cell: &&CellDelay| cell.kind == "MULT18X18D" && cell.kept == kept;
-            ECP5.cells.iter().find(of).expect("the cell has times")
-        };
-        let [mapped] = times("MULT18X18D")[..] else { panic!("one time") };
-        let slower = mapped as f64 / ps(multiplier(Kept::Nothing).through[0].2) as f64;
-        assert!((1.25..1.30).contains(&slower), "{slower}");
-        let (CellDelay { setup, launch, .. }, behind) = (multiplier(Kept::Result), multiplier(Kept::Operands));
-        assert_eq!(times("tw_mul"), [ps(behind.setup[0].1), ps(setup[2].1), ps(launch[0].1), ps(setup[0].1)]);
-        assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));
-    }
-
     /// Register, two tables, register: the second table is beside its register.
     #[test]
     fn a_path_is_its_cells_and_wires() {
@@ -347,7 +207,8 @@ mod tests {
         let netlist = Netlist::of_json(json!({ "cells": cells, "netnames": names }));
         let longest = longest_path(&netlist, &board("ecp5-evn")).expect("there is a path");
         // Launch, wire and table twice, no third wire, setup.
-        let ns = 0.40 + 2.0 * (ECP5.wire + 0.22) + 0.1;
+        let (delays, _) = delays(&board("ecp5-evn")).expect("they are known");
+        let ns = 0.40 + 2.0 * (delays.wire + 0.22) + 0.1;
         assert!((longest.ns - ns).abs() < 1e-9, "{}", longest.ns);
         let signals: Vec<&str> = longest.path.iter().map(|step| step.signal.as_str()).collect();
         assert_eq!(signals, ["u.from_q", "u.between"]);

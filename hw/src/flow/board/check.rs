@@ -1,8 +1,7 @@
 //! What must be right about a board.
 
 use super::{Board, Host, LEDS, Memory, VOLTS, ports};
-use crate::flow::family::{Family, SPRAM_KIB};
-use crate::flow::timing::ECP5_SPEEDS;
+use crate::flow::family::SPRAM_KIB;
 use crate::flow::zynq;
 
 /// A clock in MHz that can be asked for.
@@ -94,15 +93,16 @@ impl Board {
     /// Says what is wrong with its part's speed grade.
     fn check_speed(&self) -> Result<(), String> {
         let (speed, family) = (&self.speed, self.family.name());
-        match self.family {
-            Family::Ecp5 => {
-                let speeds = ECP5_SPEEDS.map(|(speed, _)| speed);
-                let unknown = || format!("speed is {speed:?}; of {family} there are {}", speeds.join(", "));
-                speeds.contains(&speed.as_str()).then_some(()).ok_or_else(unknown)
-            }
-            _ if speed.is_empty() => Ok(()),
-            _ => Err(format!("speed is {speed:?}, and {family} has no grades beside its parts' names; leave it out")),
+        let speeds: Vec<&str> = self.family.definition().speeds.iter().map(|speed| speed.name).collect();
+        if speeds.is_empty() && !speed.is_empty() {
+            return Err(format!(
+                "speed is {speed:?}, and {family} has no grades beside its parts' names; leave it out"
+            ));
         }
+        if !speeds.is_empty() && !speeds.contains(&speed.as_str()) {
+            return Err(format!("speed is {speed:?}; of {family} there are {}", speeds.join(", ")));
+        }
+        Ok(())
     }
 
     /// Says what is wrong with one of its hosts, where the core's clock has so many MHz.

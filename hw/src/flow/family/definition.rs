@@ -1,5 +1,6 @@
 //! What the flow knows about a family of parts. The file of each family has one [`Definition`].
 
+use super::delays::Delays;
 use crate::flow::clock::{Limits, Pll};
 
 /// A family of parts: its parts, the programs that make its bitstreams, and how a design becomes its cells.
@@ -10,6 +11,10 @@ pub struct Definition {
     pub name: &'static str,
     /// Its parts.
     pub parts: &'static [Part],
+    /// Its speed grades; none if its parts' names have them.
+    pub speeds: &'static [SpeedGrade],
+    /// The delays of a part's cells, for the estimate before routing; `None` if they are not known.
+    pub delays: fn(&Part) -> Option<&'static Delays>,
     /// Bytes in a block RAM, without parity bits.
     pub bram_bytes: u64,
     /// Whether a processor next to the fabric is the host, and the core its peripheral.
@@ -82,6 +87,14 @@ pub struct Chip<'a> {
     pub package: &'a str,
     /// Its speed grade; empty if the part's name has it.
     pub speed: &'a str,
+}
+
+/// A speed grade.
+pub struct SpeedGrade {
+    /// The name in board files.
+    pub name: &'static str,
+    /// By which factor its delays are longer than those of the fastest grade.
+    pub slower: f64,
 }
 
 /// The programs that make a bitstream of a netlist.

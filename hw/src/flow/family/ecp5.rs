@@ -1,13 +1,22 @@
 //! Lattice ECP5.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, SdramCells, Text, arguments, kind, part,
+    CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, SdramCells, SpeedGrade, Text, arguments, kind,
+    part,
 };
+use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
+use crate::flow::netlist::Kept;
 
 pub static ECP5: Definition = Definition {
     name: "ecp5",
     parts: PARTS,
+    speeds: &[
+        SpeedGrade { name: "6", slower: 1.20 },
+        SpeedGrade { name: "7", slower: 1.10 },
+        SpeedGrade { name: "8", slower: 1.0 },
+    ],
+    delays: |_| Some(&DELAYS),
     bram_bytes: 2048,
     has_processor: false,
     programs: Programs {
@@ -60,6 +69,52 @@ const PARTS: &[Part] = &[
     Part { packages: LARGE, ..part("LFE5U-85F", "--85k", 83640, 208, 156) },
     Part { packages: LARGE, ..part("LFE5UM5G-85F", "--um5g-85k", 83640, 208, 156) },
 ];
+
+const DELAYS: Delays = Delays {
+    wire: 0.70,
+    doubling: 0.06,
+    before_register: &["LUT4", "PFUMX", "L6MUX21", "CCU2C"],
+    cells: &[
+        CellDelay { through: &[through("*", "Z", 0.22)], ..cell("LUT4") },
+        CellDelay { through: &[through("*", "Z", 0.17)], direct: &["ALUT", "BLUT"], ..cell("PFUMX") },
+        CellDelay { through: &[through("*", "Z", 0.17)], direct: &["D"], ..cell("L6MUX21") },
+        CellDelay {
+            through: &[
+                through("CIN", "COUT", 0.06),
+                through("CIN", "S", 0.37),
+                through("*", "COUT", 0.40),
+                through("*", "S", 0.40),
+            ],
+            direct: &["CIN"],
+            ..cell("CCU2C")
+        },
+        CellDelay {
+            through: &[through("RAD", "DO", 0.25)],
+            setup: &[at("DI", 0.2), at("WAD", 0.2), at("WRE", 0.2)],
+            ..cell("TRELLIS_DPR16X4")
+        },
+        CellDelay {
+            launch: &[at("Q", 0.40)],
+            setup: &[at("DI", 0.1), at("M", 0.1), at("CE", 0.1), at("LSR", 0.2)],
+            ..cell("TRELLIS_FF")
+        },
+        CellDelay { launch: &[at("*", 4.60)], setup: &[at("*", 0.3)], ..cell("DP16KD") },
+        CellDelay { launch: &[at("*", 4.60)], setup: &[at("*", 0.3)], ..cell("PDPW16KD") },
+        CellDelay {
+            launch: &[at("P", 0.58)],
+            setup: &[at("A", 0.04), at("B", 0.04), at("CE", 0.3)],
+            kept: Kept::Operands,
+            ..cell("MULT18X18D")
+        },
+        CellDelay {
+            launch: &[at("P", 0.58)],
+            setup: &[at("A", 2.63), at("B", 2.63), at("CE", 0.3)],
+            kept: Kept::Result,
+            ..cell("MULT18X18D")
+        },
+        CellDelay { through: &[through("A", "P", 3.07), through("B", "P", 3.07)], ..cell("MULT18X18D") },
+    ],
+};
 
 /// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are joined there, and
 /// what chooses between their operands lies in front of them.
@@ -149,4 +204,48 @@ fn pll(pll: &Pll) -> String {
         pll.output,
         pll.output / 2,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a product without a
+    /// register, which has the slowest grade's there: what lies around it is made shorter.
+    #[test]
+    fn the_mapping_and_the_estimate_have_the_same_times() {
+        let files = ECP5.synthesis_files.iter().chain(ECP5.own_modules);
+        let text: String = files.map(|file| file.text).collect();
+        let times = |module: &str| -> Vec<u64> {
+            let declared = format!("(* blackbox *)\nmodule {module} ");
+            let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} ");
+            let begin = text.find(&declared).or_else(|| text.find(&boxed)).expect("the module is there");
+            let module = &text[begin..begin + text[begin..].find("endmodule").expect("it ends")];
+            // Times end their line; those that a parameter chooses among follow it.
+            fn last(line: &str) -> &str {
+                line.rsplit([',', '=']).next().unwrap_or(line)
+            }
+            let words =
+                module.lines().filter(|line| line.ends_with(';')).flat_map(|line| last(line).split([' ', ')', ';']));
+            let mut times: Vec<u64> = words.filter_map(|word| word.parse().ok()).collect();
+            times.retain(|time| *time > 1);
+            times.sort_unstable();
+            times.dedup();
+            times
+        };
+        let ps = |ns: f64| (ns * 1000.0).round() as u64;
+        let cell = |kind: &str| DELAYS.cells.iter().find(|cell| cell.kind == kind).expect("the cell has times");
+        let ram = cell("DP16KD");
+        assert_eq!(times("DP16KD"), [ps(ram.setup[0].ns), ps(ram.launch[0].ns)]);
+        let multiplier = |kept: Kept| {
+            let of = |cell: &&CellDelay| cell.kind == "MULT18X18D" && cell.kept == kept;
+            DELAYS.cells.iter().find(of).expect("the cell has times")
+        };
+        let [mapped] = times("MULT18X18D")[..] else { panic!("one time") };
+        let slower = mapped as f64 / ps(multiplier(Kept::Nothing).through[0].ns) as f64;
+        assert!((1.25..1.30).contains(&slower), "{slower}");
+        let (CellDelay { setup, launch, .. }, behind) = (multiplier(Kept::Result), multiplier(Kept::Operands));
+        assert_eq!(times("tw_mul"), [ps(behind.setup[0].ns), ps(setup[2].ns), ps(launch[0].ns), ps(setup[0].ns)]);
+        assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));
+    }
 }

@@ -6,6 +6,8 @@ use crate::flow::design::ROUTED_NETLIST;
 pub static GOWIN: Definition = Definition {
     name: "gowin",
     parts: PARTS,
+    speeds: &[],
+    delays: |_| None,
     bram_bytes: 2048,
     has_processor: false,
     programs: Programs {

@@ -1,11 +1,14 @@
 //! Lattice iCE40 LP, HX and UP.
 
 use super::definition::{CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, arguments, kind, part};
+use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
 
 pub static ICE40: Definition = Definition {
     name: "ice40",
     parts: PARTS,
+    speeds: &[],
+    delays: |part| Some(if part.name == UP5K { &UP } else { &HX }),
     bram_bytes: 512,
     has_processor: false,
     programs: Programs {
@@ -46,8 +49,45 @@ const PARTS: &[Part] = &[
     },
     Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "tq144"], ..part("hx4k", "--hx4k", 3520, 20, 0) },
     Part { packages: &["bg121", "cb132", "cm121", "cm225", "cm81", "ct256"], ..part("hx8k", "--hx8k", 7680, 32, 0) },
-    Part { packages: &["sg48", "uwg30"], sprams: 4, ..part("up5k", "--up5k", 5280, 30, 8) },
+    Part { packages: &["sg48", "uwg30"], sprams: 4, ..part(UP5K, "--up5k", 5280, 30, 8) },
 ];
+
+/// The part of iCE40 UltraPlus.
+const UP5K: &str = "up5k";
+
+const HX: Delays = Delays {
+    wire: 0.70,
+    doubling: 0.15,
+    before_register: &["SB_LUT4"],
+    cells: &[
+        CellDelay { through: &[through("*", "O", 0.40)], ..cell("SB_LUT4") },
+        CellDelay {
+            through: &[through("CI", "CO", 0.13), through("*", "CO", 0.27)],
+            direct: &["CI"],
+            ..cell("SB_CARRY")
+        },
+        CellDelay { launch: &[at("Q", 0.54)], setup: &[at("*", 0.10)], ..cell("SB_DFF*") },
+        CellDelay { launch: &[at("*", 2.15)], setup: &[at("*", 0.25)], ..cell("SB_RAM40_4K*") },
+    ],
+};
+
+const UP: Delays = Delays {
+    wire: 1.75,
+    doubling: 0.30,
+    before_register: &["SB_LUT4"],
+    cells: &[
+        CellDelay { through: &[through("*", "O", 1.22)], ..cell("SB_LUT4") },
+        CellDelay {
+            through: &[through("CI", "CO", 0.28), through("*", "CO", 0.67)],
+            direct: &["CI"],
+            ..cell("SB_CARRY")
+        },
+        CellDelay { launch: &[at("Q", 1.39)], setup: &[at("*", 0.20)], ..cell("SB_DFF*") },
+        CellDelay { launch: &[at("*", 4.63)], setup: &[at("*", 0.40)], ..cell("SB_RAM40_4K*") },
+        CellDelay { launch: &[at("*", 4.63)], setup: &[at("*", 0.40)], ..cell("SB_SPRAM256KA") },
+        CellDelay { through: &[through("A", "O", 7.0), through("B", "O", 7.0)], ..cell("SB_MAC16") },
+    ],
+};
 
 fn synthesis(part: &Part, top: &str) -> Vec<String> {
     let (device, dsp) = if part.dsps > 0 { ("u", " -dsp") } else { ("hx", "") };

@@ -5,6 +5,8 @@ use super::definition::{CellKinds, CoreClock, Definition, Files, Part, Pin, Prog
 pub static NEXUS: Definition = Definition {
     name: "nexus",
     parts: PARTS,
+    speeds: &[],
+    delays: |_| None,
     bram_bytes: 2048,
     has_processor: false,
     programs: Programs {

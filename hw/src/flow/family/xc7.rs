@@ -20,6 +20,8 @@ const PARTS: &[Part] = &[Part {
 pub const ZYNQ: Definition = Definition {
     name: "",
     parts: &[],
+    speeds: &[],
+    delays: |_| None,
     bram_bytes: 2048,
     has_processor: true,
     programs: Programs { router: None, packer: "vivado", install: "use the vendor's tool" },
