@@ -31,6 +31,7 @@ pub mod steps;
 mod synthesize;
 pub mod timing;
 pub mod tools;
+mod usage;
 mod zynq;
 
 pub use error::FlowError;

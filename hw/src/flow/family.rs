@@ -12,7 +12,7 @@ mod xcup;
 
 use serde::Deserialize;
 
-pub(super) use definition::{CellKind, CellKinds, Chip, Definition, Files, Pin, SPRAM_KIB, SdramCells};
+pub(super) use definition::{CellKind, CellKinds, Chip, Definition, Files, Logic, Pin, SPRAM_KIB, SdramCells};
 pub use definition::{Part, Text};
 pub(super) use delays::{CellDelay, Delays, PortDelay};
 

@@ -4,12 +4,11 @@ mod of_flow;
 mod routed;
 mod summary;
 
-use super::resources::Cells;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-pub use super::resources::Resource;
+pub use super::resources::{Cells, Resource};
 pub(super) use of_flow::{bitstream, refusal};
 pub use routed::Routed;
 

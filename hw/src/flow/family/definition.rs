@@ -2,6 +2,7 @@
 
 use super::delays::Delays;
 use crate::flow::clock::{Limits, Pll};
+use crate::flow::netlist::Netlist;
 
 /// A family of parts: its parts, the programs that make its bitstreams, and how a design becomes its cells.
 ///
@@ -40,6 +41,8 @@ pub struct Definition {
     pub board_cells: Option<&'static str>,
     /// How cells count as resources.
     pub cells: CellKinds,
+    /// How tables and registers take the part's logic.
+    pub logic: Logic,
     /// The constraints of a pin, as lines of the constraints file.
     pub pin_constraints: fn(&Pin) -> String,
     /// The constraints of the clock pin, whose frequency is in MHz, as lines of the constraints file.
@@ -151,6 +154,17 @@ pub struct CellKind {
 /// A kind whose cells take so many units each.
 pub const fn kind(name: &'static str, units: u64) -> CellKind {
     CellKind { name, units }
+}
+
+/// How the tables and registers of a netlist take a part's logic.
+pub enum Logic {
+    /// The part has tables and registers, and the router adds some tables.
+    Tables {
+        /// The number of tables that it adds to a netlist.
+        added: fn(&Netlist) -> u64,
+    },
+    /// The part has cells that hold a table, a carry and a register each. The function counts those that a netlist takes.
+    Cells(fn(&Netlist) -> u64),
 }
 
 /// A port of the top module at its pin.

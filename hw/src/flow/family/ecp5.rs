@@ -1,12 +1,13 @@
 //! Lattice ECP5.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, SdramCells, SpeedGrade, Text, arguments, kind,
-    part,
+    CellKinds, Chip, CoreClock, Definition, Files, Logic, Part, Pin, Programs, SdramCells, SpeedGrade, Text, arguments,
+    kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
-use crate::flow::netlist::Kept;
+use crate::flow::netlist::{Cell, Kept, Netlist};
+use std::collections::HashSet;
 
 pub static ECP5: Definition = Definition {
     name: "ecp5",
@@ -43,6 +44,7 @@ pub static ECP5: Definition = Definition {
         dsps: &[kind("MULT18X18D", 1)],
         sprams: &[],
     },
+    logic: Logic::Tables { added: chain_ends },
     pin_constraints,
     clock_constraints: |mhz| format!("FREQUENCY PORT \"clk\" {mhz} MHZ;\n"),
     clock: CoreClock::Loop(&LOOP, pll),
@@ -174,6 +176,25 @@ fn pin_constraints(pin: &Pin) -> String {
     format!("LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={standard}{fast};\n")
 }
 
+/// Tables of an ECP5 that the router puts at the ends of carry chains: two that bring the first carry in, constants too, and
+/// two for each carry that goes elsewhere than along its chain.
+fn chain_ends(netlist: &Netlist) -> u64 {
+    const CHAIN: &str = "CCU2C";
+    let of = |cell: &Cell, port: &str, nets: &[(String, usize)]| -> Vec<usize> {
+        let there = |(name, net): &(String, usize)| (cell.kind == CHAIN && name == port).then_some(*net);
+        nets.iter().filter_map(there).collect()
+    };
+    let carries: HashSet<usize> = netlist.cells().iter().flat_map(|cell| of(cell, "COUT", &cell.outputs)).collect();
+    let begins =
+        |cell: &&Cell| cell.kind == CHAIN && !of(cell, "CIN", &cell.inputs).iter().any(|net| carries.contains(net));
+    let elsewhere = |cell: &Cell| -> Vec<usize> {
+        let along = of(cell, "CIN", &cell.inputs);
+        cell.inputs.iter().map(|(_, net)| *net).filter(|net| carries.contains(net) && !along.contains(net)).collect()
+    };
+    let left: HashSet<usize> = netlist.cells().iter().flat_map(elsewhere).collect();
+    2 * (netlist.cells().iter().filter(begins).count() + left.len()) as u64
+}
+
 /// EHXPLLL with feedback from its primary output. Lattice FPGA-TN-02200 and the data sheet's limits.
 const LOOP: Limits = Limits {
     reference: 1..=128,
@@ -209,6 +230,8 @@ fn pll(pll: &Pll) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::netlist;
+    use serde_json::json;
 
     /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a product without a
     /// register, which has the slowest grade's there: what lies around it is made shorter.
@@ -247,5 +270,17 @@ mod tests {
         let (CellDelay { setup, launch, .. }, behind) = (multiplier(Kept::Result), multiplier(Kept::Operands));
         assert_eq!(times("tw_mul"), [ps(behind.setup[0].ns), ps(setup[2].ns), ps(launch[0].ns), ps(setup[0].ns)]);
         assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));
+    }
+
+    /// Two chains, of which one is of two cells, and a carry that a table looks at.
+    #[test]
+    fn carry_chains_have_ends() {
+        let netlist = Netlist::of_json(json!({ "cells": {
+            "first": netlist::cell("CCU2C", &[("A0", 1), ("B0", 2)], ("COUT", 3)),
+            "second": netlist::cell("CCU2C", &[("A0", 1), ("CIN", 3)], ("COUT", 4)),
+            "alone": netlist::cell("CCU2C", &[("A0", 1), ("CIN", 2)], ("S0", 5)),
+            "table": netlist::cell("LUT4", &[("A", 4), ("B", 5)], ("Z", 6)),
+        } }));
+        assert_eq!(chain_ends(&netlist), 6);
     }
 }

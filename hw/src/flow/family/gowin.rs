@@ -1,6 +1,6 @@
 //! Gowin LittleBee and Arora.
 
-use super::definition::{CellKinds, CoreClock, Definition, Files, Part, Pin, Programs, arguments, kind};
+use super::definition::{CellKinds, CoreClock, Definition, Files, Logic, Part, Pin, Programs, arguments, kind};
 use crate::flow::design::ROUTED_NETLIST;
 
 pub static GOWIN: Definition = Definition {
@@ -43,6 +43,7 @@ pub static GOWIN: Definition = Definition {
         dsps: &[kind("MULT9X9", 1), kind("MULT18X18", 2), kind("MULT36X36", 8)],
         sprams: &[],
     },
+    logic: Logic::Tables { added: |_| 0 },
     pin_constraints,
     clock_constraints: |_| String::new(),
     clock: CoreClock::PinOnly,

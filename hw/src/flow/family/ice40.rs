@@ -1,8 +1,12 @@
 //! Lattice iCE40 LP, HX and UP.
 
-use super::definition::{CellKinds, Chip, CoreClock, Definition, Files, Part, Pin, Programs, arguments, kind, part};
+use super::definition::{
+    CellKinds, Chip, CoreClock, Definition, Files, Logic, Part, Pin, Programs, arguments, kind, part,
+};
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
+use crate::flow::netlist::{Cell, Netlist};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 pub static ICE40: Definition = Definition {
     name: "ice40",
@@ -31,6 +35,7 @@ pub static ICE40: Definition = Definition {
         dsps: &[kind("SB_MAC16", 1)],
         sprams: &[kind("SB_SPRAM256KA", 1)],
     },
+    logic: Logic::Cells(logic_cells),
     // Pins have the levels of their bank's supply.
     pin_constraints: |Pin { port, pin, .. }| format!("set_io {port} {pin}\n"),
     clock_constraints: |_| String::new(),
@@ -99,6 +104,35 @@ fn route_options(chip: &Chip) -> Vec<String> {
     arguments(&format!("{option} --package {package} --pcf {PINS} --asc {ROUTED} --placer static"))
 }
 
+/// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that makes its
+/// data alone, a carry that of a table that adds the same two nets to the carry before.
+fn logic_cells(netlist: &Netlist) -> u64 {
+    let ports = |cell: &Cell, port: &str| -> Vec<usize> {
+        cell.inputs.iter().filter(|(name, _)| name == port).map(|(_, net)| *net).collect()
+    };
+    let mut sinks: HashMap<usize, u32> = HashMap::new();
+    for (_, net) in netlist.cells().iter().flat_map(|cell| &cell.inputs) {
+        *sinks.entry(*net).or_default() += 1;
+    }
+    let (mut tables, mut adders, mut cells) = (HashSet::new(), HashSet::new(), 0);
+    for table in netlist.cells().iter().filter(|cell| cell.kind == "SB_LUT4") {
+        cells += 1;
+        tables.extend(table.outputs.iter().map(|(_, net)| *net).filter(|net| sinks.get(net) == Some(&1)));
+        let inputs: BTreeSet<usize> = ports(table, "I").into_iter().collect();
+        adders.insert(inputs);
+    }
+    for cell in netlist.cells() {
+        if cell.kind.starts_with("SB_DFF") && !ports(cell, "D").iter().any(|net| tables.contains(net)) {
+            cells += 1;
+        }
+        if cell.kind == "SB_CARRY" {
+            let inputs = ports(cell, "I").into_iter().chain(ports(cell, "CI")).collect();
+            cells += u64::from(!adders.contains(&inputs));
+        }
+    }
+    cells
+}
+
 /// SB_PLL40_CORE, simple feedback. Lattice FPGA-TN-02052 and the data sheet's limits.
 const LOOP: Limits = Limits {
     reference: 1..=16,
@@ -126,4 +160,28 @@ fn pll(pll: &Pll) -> String {
         pll.feedback - 1,
         pll.output.ilog2(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::netlist;
+    use serde_json::json;
+
+    /// A counter's bit: table and carry and register in one cell; a register behind a table with two sinks in another; a carry
+    /// that no table shares.
+    #[test]
+    fn tables_carries_and_registers_share_logic_cells() {
+        let netlist = Netlist::of_json(json!({ "cells": {
+            "add": netlist::cell("SB_LUT4", &[("I1", 2), ("I2", 3), ("I3", 4)], ("O", 5)),
+            "carry": netlist::cell("SB_CARRY", &[("I0", 2), ("I1", 3), ("CI", 4)], ("CO", 6)),
+            "register": netlist::cell("SB_DFFSR", &[("C", 1), ("D", 5), ("R", 9)], ("Q", 2)),
+            "shared": netlist::cell("SB_LUT4", &[("I0", 2)], ("O", 7)),
+            "alone": netlist::cell("SB_DFF", &[("C", 1), ("D", 7)], ("Q", 3)),
+            "other": netlist::cell("SB_DFF", &[("C", 1), ("D", 7)], ("Q", 4)),
+            "bare": netlist::cell("SB_CARRY", &[("I0", 3), ("I1", 4), ("CI", 6)], ("CO", 8)),
+        } }));
+        // add with carry and register, shared, alone, other, bare.
+        assert_eq!(logic_cells(&netlist), 5);
+    }
 }

@@ -1,6 +1,8 @@
 //! Lattice Nexus: CrossLink-NX, Certus-NX.
 
-use super::definition::{CellKinds, CoreClock, Definition, Files, Part, Pin, Programs, Text, arguments, kind, part};
+use super::definition::{
+    CellKinds, CoreClock, Definition, Files, Logic, Part, Pin, Programs, Text, arguments, kind, part,
+};
 
 pub static NEXUS: Definition = Definition {
     name: "nexus",
@@ -34,6 +36,7 @@ pub static NEXUS: Definition = Definition {
         dsps: &[kind("MULT9X9", 1), kind("MULT18X18", 1), kind("MULTADDSUB*", 2), kind("MULTPREADD*", 1)],
         sprams: &[],
     },
+    logic: Logic::Tables { added: |_| 0 },
     pin_constraints,
     clock_constraints: |_| String::new(),
     clock: CoreClock::PinOnly,

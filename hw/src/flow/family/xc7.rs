@@ -1,6 +1,6 @@
 //! AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
 
-use super::definition::{CellKinds, CoreClock, Definition, Files, Part, Programs, kind, no_arguments};
+use super::definition::{CellKinds, CoreClock, Definition, Files, Logic, Part, Programs, kind, no_arguments};
 
 pub static XC7: Definition =
     Definition { name: "xc7", parts: PARTS, synthesis: |_, top| synthesis("xc7", top), ..ZYNQ };
@@ -58,6 +58,7 @@ pub const ZYNQ: Definition = Definition {
         dsps: &[kind("DSP48*", 1)],
         sprams: &[],
     },
+    logic: Logic::Tables { added: |_| 0 },
     pin_constraints: |_| String::new(),
     clock_constraints: |_| String::new(),
     clock: CoreClock::Processor,
