@@ -7,6 +7,7 @@ mod ecp5;
 mod gowin;
 mod ice40;
 mod nexus;
+mod processor;
 mod xc7;
 mod xcup;
 
@@ -15,6 +16,7 @@ use serde::Deserialize;
 pub(super) use definition::{CellKind, CellKinds, Chip, Definition, Files, Logic, Pin, SPRAM_KIB, SdramCells};
 pub use definition::{Part, Text};
 pub(super) use delays::{CellDelay, Delays, PortDelay};
+pub(super) use processor::Processor;
 
 /// Makes the enum of families, with the definition of each.
 macro_rules! families {
@@ -73,7 +75,7 @@ impl Family {
 
     /// Whether a processor beside the fabric is the host, and the core its peripheral.
     pub fn has_processor(self) -> bool {
-        self.definition().has_processor
+        self.definition().processor.is_some()
     }
 
     /// The place-and-route program, if there is an open one.

@@ -7,7 +7,7 @@
 use super::Request;
 use super::board::Host;
 use super::design::{Sources, TOP};
-use super::family::Family;
+use super::family::Processor;
 use crate::config::HwConfig;
 use crate::isa::registers_table;
 use crate::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
@@ -29,12 +29,12 @@ pub(super) fn files(request: &Request, sources: &Sources) -> Vec<(String, String
     let Host::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
         return Vec::new();
     };
-    let processor = Processor::of(request.board.family);
+    let Some(processor) = request.board.family.definition().processor else { return Vec::new() };
     let texts = [
         package(request, sources),
-        build(request, &processor, *registers, port, block, board_file),
+        build(request, processor, *registers, port, block, board_file),
         format!("# Registers of {} at {registers:#x}\n\n{}", request.board.title, registers_table()),
-        device_tree(request, &processor, *registers, *interrupt),
+        device_tree(request, processor, *registers, *interrupt),
         "/* The same as an overlay, for a system that runs: dtc -@ -O dtb -o tilewright.dtbo tilewright-overlay.dts */\n\
          /dts-v1/;\n/plugin/;\n/include/ \"tilewright.dtsi\"\n"
             .into(),
@@ -198,75 +198,6 @@ fn package(request: &Request, sources: &Sources) -> String {
     text
 }
 
-/// What block designs and device trees call the parts of a processor.
-struct Processor {
-    /// The port by which it reaches registers.
-    master: &'static str,
-    master_clock: &'static str,
-    clock: &'static str,
-    reset: &'static str,
-    /// The port by which its memory is reached, which the settings turn on, and its clock.
-    port: &'static str,
-    port_clock: &'static str,
-    interrupts: &'static str,
-    /// What turns all that on, before and after the clock's frequency.
-    settings: [&'static str; 2],
-    /// The rule that applies a board's settings, and what it is told.
-    rule: &'static str,
-    rule_settings: &'static str,
-    /// The interrupt controller's label.
-    controller: &'static str,
-    /// Whether addresses and sizes have two cells.
-    wide: bool,
-}
-
-/// The port by which the core reaches memory beside a family's processor, where there is one.
-pub(super) fn memory_port(family: Family) -> Option<&'static str> {
-    family.has_processor().then(|| Processor::of(family).port)
-}
-
-impl Processor {
-    fn of(family: Family) -> Processor {
-        if family == Family::Xcup {
-            return Processor {
-                master: "M_AXI_HPM0_FPD",
-                master_clock: "maxihpm0_fpd_aclk",
-                clock: "pl_clk0",
-                reset: "pl_resetn0",
-                port: "S_AXI_HP0_FPD",
-                port_clock: "saxihp0_fpd_aclk",
-                interrupts: "pl_ps_irq0",
-                settings: [
-                    "CONFIG.PSU__FPGA_PL0_ENABLE 1 CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
-                    "CONFIG.PSU__USE__M_AXI_GP0 1 CONFIG.PSU__USE__M_AXI_GP1 0 CONFIG.PSU__USE__M_AXI_GP2 0 \
-                     CONFIG.PSU__USE__S_AXI_GP2 1 CONFIG.PSU__USE__IRQ0 1",
-                ],
-                rule: "zynq_ultra_ps_e",
-                rule_settings: "apply_board_preset 1",
-                controller: "gic",
-                wide: true,
-            };
-        }
-        Processor {
-            master: "M_AXI_GP0",
-            master_clock: "M_AXI_GP0_ACLK",
-            clock: "FCLK_CLK0",
-            reset: "FCLK_RESET0_N",
-            port: "S_AXI_HP0",
-            port_clock: "S_AXI_HP0_ACLK",
-            interrupts: "IRQ_F2P",
-            settings: [
-                "CONFIG.PCW_EN_CLK0_PORT 1 CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ",
-                "CONFIG.PCW_USE_M_AXI_GP0 1 CONFIG.PCW_USE_S_AXI_HP0 1 CONFIG.PCW_USE_FABRIC_INTERRUPT 1 CONFIG.PCW_IRQ_F2P_INTR 1",
-            ],
-            rule: "processing_system7",
-            rule_settings: "make_external {FIXED_IO, DDR} apply_board_preset 1",
-            controller: "intc",
-            wide: false,
-        }
-    }
-}
-
 /// Builds the block design and its bitstream.
 fn build(
     request: &Request,
@@ -276,8 +207,19 @@ fn build(
     block: &str,
     board_file: &str,
 ) -> String {
-    let Processor { master, master_clock, clock, reset, port_clock, interrupts, settings, rule, rule_settings, .. } =
-        processor;
+    let Processor {
+        master,
+        master_clock,
+        clock,
+        reset,
+        port_clock,
+        interrupts,
+        clock_settings,
+        port_settings,
+        rule,
+        rule_settings,
+        ..
+    } = processor;
     format!(
         "# Builds {config} on {board}: the processor, the block that package.tcl made, and what joins them.\n\
          # vivado -mode batch -source build.tcl\n\
@@ -292,7 +234,7 @@ fn build(
          create_bd_design system\n\
          set ps [create_bd_cell -type ip -vlnv [newest {block}] ps]\n\
          apply_bd_automation -rule xilinx.com:bd_rule:{rule} -config {{{rule_settings}}} $ps\n\
-         set_property -dict [list {before} {mhz} {after}] $ps\n\
+         set_property -dict [list {clock_settings} {mhz} {port_settings}] $ps\n\
          set core [create_bd_cell -type ip -vlnv {VLNV} core]\n\
          set reset [create_bd_cell -type ip -vlnv [newest proc_sys_reset] reset]\n\
          foreach name {{registers memory}} {{\n  \
@@ -322,8 +264,6 @@ fn build(
         config = request.config.name,
         board = request.board.title,
         device = request.board.device,
-        before = settings[0],
-        after = settings[1],
         mhz = request.mhz,
         window = WINDOW_BYTES / 1024,
     )

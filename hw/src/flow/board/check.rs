@@ -2,7 +2,6 @@
 
 use super::{Board, Host, LEDS, Memory, VOLTS, ports};
 use crate::flow::family::SPRAM_KIB;
-use crate::flow::zynq;
 
 /// A clock in MHz that can be asked for.
 ///
@@ -112,7 +111,8 @@ impl Board {
             reach.check(host.pins()).map_err(|what| format!("{key}.reach.{what}"))?;
         }
         if let Host::Processor { port, .. } = host
-            && let Some(wanted) = zynq::memory_port(self.family).filter(|wanted| wanted != port)
+            && let Some(wanted) = self.family.definition().processor.map(|processor| processor.port)
+            && wanted != port
         {
             return Err(format!("{key}.port is {port}; the scripts for {} join {wanted} alone", self.family.name()));
         }

@@ -1,6 +1,7 @@
 //! What the flow knows about a family of parts. The file of each family has one [`Definition`].
 
 use super::delays::Delays;
+use super::processor::Processor;
 use crate::flow::clock::{Limits, Pll};
 use crate::flow::netlist::Netlist;
 
@@ -18,8 +19,8 @@ pub struct Definition {
     pub delays: fn(&Part) -> Option<&'static Delays>,
     /// Bytes in a block RAM, without parity bits.
     pub bram_bytes: u64,
-    /// Whether a processor next to the fabric is the host, and the core its peripheral.
-    pub has_processor: bool,
+    /// The processor next to the fabric, if there is one: it is the host, and the core its peripheral.
+    pub processor: Option<&'static Processor>,
     /// The programs after synthesis.
     pub programs: Programs,
     /// The files that these programs read and write.

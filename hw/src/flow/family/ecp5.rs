@@ -19,7 +19,7 @@ pub static ECP5: Definition = Definition {
     ],
     delays: |_| Some(&DELAYS),
     bram_bytes: 2048,
-    has_processor: false,
+    processor: None,
     programs: Programs {
         router: Some("nextpnr-ecp5"),
         packer: "ecppack",

@@ -9,7 +9,7 @@ pub static GOWIN: Definition = Definition {
     speeds: &[],
     delays: |_| None,
     bram_bytes: 2048,
-    has_processor: false,
+    processor: None,
     programs: Programs {
         router: Some("nextpnr-himbaechel-gowin"),
         packer: "gowin_pack",

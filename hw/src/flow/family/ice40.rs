@@ -14,7 +14,7 @@ pub static ICE40: Definition = Definition {
     speeds: &[],
     delays: |part| Some(if part.name == UP5K { &UP } else { &HX }),
     bram_bytes: 512,
-    has_processor: false,
+    processor: None,
     programs: Programs {
         router: Some("nextpnr-ice40"),
         packer: "icepack",

@@ -10,7 +10,7 @@ pub static NEXUS: Definition = Definition {
     speeds: &[],
     delays: |_| None,
     bram_bytes: 2048,
-    has_processor: false,
+    processor: None,
     programs: Programs {
         router: Some("nextpnr-nexus"),
         packer: "prjoxide",

@@ -1,9 +1,15 @@
 //! AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
 
 use super::definition::{CellKinds, CoreClock, Definition, Files, Logic, Part, Programs, kind, no_arguments};
+use super::processor::Processor;
 
-pub static XC7: Definition =
-    Definition { name: "xc7", parts: PARTS, synthesis: |_, top| synthesis("xc7", top), ..ZYNQ };
+pub static XC7: Definition = Definition {
+    name: "xc7",
+    parts: PARTS,
+    synthesis: |_, top| synthesis("xc7", top),
+    processor: Some(&PROCESSOR),
+    ..ZYNQ
+};
 
 const PARTS: &[Part] = &[Part {
     name: "xc7z020clg400-1",
@@ -16,6 +22,22 @@ const PARTS: &[Part] = &[Part {
     sprams: 0,
 }];
 
+const PROCESSOR: Processor = Processor {
+    master: "M_AXI_GP0",
+    master_clock: "M_AXI_GP0_ACLK",
+    clock: "FCLK_CLK0",
+    reset: "FCLK_RESET0_N",
+    port: "S_AXI_HP0",
+    port_clock: "S_AXI_HP0_ACLK",
+    interrupts: "IRQ_F2P",
+    clock_settings: "CONFIG.PCW_EN_CLK0_PORT 1 CONFIG.PCW_FPGA0_PERIPHERAL_FREQMHZ",
+    port_settings: "CONFIG.PCW_USE_M_AXI_GP0 1 CONFIG.PCW_USE_S_AXI_HP0 1 CONFIG.PCW_USE_FABRIC_INTERRUPT 1 CONFIG.PCW_IRQ_F2P_INTR 1",
+    rule: "processing_system7",
+    rule_settings: "make_external {FIXED_IO, DDR} apply_board_preset 1",
+    controller: "intc",
+    wide: false,
+};
+
 /// What all Zynq families have in common.
 pub const ZYNQ: Definition = Definition {
     name: "",
@@ -23,7 +45,7 @@ pub const ZYNQ: Definition = Definition {
     speeds: &[],
     delays: |_| None,
     bram_bytes: 2048,
-    has_processor: true,
+    processor: None,
     programs: Programs { router: None, packer: "vivado", install: "use the vendor's tool" },
     files: Files { constraints: "pins.xdc", routed: "", bitstream: "board.bit" },
     route_options: no_arguments,

@@ -1,10 +1,16 @@
 //! AMD Zynq UltraScale+. Synthesized as [`XC7`](super::xc7::XC7) is.
 
 use super::definition::{Definition, Part};
+use super::processor::Processor;
 use super::xc7::{ZYNQ, synthesis};
 
-pub static XCUP: Definition =
-    Definition { name: "xcup", parts: PARTS, synthesis: |_, top| synthesis("xcup", top), ..ZYNQ };
+pub static XCUP: Definition = Definition {
+    name: "xcup",
+    parts: PARTS,
+    synthesis: |_, top| synthesis("xcup", top),
+    processor: Some(&PROCESSOR),
+    ..ZYNQ
+};
 
 const PARTS: &[Part] = &[
     Part {
@@ -28,3 +34,20 @@ const PARTS: &[Part] = &[
         sprams: 0,
     },
 ];
+
+const PROCESSOR: Processor = Processor {
+    master: "M_AXI_HPM0_FPD",
+    master_clock: "maxihpm0_fpd_aclk",
+    clock: "pl_clk0",
+    reset: "pl_resetn0",
+    port: "S_AXI_HP0_FPD",
+    port_clock: "saxihp0_fpd_aclk",
+    interrupts: "pl_ps_irq0",
+    clock_settings: "CONFIG.PSU__FPGA_PL0_ENABLE 1 CONFIG.PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
+    port_settings: "CONFIG.PSU__USE__M_AXI_GP0 1 CONFIG.PSU__USE__M_AXI_GP1 0 CONFIG.PSU__USE__M_AXI_GP2 0 \
+                    CONFIG.PSU__USE__S_AXI_GP2 1 CONFIG.PSU__USE__IRQ0 1",
+    rule: "zynq_ultra_ps_e",
+    rule_settings: "apply_board_preset 1",
+    controller: "gic",
+    wide: true,
+};
