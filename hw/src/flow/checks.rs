@@ -3,7 +3,6 @@
 
 use super::family::Family;
 use super::files;
-use super::model;
 use super::report::NetlistCheck;
 use super::steps::Done;
 use super::{FlowError, Outcome};
@@ -60,8 +59,8 @@ fn folder(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> PathBuf {
     // What was found by another check, or by other models of the cells, may be of the check or the models.
     sha.update(checker);
     MODELLING.iter().for_each(|text| sha.update(text));
-    for family in [Family::Ice40, Family::Ecp5] {
-        let models = [model::own_models(family), family.board_cells()];
+    for family in Family::ALL.map(Family::definition) {
+        let models = [family.own_models, family.board_cells];
         models.into_iter().flatten().for_each(|text| sha.update(text));
     }
     for step in steps {

@@ -13,7 +13,9 @@ mod xcup;
 
 use serde::Deserialize;
 
-pub(super) use definition::{CellKind, CellKinds, Chip, Definition, Files, Logic, Pin, SPRAM_KIB, SdramCells};
+pub(super) use definition::{
+    BitstreamReader, CellKind, CellKinds, Chip, Definition, Files, Logic, Pin, Programs, SPRAM_KIB, SdramCells,
+};
 pub use definition::{Part, Text};
 pub(super) use delays::{CellDelay, Delays, PortDelay};
 pub(super) use processor::Processor;

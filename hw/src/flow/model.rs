@@ -8,9 +8,6 @@ use super::tools::{self, Tools};
 use super::{FlowError, Outcome, design, routed};
 use std::path::Path;
 
-/// The project's own models, which take the place of Yosys's.
-const ICE40: &str = include_str!("../../cells/ice40.v");
-const ECP5: &str = include_str!("../../cells/ecp5.v");
 const OWN: &str = "own_models.v";
 const SCRIPT: &str = "model.ys";
 /// What the model's file is called.
@@ -20,16 +17,6 @@ const UNKNOWN_CELL: &str = "is not part of the design";
 const CELL_LEFT: &str = "Assertion failed: selection is not empty";
 /// What a model names, behind this, where it does not cover a use of its cell.
 const NO_MODEL: &str = "TW_NO_MODEL_OF_";
-/// The project's own models of a family's cells, those of a board's clock and pins apart ([`Family::board_cells`]); none where
-/// there are no models at all.
-pub(super) fn own_models(family: Family) -> Option<&'static str> {
-    match family {
-        Family::Ice40 => Some(ICE40),
-        Family::Ecp5 => Some(ECP5),
-        Family::Gowin | Family::Nexus | Family::Xc7 | Family::Xcup => None,
-    }
-}
-
 /// What a design has become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -79,7 +66,7 @@ pub fn model(
         config: stage.name().into(),
         reason: reason.into(),
     };
-    let own = own_models(board.family).ok_or_else(|| unfit("there are no models of its family's cells"))?;
+    let own = board.family.definition().own_models.ok_or_else(|| unfit("there are no models of its family's cells"))?;
     let (name, text) = match stage {
         Stage::Synthesized => from.input(design::NETLIST)?,
         Stage::Routed => {
@@ -94,7 +81,7 @@ pub fn model(
             Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
         }
     };
-    modelled((board.family, own), &outcome.tools, stage, (name, text), cache, progress).map(Some).map_err(|error| {
+    modelled(board.family, own, &outcome.tools, stage, (name, text), cache, progress).map(Some).map_err(|error| {
         let missing = match &error {
             FlowError::Tool { reason, .. } => without_model(reason),
             _ => None,
@@ -105,7 +92,8 @@ pub fn model(
 
 /// Makes gates of a netlist in a file, with the project's own models of the family's cells.
 fn modelled(
-    (family, own): (Family, &str),
+    family: Family,
+    own: &str,
     tools: &Tools,
     stage: Stage,
     (name, text): (String, Vec<u8>),
@@ -192,7 +180,8 @@ mod tests {
             Err(error) => return tilewright_testing::skip(&error.to_string()),
         };
         let dir = tempfile::tempdir().unwrap();
-        let made = |(family, own), (kind, output): (&str, &str), parameters: serde_json::Value| {
+        let made = |family: Family, (kind, output): (&str, &str), parameters: serde_json::Value| {
+            let own = family.definition().own_models.unwrap_or_default();
             let cell = json!({
                 "hide_name": 0, "type": kind, "parameters": parameters, "attributes": {}, "port_directions": {output: "output"},
                 "connections": {output: [2]},
@@ -203,13 +192,13 @@ mod tests {
             });
             let text = json!({ "modules": { TOP: module } }).to_string().into_bytes();
             let netlist = (design::NETLIST.to_string(), text);
-            modelled((family, own), &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
+            modelled(family, own, &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
         };
         let reason = |family, cell, parameters| match made(family, cell, parameters) {
             Err(FlowError::Tool { reason, .. }) => without_model(&reason),
             other => panic!("{cell:?}: {other:?}"),
         };
-        let (ice40, ecp5) = ((Family::Ice40, ICE40), (Family::Ecp5, ECP5));
+        let (ice40, ecp5) = (Family::Ice40, Family::Ecp5);
         assert_eq!(reason(ice40, ("SB_NOVEL", "O"), json!({})), Some("there is no model of SB_NOVEL".into()));
         made(ice40, ("SB_LUT4", "O"), json!({})).unwrap();
         // So is a use of a cell that its model does not cover.

@@ -1,13 +1,12 @@
 //! Which of a part's multiplier blocks the core's units take, and what is built of tables in their place.
 
 use super::board::Board;
-use super::family::Family;
 use crate::config::HwConfig;
 
 /// Of gemm's lanes those that are built of tables, because the part's multipliers do not reach for them.
 pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
     let Some(part) = board.family.part(&board.device) else { return 0 };
-    let left = part.dsps.saturating_sub(wide(board) * beside_gemm(config));
+    let left = part.dsps.saturating_sub(board.family.definition().multipliers.wide * beside_gemm(config));
     let lanes = left / u64::from(config.block_in);
     config.row_elements().saturating_sub(u32::try_from(lanes).unwrap_or(u32::MAX))
 }
@@ -16,13 +15,12 @@ pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
 /// take larger products, so that netlists have fewer, and where a part has none.
 pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
     let lanes = config.row_elements() - gemm_table_lanes(board, config);
-    (board.family == Family::Ecp5).then(|| u64::from(lanes * config.block_in) + beside_gemm(config))
-}
-
-/// What a product of 18 by 18 bits takes: two of Gowin's multipliers, which are counted in halves.
-fn wide(board: &Board) -> u64 {
-    let counted = board.family.definition().cells.dsps.iter().find(|kind| kind.name == "MULT18X18");
-    counted.map_or(1, |kind| kind.units)
+    board
+        .family
+        .definition()
+        .multipliers
+        .one_for_each_product
+        .then(|| u64::from(lanes * config.block_in) + beside_gemm(config))
 }
 
 /// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for each; blocks for
@@ -39,6 +37,7 @@ fn beside_gemm(config: &HwConfig) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::family::Family;
     use std::path::Path;
 
     #[test]
@@ -48,11 +47,18 @@ mod tests {
             let config = board.default_config().expect("it has a configuration");
             let part = board.family.part(&board.device).expect("the part is known");
             let lanes = u64::from(config.row_elements() - gemm_table_lanes(&board, &config));
-            let taken = lanes * u64::from(config.block_in) + wide(&board) * beside_gemm(&config);
+            let taken =
+                lanes * u64::from(config.block_in) + board.family.definition().multipliers.wide * beside_gemm(&config);
             assert!(lanes == 0 || taken <= part.dsps, "{name}: {taken} of {}", part.dsps);
         }
-        let board = Board::load("tangnano20k").expect("the board is there");
-        assert_eq!(wide(&board), 2);
+    }
+
+    #[test]
+    fn wide_products_take_the_blocks_that_their_cells_count_as() {
+        for family in Family::ALL.map(Family::definition) {
+            let cell = family.cells.dsps.iter().find(|kind| kind.name == "MULT18X18");
+            assert_eq!(family.multipliers.wide, cell.map_or(1, |cell| cell.units), "{}", family.name);
+        }
     }
 
     /// The page's table says how many blocks netlists have, synthesized and routed: as many as are counted. The netlists themselves are

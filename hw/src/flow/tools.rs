@@ -1,7 +1,7 @@
 //! The programs that a flow calls: those of the system where they are new enough, else those of Python packages.
 
 use super::FlowError;
-use super::family::Family;
+use super::family::{BitstreamReader, Family, Programs};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -168,17 +168,19 @@ pub struct Sought {
 /// Looks for the programs of the families that the set-up installs, and for that which brings bitstreams onto boards.
 pub fn survey() -> Vec<Sought> {
     let sought = |name, what_for, found| Sought { name, what_for, found };
-    let router = |family: Family| find_router(family.router().unwrap_or_default(), family);
-    let packer = |family: Family| find_called(family.packer(), family);
-    vec![
-        sought("yosys", "synth, and elaborating the RTL in the tests", find_yosys().map(|(yosys, _)| yosys)),
-        sought("nextpnr-ice40", "synth for iCE40 boards", router(Family::Ice40)),
-        sought("icepack", "synth for iCE40 boards", packer(Family::Ice40)),
-        sought("icebox_vlog", "synth --verify of iCE40 bitstreams", find_bitstream_reader()),
-        sought("nextpnr-ecp5", "synth for ECP5 boards", router(Family::Ecp5)),
-        sought("ecppack", "synth for ECP5 boards", packer(Family::Ecp5)),
-        sought("openFPGALoader", "flash", find_loader()),
-    ]
+    let yosys = find_yosys().map(|(yosys, _)| yosys);
+    let mut all = vec![sought("yosys", "synth, and elaborating the RTL in the tests", yosys)];
+    for family in Family::ALL {
+        let definition = family.definition();
+        let Some(what_for) = definition.installed_for else { continue };
+        let Programs { router, packer, .. } = definition.programs;
+        all.extend(router.map(|name| sought(name, what_for, find_router(name, family))));
+        all.push(sought(packer, what_for, find_called(packer, family)));
+        let reader = definition.bitstream_reader.as_ref();
+        all.extend(reader.map(|reader| sought(reader.reader, reader.what_for, find_bitstream_reader(reader))));
+    }
+    all.push(sought("openFPGALoader", "flash", find_loader()));
+    all
 }
 
 fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
@@ -262,28 +264,22 @@ pub(super) struct Readers {
 /// # Errors
 /// [`FlowError::MissingTool`].
 pub(super) fn find_readers(family: Family, tools: &Tools) -> Result<Option<Readers>, FlowError> {
-    if family != Family::Ice40 {
-        return Ok(None);
-    }
-    let unpacker = find_called("iceunpack", family)?;
-    let mut readers = Readers { unpacker, reader: find_bitstream_reader()? };
+    let Some(reader) = &family.definition().bitstream_reader else { return Ok(None) };
+    let unpacker = find_called(reader.unpacker, family)?;
+    let mut readers = Readers { unpacker, reader: find_bitstream_reader(reader)? };
     for tool in [&mut readers.unpacker, &mut readers.reader] {
         tool.time_limit = tools.yosys.time_limit;
     }
     Ok(Some(readers))
 }
 
-/// Finds the program that makes Verilog of an iCE40's unpacked bitstream.
-fn find_bitstream_reader() -> Result<Tool, FlowError> {
-    let name = "icebox_vlog";
+/// Finds the program that makes Verilog of an unpacked bitstream.
+fn find_bitstream_reader(reader: &BitstreamReader) -> Result<Tool, FlowError> {
+    let name = reader.reader;
     let helps = |program: &String| Command::new(program).arg("-h").output().is_ok_and(|output| output.status.success());
     let program = commands(name).flatten().find(helps);
     let version = program.as_deref().and_then(|program| by_content(name, &on_path(program)?)).ok_or_else(|| {
-        FlowError::MissingTool {
-            tool: name.into(),
-            reason: "was not found".into(),
-            remedy: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)".into(),
-        }
+        FlowError::MissingTool { tool: name.into(), reason: "was not found".into(), remedy: reader.install.into() }
     })?;
     // It writes to its standard output, where a log belongs.
     let mut command = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\""].map(String::from).to_vec();

@@ -40,8 +40,16 @@ pub struct Definition {
     pub cell_models: &'static str,
     /// Verilog models of the cells that a board's design instantiates, for its clock and its pins.
     pub board_cells: Option<&'static str>,
+    /// Verilog models that replace some of Yosys's when a netlist is simulated; `None` if netlists of the family cannot be simulated.
+    pub own_models: Option<&'static str>,
+    /// The programs that make Verilog of a bitstream; `None` if no open program does it.
+    pub bitstream_reader: Option<BitstreamReader>,
+    /// What the set-up installs the family's programs for, as `doctor` tells it; `None` if it does not install them unasked.
+    pub installed_for: Option<&'static str>,
     /// How cells count as resources.
     pub cells: CellKinds,
+    /// The multiplier blocks of the core's products.
+    pub multipliers: Multipliers,
     /// How tables and registers take the part's logic.
     pub logic: Logic,
     /// The constraints of a pin, as lines of the constraints file.
@@ -111,6 +119,20 @@ pub struct Programs {
     pub install: &'static str,
 }
 
+/// The programs that make Verilog of a bitstream.
+pub struct BitstreamReader {
+    /// Undoes what the packer did. Called with the bitstream and the file to write.
+    pub unpacker: &'static str,
+    /// Prints Verilog of what the unpacker wrote.
+    pub reader: &'static str,
+    /// The reader's arguments.
+    pub options: fn(&Chip) -> Vec<String>,
+    /// What the reader is for, as `doctor` tells it.
+    pub what_for: &'static str,
+    /// How to install the reader.
+    pub install: &'static str,
+}
+
 /// Names of files, which the programs know by their endings.
 pub struct Files {
     /// The constraints.
@@ -155,6 +177,14 @@ pub struct CellKind {
 /// A kind whose cells take so many units each.
 pub const fn kind(name: &'static str, units: u64) -> CellKind {
     CellKind { name, units }
+}
+
+/// How the core's products take a part's multiplier blocks.
+pub struct Multipliers {
+    /// Blocks, as the part's are counted, that a product of 18 by 18 bits takes.
+    pub wide: u64,
+    /// Whether each product of the core takes a block of its own, so that a netlist's blocks can be planned.
+    pub one_for_each_product: bool,
 }
 
 /// How the tables and registers of a netlist take a part's logic.

@@ -1,8 +1,8 @@
 //! Lattice ECP5.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Logic, Part, Pin, Programs, SdramCells, SpeedGrade, Text, arguments,
-    kind, part,
+    CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, SdramCells, SpeedGrade,
+    Text, arguments, kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
@@ -36,6 +36,9 @@ pub static ECP5: Definition = Definition {
     own_modules: &[Text { name: "tw_mul.sv", text: include_str!("../../../cells/ecp5_mul.v") }],
     cell_models: "ecp5/cells_sim.v",
     board_cells: Some(include_str!("../../../cells/ecp5_board.v")),
+    own_models: Some(include_str!("../../../cells/ecp5.v")),
+    bitstream_reader: None,
+    installed_for: Some("synth for ECP5 boards"),
     cells: CellKinds {
         // A distributed RAM is four tables that hold it and two that write it.
         luts: &[kind("LUT4", 1), kind("CCU2C", 2), kind("TRELLIS_DPR16X4", 6)],
@@ -44,6 +47,7 @@ pub static ECP5: Definition = Definition {
         dsps: &[kind("MULT18X18D", 1)],
         sprams: &[],
     },
+    multipliers: Multipliers { wide: 1, one_for_each_product: true },
     logic: Logic::Tables { added: chain_ends },
     pin_constraints,
     clock_constraints: |mhz| format!("FREQUENCY PORT \"clk\" {mhz} MHZ;\n"),

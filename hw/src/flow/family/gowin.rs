@@ -1,6 +1,8 @@
 //! Gowin LittleBee and Arora.
 
-use super::definition::{CellKinds, CoreClock, Definition, Files, Logic, Part, Pin, Programs, arguments, kind};
+use super::definition::{
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, arguments, kind,
+};
 use crate::flow::design::ROUTED_NETLIST;
 
 pub static GOWIN: Definition = Definition {
@@ -27,6 +29,9 @@ pub static GOWIN: Definition = Definition {
     own_modules: &[],
     cell_models: "gowin/cells_sim.v",
     board_cells: None,
+    own_models: None,
+    bitstream_reader: None,
+    installed_for: None,
     cells: CellKinds {
         luts: &[
             kind("LUT1", 1),
@@ -43,6 +48,8 @@ pub static GOWIN: Definition = Definition {
         dsps: &[kind("MULT9X9", 1), kind("MULT18X18", 2), kind("MULT36X36", 8)],
         sprams: &[],
     },
+    // Blocks are counted in halves.
+    multipliers: Multipliers { wide: 2, one_for_each_product: false },
     logic: Logic::Tables { added: |_| 0 },
     pin_constraints,
     clock_constraints: |_| String::new(),

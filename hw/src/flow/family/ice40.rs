@@ -1,10 +1,12 @@
 //! Lattice iCE40 LP, HX and UP.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Logic, Part, Pin, Programs, arguments, kind, part,
+    BitstreamReader, CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, arguments,
+    kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
+use crate::flow::design::TOP;
 use crate::flow::netlist::{Cell, Netlist};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -28,6 +30,15 @@ pub static ICE40: Definition = Definition {
     own_modules: &[],
     cell_models: "ice40/cells_sim.v",
     board_cells: Some(include_str!("../../../cells/ice40_board.v")),
+    own_models: Some(include_str!("../../../cells/ice40.v")),
+    bitstream_reader: Some(BitstreamReader {
+        unpacker: "iceunpack",
+        reader: "icebox_vlog",
+        options: |chip| arguments(&format!("-s -c -n {TOP} -d {} -p {PINS} {ROUTED}", chip.package)),
+        what_for: "synth --verify of iCE40 bitstreams",
+        install: "run `make setup` in the repository, or install it (apt-get install fpga-icestorm)",
+    }),
+    installed_for: Some("synth for iCE40 boards"),
     cells: CellKinds {
         luts: &[kind("SB_LUT4", 1)],
         registers: &[kind("SB_DFF*", 1)],
@@ -35,6 +46,7 @@ pub static ICE40: Definition = Definition {
         dsps: &[kind("SB_MAC16", 1)],
         sprams: &[kind("SB_SPRAM256KA", 1)],
     },
+    multipliers: Multipliers { wide: 1, one_for_each_product: false },
     logic: Logic::Cells(logic_cells),
     // Pins have the levels of their bank's supply.
     pin_constraints: |Pin { port, pin, .. }| format!("set_io {port} {pin}\n"),

@@ -1,7 +1,7 @@
 //! Lattice Nexus: CrossLink-NX, Certus-NX.
 
 use super::definition::{
-    CellKinds, CoreClock, Definition, Files, Logic, Part, Pin, Programs, Text, arguments, kind, part,
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, Text, arguments, kind, part,
 };
 
 pub static NEXUS: Definition = Definition {
@@ -29,6 +29,9 @@ pub static NEXUS: Definition = Definition {
     own_modules: &[],
     cell_models: "nexus/cells_sim.v",
     board_cells: None,
+    own_models: None,
+    bitstream_reader: None,
+    installed_for: None,
     cells: CellKinds {
         luts: &[kind("LUT4", 1), kind("CCU2", 2), kind("DPR16X4", 6)],
         registers: &[kind("FD1P3*", 1)],
@@ -36,6 +39,7 @@ pub static NEXUS: Definition = Definition {
         dsps: &[kind("MULT9X9", 1), kind("MULT18X18", 1), kind("MULTADDSUB*", 2), kind("MULTPREADD*", 1)],
         sprams: &[],
     },
+    multipliers: Multipliers { wide: 1, one_for_each_product: false },
     logic: Logic::Tables { added: |_| 0 },
     pin_constraints,
     clock_constraints: |_| String::new(),

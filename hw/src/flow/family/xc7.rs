@@ -1,6 +1,8 @@
 //! AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
 
-use super::definition::{CellKinds, CoreClock, Definition, Files, Logic, Part, Programs, kind, no_arguments};
+use super::definition::{
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Programs, kind, no_arguments,
+};
 use super::processor::Processor;
 
 pub static XC7: Definition = Definition {
@@ -55,6 +57,9 @@ pub const ZYNQ: Definition = Definition {
     own_modules: &[],
     cell_models: "xilinx/cells_sim.v",
     board_cells: None,
+    own_models: None,
+    bitstream_reader: None,
+    installed_for: None,
     cells: CellKinds {
         luts: &[
             kind("LUT1", 1),
@@ -80,6 +85,7 @@ pub const ZYNQ: Definition = Definition {
         dsps: &[kind("DSP48*", 1)],
         sprams: &[],
     },
+    multipliers: Multipliers { wide: 1, one_for_each_product: false },
     logic: Logic::Tables { added: |_| 0 },
     pin_constraints: |_| String::new(),
     clock_constraints: |_| String::new(),

@@ -115,12 +115,13 @@ impl<'a> Step<'a> {
         tools: &'a Readers,
         unpacked: &Done,
     ) -> Result<Step<'a>, FlowError> {
-        let Files { routed: from, constraints: pins, .. } = board.family.definition().files;
-        let options = [READ_BACK, "-s", "-c", "-n", design::TOP, "-d", &board.package, "-p", pins, from];
+        let Definition { files, bitstream_reader, .. } = board.family.definition();
+        let options = bitstream_reader.as_ref().zip(board.chip()).map(|(reader, chip)| (reader.options)(&chip));
+        let Files { routed: from, constraints: pins, .. } = *files;
         Ok(Step {
             name: "reading back",
             tool: &tools.reader,
-            arguments: options.map(String::from).to_vec(),
+            arguments: [READ_BACK.to_string()].into_iter().chain(options.into_iter().flatten()).collect(),
             inputs: vec![unpacked.input(from)?, (pins.into(), design::constraints(board).into_bytes())],
             outputs: vec![READ_BACK.into()],
         })
