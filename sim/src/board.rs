@@ -77,6 +77,7 @@ impl BoardDesign {
     /// - [`FlowError::Board`] if the link does not work with this clock
     pub fn of_board(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Result<BoardDesign, FlowError> {
         let design::Sources { files, mhz: made } = design::simulated(board, config, shell, mhz)?;
+        let files = files.into_iter().map(|file| (file.name, file.text)).collect();
         let clocks_per_bit = board.clocks_per_bit(mhz)?;
         let line = match board.host {
             Host::Uart { .. } | Host::Processor { .. } => Line::Uart { clocks_per_bit },

@@ -19,7 +19,7 @@ use top::top;
 pub(super) use constraints::constraints;
 pub use names::{CLOCK, NETLIST, NETLIST_VERILOG, ROUTE_REPORT, ROUTED_NETLIST, SCRIPT, SDRAM_PINS, SHELL, TOP};
 pub(super) use names::{CONFIG, SHELL_FILE};
-pub use sources::Sources;
+pub use sources::{SourceFile, Sources};
 
 /// The files of a board's design.
 ///
@@ -28,24 +28,24 @@ pub use sources::Sources;
 pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let Request { board, config, .. } = request;
     let mut files = core(board, config);
-    for (path, text) in &mut files {
-        if let Some(own) = board.family.own_modules().iter().find(|own| own.name == path) {
-            *text = own.text.to_string();
+    for file in &mut files {
+        if let Some(own) = board.family.own_modules().iter().find(|own| own.name == file.name) {
+            file.text = own.text.to_string();
         }
         // In one folder, so that headers are found.
-        *path = path.rsplit('/').next().unwrap_or(path).to_string();
+        file.name = file.name.rsplit('/').next().unwrap_or_default().to_string();
     }
-    let (around, mhz) = around((board, config), request.shell, request.mhz, Form::Part)?;
-    files.extend(around);
+    let around = around(board, config, request.shell, request.mhz, Form::Part)?;
+    files.extend(around.files);
     if board.family.has_processor() {
-        files.push((format!("{TOP}.v"), zynq::top(request)));
+        files.push(SourceFile::new(format!("{TOP}.v"), zynq::top(request)));
     } else {
-        files.push((board.family.definition().files.constraints.into(), constraints(board)));
+        files.push(SourceFile::new(board.family.definition().files.constraints, constraints(board)));
     }
-    files.extend(board.family.synthesis_files().iter().map(|file| (file.name.to_string(), file.text.to_string())));
-    let mut sources = Sources { files, mhz };
+    files.extend(board.family.synthesis_files().iter().map(|file| SourceFile::new(file.name, file.text)));
+    let mut sources = Sources { files, mhz: around.mhz };
     let script = script(request, &sources);
-    sources.files.push((SCRIPT.into(), script));
+    sources.files.push(SourceFile::new(SCRIPT, script));
     let scripts = zynq::files(request, &sources);
     sources.files.extend(scripts);
     Ok(sources)
@@ -68,10 +68,10 @@ pub fn simulated(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Res
         return Err(unfit(board, config, reason.into()));
     }
     let mut files = core(board, config);
-    let (around, mhz) = around((board, config), shell, mhz, Form::Simulated)?;
-    files.extend(around);
-    files.extend(board.family.board_cells().map(|text| (BOARD_CELLS.to_string(), text.to_string())));
-    Ok(Sources { files, mhz })
+    let around = around(board, config, shell, mhz, Form::Simulated)?;
+    files.extend(around.files);
+    files.extend(board.family.board_cells().map(|text| SourceFile::new(BOARD_CELLS, text)));
+    Ok(Sources { files, mhz: around.mhz })
 }
 
 fn unfit(board: &Board, config: &HwConfig, reason: String) -> FlowError {
@@ -79,33 +79,28 @@ fn unfit(board: &Board, config: &HwConfig, reason: String) -> FlowError {
 }
 
 /// The core with its configuration, for the board's part.
-fn core(board: &Board, config: &HwConfig) -> Vec<(String, String)> {
+fn core(board: &Board, config: &HwConfig) -> Vec<SourceFile> {
     let own = part_package(multipliers::gemm_table_lanes(board, config));
-    let mut files = vec![(CONFIG.to_string(), config_package(config))];
+    let mut files = vec![SourceFile::new(CONFIG, config_package(config))];
     files.extend(SOURCES.iter().map(|&(path, text)| {
         let text = if path == PART { own.as_str() } else { text };
-        (path.to_string(), text.to_string())
+        SourceFile::new(path, text)
     }));
     files
 }
 
 /// The shell, the clock, the pins and the top module, where no processor is the host, and the core's clock, MHz.
-fn around(
-    (board, config): (&Board, &HwConfig),
-    shell: &str,
-    mhz: f64,
-    form: Form,
-) -> Result<(Vec<(String, String)>, f64), FlowError> {
+fn around(board: &Board, config: &HwConfig, shell: &str, mhz: f64, form: Form) -> Result<Sources, FlowError> {
     let clock = board.family.clock(board.clock.mhz, mhz).map_err(|reason| unfit(board, config, reason))?;
     if board.family.has_processor() {
-        return Ok((Vec::new(), clock.mhz));
+        return Ok(Sources { files: Vec::new(), mhz: clock.mhz });
     }
-    let mut files = vec![(SHELL_FILE.to_string(), shell.to_string()), (CLOCK.into(), clock.source)];
+    let mut files = vec![SourceFile::new(SHELL_FILE, shell), SourceFile::new(CLOCK, clock.source)];
     if let Memory::Sdram(chip) = &board.memory {
-        files.extend(pins_module(board.family, chip, form).map(|text| (SDRAM_PINS.to_string(), text)));
+        files.extend(pins_module(board.family, chip, form).map(|text| SourceFile::new(SDRAM_PINS, text)));
     }
-    files.push((format!("{TOP}.v"), top(board, form)));
-    Ok((files, clock.mhz))
+    files.push(SourceFile::new(format!("{TOP}.v"), top(board, form)));
+    Ok(Sources { files, mhz: clock.mhz })
 }
 
 /// What Yosys does.

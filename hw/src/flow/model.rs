@@ -3,7 +3,7 @@
 use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
-use super::steps::{Done, Progress, READ_BACK, Step};
+use super::steps::{Done, Input, Progress, READ_BACK, Step};
 use super::tools::{self, Tools};
 use super::{FlowError, Outcome, design, routed};
 use std::path::Path;
@@ -67,12 +67,12 @@ pub fn model(
         reason: reason.into(),
     };
     let own = board.family.definition().own_models.ok_or_else(|| unfit("there are no models of its family's cells"))?;
-    let (name, text) = match stage {
+    let netlist = match stage {
         Stage::Synthesized => from.input(design::NETLIST)?,
         Stage::Routed => {
-            let (name, text) = from.input(ROUTED_NETLIST)?;
-            let text = routed::closed(&from.file(&name).display().to_string(), &text)?;
-            (name, text)
+            let open = from.input(ROUTED_NETLIST)?;
+            let file = from.file(ROUTED_NETLIST).display().to_string();
+            Input::new(ROUTED_NETLIST, routed::closed(&file, &open.bytes)?)
         }
         Stage::Bitstream => {
             let tools = tools::find_readers(board.family, &outcome.tools)?
@@ -81,7 +81,7 @@ pub fn model(
             Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
         }
     };
-    modelled(board.family, own, &outcome.tools, stage, (name, text), cache, progress).map(Some).map_err(|error| {
+    modelled(board.family, own, &outcome.tools, stage, netlist, cache, progress).map(Some).map_err(|error| {
         let missing = match &error {
             FlowError::Tool { reason, .. } => without_model(reason),
             _ => None,
@@ -96,15 +96,15 @@ fn modelled(
     own: &str,
     tools: &Tools,
     stage: Stage,
-    (name, text): (String, Vec<u8>),
+    netlist: Input,
     cache: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Done, FlowError> {
-    let script = script(family, tools, stage, &name);
+    let script = script(family, tools, stage, &netlist.name);
     let inputs = vec![
-        (name, text),
-        (OWN.to_string(), [family.board_cells().unwrap_or_default(), own].concat().into_bytes()),
-        (SCRIPT.to_string(), (script.join("\n") + "\n").into_bytes()),
+        netlist,
+        Input::new(OWN, [family.board_cells().unwrap_or_default(), own].concat()),
+        Input::new(SCRIPT, script.join("\n") + "\n"),
     ];
     Step::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)
 }
@@ -190,8 +190,7 @@ mod tests {
                 "ports": {"led": {"direction": "output", "bits": [2]}}, "cells": {"a": cell},
                 "netnames": {"led": {"hide_name": 0, "bits": [2], "attributes": {}}},
             });
-            let text = json!({ "modules": { TOP: module } }).to_string().into_bytes();
-            let netlist = (design::NETLIST.to_string(), text);
+            let netlist = Input::new(design::NETLIST, json!({ "modules": { TOP: module } }).to_string());
             modelled(family, own, &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
         };
         let reason = |family, cell, parameters| match made(family, cell, parameters) {

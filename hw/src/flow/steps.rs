@@ -37,8 +37,23 @@ pub struct Step<'a> {
     name: &'static str,
     tool: &'a Tool,
     arguments: Vec<String>,
-    inputs: Vec<(String, Vec<u8>)>,
+    inputs: Vec<Input>,
     outputs: Vec<String>,
+}
+
+/// A file that a step's program reads.
+pub(super) struct Input {
+    /// Its name.
+    pub(super) name: String,
+    /// Its contents.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Input {
+    /// A file.
+    pub(super) fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Input {
+        Input { name: name.into(), bytes: bytes.into() }
+    }
 }
 
 /// A step's results.
@@ -105,9 +120,10 @@ impl Done {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    pub(super) fn input(&self, name: &str) -> Result<(String, Vec<u8>), FlowError> {
+    /// One of its files, as another step reads it.
+    pub(super) fn input(&self, name: &str) -> Result<Input, FlowError> {
         let path = self.file(name);
-        Ok((name.into(), std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
+        Ok(Input::new(name, std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
     }
 }
 
@@ -125,7 +141,7 @@ impl<'a> Step<'a> {
         };
         add(self.tool.version.as_bytes());
         self.tool.command.iter().skip(1).chain(&self.arguments).for_each(|argument| add(argument.as_bytes()));
-        for (name, bytes) in &self.inputs {
+        for Input { name, bytes } in &self.inputs {
             add(name.as_bytes());
             add(bytes);
         }
@@ -157,7 +173,7 @@ impl<'a> Step<'a> {
             .prefix(cache::BUILD_PREFIX)
             .tempdir_in(dir)
             .map_err(|error| FlowError::io(dir, &error))?;
-        for (name, bytes) in &self.inputs {
+        for Input { name, bytes } in &self.inputs {
             write(&work.path().join(name), bytes)?;
         }
         let Some(ended) = call(self.tool, &self.arguments, work.path(), &log, progress)? else {

@@ -81,8 +81,8 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
 pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
     let sources = design::sources(request)?;
     leftovers::clear(dir)?;
-    for (name, text) in &sources.files {
-        files::write(&dir.join(name), text.as_bytes())?;
+    for file in &sources.files {
+        files::write(&dir.join(&file.name), file.text.as_bytes())?;
     }
     Ok(sources.mhz)
 }

@@ -6,7 +6,7 @@
 
 use super::Request;
 use super::board::Host;
-use super::design::{Sources, TOP};
+use super::design::{SourceFile, Sources, TOP};
 use super::family::Processor;
 use crate::config::HwConfig;
 use crate::isa::registers_table;
@@ -25,7 +25,7 @@ pub(super) const FILES: [&str; 5] =
     ["package.tcl", "build.tcl", "registers.md", "tilewright.dtsi", "tilewright-overlay.dts"];
 
 /// The files' names and texts beside those of every board; none where the board's host is no processor.
-pub(super) fn files(request: &Request, sources: &Sources) -> Vec<(String, String)> {
+pub(super) fn files(request: &Request, sources: &Sources) -> Vec<SourceFile> {
     let Host::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ pub(super) fn files(request: &Request, sources: &Sources) -> Vec<(String, String
          /dts-v1/;\n/plugin/;\n/include/ \"tilewright.dtsi\"\n"
             .into(),
     ];
-    FILES.map(String::from).into_iter().zip(texts).collect()
+    FILES.into_iter().zip(texts).map(|(name, text)| SourceFile::new(name, text)).collect()
 }
 
 /// A port of the peripheral: whether it is an input, its name, and its bits.
@@ -163,7 +163,7 @@ fn package(request: &Request, sources: &Sources) -> String {
         let _ = writeln!(text, "read_verilog{kind} {file}");
     }
     let headers: Vec<&str> =
-        sources.files.iter().map(|(name, _)| name.as_str()).filter(|name| name.ends_with(".svh")).collect();
+        sources.files.iter().map(|file| file.name.as_str()).filter(|name| name.ends_with(".svh")).collect();
     let _ = write!(
         text,
         "add_files -norecurse {{{}}}\nset_property file_type {{Verilog Header}} [get_files {{{}}}]\n\
@@ -322,7 +322,7 @@ mod tests {
     }
 
     fn text<'a>(sources: &'a design::Sources, name: &str) -> &'a str {
-        sources.files.iter().find(|(file, _)| file == name).map(|(_, text)| text.as_str()).unwrap()
+        &sources.files.iter().find(|file| file.name == name).unwrap().text
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
         for name in WITH_PROCESSOR {
             let (board, sources) = sources(name);
             let package = text(&sources, "package.tcl");
-            for (file, _) in &sources.files {
+            for file in sources.files.iter().map(|file| file.name.as_str()) {
                 let named = match file.rsplit('.').next() {
                     Some("sv") => package.contains(&format!("read_verilog -sv {file}\n")),
                     Some("v") => package.contains(&format!("read_verilog {file}\n")),
@@ -352,7 +352,7 @@ mod tests {
                 assert_eq!((count('{'), count('[')), (count('}'), count(']')), "{name}:\n{script}");
                 assert!(!script.contains("  \n") && script.lines().all(|line| line.len() < 400), "{name}");
             }
-            assert!(!sources.files.iter().any(|(file, _)| file == "tw_shell.v"), "{name}");
+            assert!(!sources.files.iter().any(|file| file.name == "tw_shell.v"), "{name}");
         }
     }
 

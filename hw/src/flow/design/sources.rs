@@ -1,10 +1,26 @@
 //! A design as files.
 
+/// A file of a design.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its name.
+    pub name: String,
+    /// Its contents.
+    pub text: String,
+}
+
+impl SourceFile {
+    /// A file.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> SourceFile {
+        SourceFile { name: name.into(), text: text.into() }
+    }
+}
+
 /// A design's files by name, and the clock that its core has.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    /// Name and text, SystemVerilog packages first.
-    pub files: Vec<(String, String)>,
+    /// SystemVerilog packages first.
+    pub files: Vec<SourceFile>,
     /// The core's clock, MHz.
     pub mhz: f64,
 }
@@ -12,6 +28,7 @@ pub struct Sources {
 impl Sources {
     /// The names of the files that tools read as SystemVerilog, packages first.
     pub fn verilog(&self) -> impl Iterator<Item = &str> {
-        self.files.iter().map(|(name, _)| name.as_str()).filter(|name| name.ends_with(".sv") || name.ends_with(".v"))
+        let is_verilog = |name: &&str| name.ends_with(".sv") || name.ends_with(".v");
+        self.files.iter().map(|file| file.name.as_str()).filter(is_verilog)
     }
 }

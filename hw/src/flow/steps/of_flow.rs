@@ -1,6 +1,6 @@
 //! The steps of a flow: what each program is given, and what it leaves.
 
-use super::{Done, Step, YOSYS_LOG, log_of};
+use super::{Done, Input, Step, YOSYS_LOG, log_of};
 use crate::flow::board::Board;
 use crate::flow::design::{self, Sources};
 use crate::flow::family::{Definition, Files};
@@ -25,8 +25,8 @@ impl<'a> Step<'a> {
     pub(in crate::flow) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
         let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
         // The sources belong to the result.
-        outputs.extend(sources.files.iter().map(|(name, _)| name.clone()));
-        let inputs = sources.files.iter().map(|(name, text)| (name.clone(), text.clone().into_bytes())).collect();
+        outputs.extend(sources.files.iter().map(|file| file.name.clone()));
+        let inputs = sources.files.iter().map(|file| Input::new(&file.name, file.text.as_bytes())).collect();
         Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
     }
 
@@ -35,7 +35,7 @@ impl<'a> Step<'a> {
         name: &'static str,
         tools: &'a Tools,
         script: &str,
-        inputs: Vec<(String, Vec<u8>)>,
+        inputs: Vec<Input>,
         mut outputs: Vec<String>,
     ) -> Step<'a> {
         outputs.push(YOSYS_LOG.into());
@@ -122,7 +122,7 @@ impl<'a> Step<'a> {
             name: "reading back",
             tool: &tools.reader,
             arguments: [READ_BACK.to_string()].into_iter().chain(options.into_iter().flatten()).collect(),
-            inputs: vec![unpacked.input(from)?, (pins.into(), design::constraints(board).into_bytes())],
+            inputs: vec![unpacked.input(from)?, Input::new(pins, design::constraints(board))],
             outputs: vec![READ_BACK.into()],
         })
     }
