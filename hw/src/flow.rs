@@ -20,6 +20,7 @@ pub mod model;
 mod multipliers;
 pub mod netlist;
 mod outcome;
+mod port_pin;
 mod progress;
 pub mod reach;
 pub mod report;

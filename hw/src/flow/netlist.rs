@@ -21,9 +21,32 @@ pub(super) struct Cell {
     pub(super) kind: String,
     pub(super) name: String,
     pub(super) kept: Kept,
-    /// Ports without the numbers of their bits, with their net.
-    pub(super) inputs: Vec<(String, usize)>,
-    pub(super) outputs: Vec<(String, usize)>,
+    pub(super) inputs: Vec<PortNet>,
+    pub(super) outputs: Vec<PortNet>,
+}
+
+/// A net at a cell's port.
+#[derive(Debug, Clone)]
+pub(super) struct PortNet {
+    /// The port, without the number of its bit.
+    pub(super) port: String,
+    pub(super) net: usize,
+}
+
+impl Cell {
+    /// The nets at the bits of an input.
+    pub(super) fn input(&self, port: &str) -> impl Iterator<Item = usize> {
+        nets_at(&self.inputs, port)
+    }
+
+    /// The nets at the bits of an output.
+    pub(super) fn output(&self, port: &str) -> impl Iterator<Item = usize> {
+        nets_at(&self.outputs, port)
+    }
+}
+
+fn nets_at(ports: &[PortNet], port: &str) -> impl Iterator<Item = usize> {
+    ports.iter().filter(move |at| at.port == port).map(|at| at.net)
 }
 
 /// The cells of a synthesized design, and the nets between them.
@@ -138,7 +161,7 @@ impl Netlist {
                 let is_input = raw.port_directions.get(port).is_some_and(|direction| direction == "input");
                 let side = if is_input { &mut cell.inputs } else { &mut cell.outputs };
                 let port = port.trim_end_matches(|c: char| c.is_ascii_digit());
-                side.extend(nets(bits).map(|net| (port.to_string(), number(net))));
+                side.extend(nets(bits).map(|net| PortNet { port: port.to_string(), net: number(net) }));
             }
             cells.push(cell);
         }

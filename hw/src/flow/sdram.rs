@@ -5,6 +5,7 @@
 
 mod check;
 
+use super::port_pin::PortPin;
 use serde::{Deserialize, Serialize};
 
 /// Refreshes that a chip wants before its mode is set: JEDEC's number, of which some data sheets want fewer.
@@ -217,17 +218,19 @@ impl Sdram {
 
 impl Pins {
     /// The ports of the top module that have a pin, each with it.
-    pub(super) fn ports(&self) -> Vec<(String, String)> {
-        let one = |port: &str, pin: &String| (port.to_string(), pin.clone());
-        let mut ports = vec![one("sdram_clk", &self.clk)];
-        ports.extend(self.cke.iter().map(|pin| one("sdram_cke", pin)));
-        ports.extend(self.cs.iter().map(|pin| one("sdram_cs_n", pin)));
-        ports.extend([one("sdram_ras_n", &self.ras), one("sdram_cas_n", &self.cas), one("sdram_we_n", &self.we)]);
-        for (port, pins) in
-            [("sdram_a", &self.a), ("sdram_ba", &self.ba), ("sdram_dqm", &self.dqm), ("sdram_dq", &self.dq)]
-        {
-            ports.extend(pins.iter().enumerate().map(|(at, pin)| (format!("{port}[{at}]"), pin.clone())));
-        }
+    pub(super) fn ports(&self) -> Vec<PortPin> {
+        let mut ports = vec![PortPin::new("sdram_clk", &self.clk)];
+        ports.extend(self.cke.iter().map(|pin| PortPin::new("sdram_cke", pin)));
+        ports.extend(self.cs.iter().map(|pin| PortPin::new("sdram_cs_n", pin)));
+        ports.extend([
+            PortPin::new("sdram_ras_n", &self.ras),
+            PortPin::new("sdram_cas_n", &self.cas),
+            PortPin::new("sdram_we_n", &self.we),
+        ]);
+        ports.extend(PortPin::bits("sdram_a", &self.a));
+        ports.extend(PortPin::bits("sdram_ba", &self.ba));
+        ports.extend(PortPin::bits("sdram_dqm", &self.dqm));
+        ports.extend(PortPin::bits("sdram_dq", &self.dq));
         ports
     }
 }

@@ -5,7 +5,7 @@
 
 use super::board::Board;
 use super::family::{CellDelay, Delays, PortDelay};
-use super::netlist::{Cell, Netlist};
+use super::netlist::{Cell, Netlist, PortNet};
 use super::report::PathStep;
 
 /// A part's delays, and by how much its speed grade is slower than they are.
@@ -46,9 +46,9 @@ pub struct Longest {
 pub fn longest_path(netlist: &Netlist, board: &Board) -> Option<Longest> {
     let (delays, slower) = delays(board)?;
     let found = Paths::of(netlist, delays).longest()?;
-    let scaled = |(signal, ns): (usize, f64)| (netlist.net_names()[signal].clone(), ns * slower);
+    let scaled = |hop: Hop| PathStep { signal: netlist.net_names()[hop.net].clone(), ns: hop.ns * slower };
     let mut path: Vec<PathStep> = Vec::new();
-    for (signal, ns) in found.steps.into_iter().map(scaled) {
+    for PathStep { signal, ns } in found.hops.into_iter().map(scaled) {
         match path.last_mut() {
             Some(last) if last.signal == signal || signal.is_empty() => last.ns += ns,
             _ => path.push(PathStep { signal, ns }),
@@ -70,14 +70,29 @@ struct Paths {
     arcs: Vec<Arc>,
     /// By net, when it leaves a register after the clock's edge.
     launched: Vec<Option<f64>>,
-    /// Nets that arrive at registers, with the time before the clock's edge.
-    captured: Vec<(usize, f64)>,
+    /// Nets that arrive at registers.
+    captured: Vec<Captured>,
 }
 
-/// A path: what it takes, and the time from each net on it to the next.
-struct Found {
+/// A net that arrives at a register.
+struct Captured {
+    net: usize,
+    /// The time from there to the clock's edge: wire and setup.
     ns: f64,
-    steps: Vec<(usize, f64)>,
+}
+
+/// A path.
+struct Found {
+    /// What it takes.
+    ns: f64,
+    hops: Vec<Hop>,
+}
+
+/// A net on a path.
+struct Hop {
+    net: usize,
+    /// The time from this net to the next.
+    ns: f64,
 }
 
 impl Paths {
@@ -86,8 +101,8 @@ impl Paths {
         let mut sinks = vec![0u32; nets];
         let mut driver: Vec<Option<&Cell>> = vec![None; nets];
         for cell in netlist.cells() {
-            cell.inputs.iter().for_each(|(_, net)| sinks[*net] += 1);
-            cell.outputs.iter().for_each(|(_, net)| driver[*net] = Some(cell));
+            cell.inputs.iter().for_each(|at| sinks[at.net] += 1);
+            cell.outputs.iter().for_each(|at| driver[at.net] = Some(cell));
         }
         let wire = |net: usize| delays.wire + delays.doubling * f64::from(sinks[net].max(1)).log2();
         let beside = |net: usize| {
@@ -98,19 +113,20 @@ impl Paths {
         for cell in netlist.cells() {
             let of = |delay: &&CellDelay| fits(delay.kind, &cell.kind) && delay.kept <= cell.kept;
             let Some(delay) = delays.cells.iter().find(of) else { continue };
-            for (name, net) in &cell.outputs {
+            for PortNet { port: name, net } in &cell.outputs {
                 if let Some(ns) = port(delay.launch, name) {
                     paths.launched[*net] = Some(ns);
                 }
             }
-            for (name, net) in cell.inputs.iter().filter(|(name, _)| !is_clock(name) || delay.setup.is_empty()) {
+            let inputs = cell.inputs.iter().filter(|at| !is_clock(&at.port) || delay.setup.is_empty());
+            for PortNet { port: name, net } in inputs {
                 let direct = delay.direct.contains(&name.as_str());
                 let wire = if direct { 0.0 } else { wire(*net) };
                 if let Some(ns) = port(delay.setup, name) {
                     let data = matches!(name.as_str(), "DI" | "D") && !delay.launch.is_empty() && beside(*net);
-                    paths.captured.push((*net, if data { ns } else { ns + wire }));
+                    paths.captured.push(Captured { net: *net, ns: if data { ns } else { ns + wire } });
                 }
-                for (to_name, to) in &cell.outputs {
+                for PortNet { port: to_name, net: to } in &cell.outputs {
                     let through = delay.through.iter().find(|delay| fits(delay.from, name) && fits(delay.to, to_name));
                     if let Some(through) = through {
                         paths.arcs.push(Arc { from: *net, to: *to, ns: through.ns + wire });
@@ -158,19 +174,19 @@ impl Paths {
                 }
             }
         }
-        let ends = self.captured.iter().filter(|(net, _)| waits[*net] == 0);
-        let ends = ends.filter_map(|(net, setup)| arrives[*net].map(|time| (*net, *setup, time + setup)));
-        let (last, setup, ns) = ends.max_by(|a, b| a.2.total_cmp(&b.2))?;
-        let mut steps = vec![(last, setup)];
-        let mut net = last;
+        let ends = self.captured.iter().filter(|end| waits[end.net] == 0);
+        let ends = ends.filter_map(|end| Some((end, arrives[end.net]? + end.ns)));
+        let (last, ns) = ends.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let mut hops = vec![Hop { net: last.net, ns: last.ns }];
+        let mut net = last.net;
         while let Some(at) = before[net] {
             let arc = self.arcs[at];
-            steps.push((arc.from, arc.ns));
+            hops.push(Hop { net: arc.from, ns: arc.ns });
             net = arc.from;
         }
-        steps.push((net, self.launched[net].unwrap_or_default()));
-        steps.reverse();
-        Some(Found { ns, steps })
+        hops.push(Hop { net, ns: self.launched[net].unwrap_or_default() });
+        hops.reverse();
+        Some(Found { ns, hops })
     }
 }
 

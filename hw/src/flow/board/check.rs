@@ -2,6 +2,7 @@
 
 use super::{Board, Host, LEDS, Memory, VOLTS, ports};
 use crate::flow::family::SPRAM_KIB;
+use crate::flow::port_pin::PortPin;
 
 /// A clock in MHz that can be asked for.
 ///
@@ -125,15 +126,16 @@ impl Board {
         }
         let mut ports = ports(&Board { host: host.clone(), ..self.clone() });
         let legal = |pin: &str| !pin.is_empty() && pin.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if let Some((port, pin)) = ports.iter().find(|(_, pin)| !self.family.has_processor() && !legal(pin)) {
+        let illegal = ports.iter().find(|at| !self.family.has_processor() && !legal(&at.pin));
+        if let Some(PortPin { port, pin }) = illegal {
             return Err(format!(
                 "pin {pin:?} of {port} is no name of a pin; give one of letters and digits, as the part's package has it"
             ));
         }
-        ports.sort_by(|a, b| a.1.cmp(&b.1));
-        match ports.windows(2).find(|pair| pair[0].1 == pair[1].1) {
-            Some(pair) => Err(format!("pin {} is named for both {} and {}", pair[0].1, pair[0].0, pair[1].0)),
-            None => Ok(()),
+        ports.sort_by(|a, b| a.pin.cmp(&b.pin));
+        match ports.windows(2).find(|pair| pair[0].pin == pair[1].pin) {
+            Some([a, b]) => Err(format!("pin {} is named for both {} and {}", a.pin, a.port, b.port)),
+            _ => Ok(()),
         }
     }
 }

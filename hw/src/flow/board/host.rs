@@ -51,6 +51,14 @@ pub enum Host {
     },
 }
 
+/// A pin of a link.
+struct Joint<'a> {
+    /// The signal of the other end that is connected to it.
+    other: &'static str,
+    /// The part's pin.
+    pin: &'a str,
+}
+
 impl Host {
     /// Its kind in board files.
     pub fn kind(&self) -> &'static str {
@@ -118,12 +126,13 @@ impl Host {
         }
     }
 
-    /// The link's pins, each by what it does and where the other end is joined to it.
-    fn joints(&self) -> Vec<(&str, &str)> {
+    /// The link's pins.
+    fn joints(&self) -> Vec<Joint<'_>> {
+        let joint = |other, pin| Joint { other, pin };
         match self {
-            Host::Uart { rx, tx, .. } => vec![("TX", rx), ("RX", tx)],
+            Host::Uart { rx, tx, .. } => vec![joint("TX", rx), joint("RX", tx)],
             Host::Spi { cs, sck, mosi, miso, .. } => {
-                vec![("chip select", cs), ("clock", sck), ("MOSI", mosi), ("MISO", miso)]
+                vec![joint("chip select", cs), joint("clock", sck), joint("MOSI", mosi), joint("MISO", miso)]
             }
             Host::Processor { .. } => Vec::new(),
         }
@@ -147,9 +156,10 @@ impl Host {
                 note,
             ),
             Reach::Pins { connector, names, note } => {
-                let joints = self.joints().into_iter().enumerate().map(|(at, (what, pin))| match names.get(at) {
-                    Some(name) => format!("{what} to {name} (the FPGA's {pin})"),
-                    None => format!("{what} to the FPGA's {pin}"),
+                let joints = self.joints().into_iter().enumerate();
+                let joints = joints.map(|(at, Joint { other, pin })| match names.get(at) {
+                    Some(name) => format!("{other} to {name} (the FPGA's {pin})"),
+                    None => format!("{other} to the FPGA's {pin}"),
                 });
                 let joints: Vec<String> = joints.collect();
                 let what = if matches!(self, Host::Uart { .. }) { "a serial adapter" } else { "an SPI port" };

@@ -1,21 +1,22 @@
 //! The ports of a board's top module.
 
 use super::{Board, Host, Memory};
+use crate::flow::port_pin::PortPin;
 
-/// The top module's ports and their pins.
-pub(in crate::flow) fn ports(board: &Board) -> Vec<(String, String)> {
-    let mut ports = vec![("clk".to_string(), board.clock.pin.clone())];
+/// The top module's ports and their pins; none where a processor is the host.
+pub(in crate::flow) fn ports(board: &Board) -> Vec<PortPin> {
+    let mut ports = vec![PortPin::new("clk", &board.clock.pin)];
     match &board.host {
-        Host::Uart { rx, tx, .. } => ports.extend([("uart_rx".into(), rx.clone()), ("uart_tx".into(), tx.clone())]),
+        Host::Uart { rx, tx, .. } => ports.extend([PortPin::new("uart_rx", rx), PortPin::new("uart_tx", tx)]),
         Host::Spi { cs, sck, mosi, miso, .. } => ports.extend([
-            ("spi_cs_n".into(), cs.clone()),
-            ("spi_sck".into(), sck.clone()),
-            ("spi_mosi".into(), mosi.clone()),
-            ("spi_miso".into(), miso.clone()),
+            PortPin::new("spi_cs_n", cs),
+            PortPin::new("spi_sck", sck),
+            PortPin::new("spi_mosi", mosi),
+            PortPin::new("spi_miso", miso),
         ]),
         Host::Processor { .. } => return Vec::new(),
     }
-    ports.extend(board.leds.pins.iter().enumerate().map(|(at, pin)| (format!("led[{at}]"), pin.clone())));
+    ports.extend(PortPin::bits("led", &board.leds.pins));
     if let Memory::Sdram(chip) = &board.memory {
         ports.extend(chip.pins.ports());
     }

@@ -195,7 +195,7 @@ fn a_board_may_have_several_hosts_of_which_one_is_taken() {
     let spi = board.with_host("spi").unwrap();
     assert_eq!(spi.host.kind(), "spi");
     assert_eq!(spi.host.device(40.0), "spi:PORT@5000000");
-    let ports: Vec<String> = ports(&spi).into_iter().map(|(port, _)| port).collect();
+    let ports: Vec<String> = ports(&spi).into_iter().map(|at| at.port).collect();
     assert!(ports.contains(&"spi_miso".into()) && !ports.contains(&"uart_rx".into()), "{ports:?}");
     let error = spi.with_host("processor").unwrap_err().to_string();
     assert_eq!(error, "ulx3s-25f/board.toml: it has no host of kind processor; there are spi, uart");

@@ -184,19 +184,15 @@ fn pin_constraints(pin: &Pin) -> String {
 /// two for each carry that goes elsewhere than along its chain.
 fn chain_ends(netlist: &Netlist) -> u64 {
     const CHAIN: &str = "CCU2C";
-    let of = |cell: &Cell, port: &str, nets: &[(String, usize)]| -> Vec<usize> {
-        let there = |(name, net): &(String, usize)| (cell.kind == CHAIN && name == port).then_some(*net);
-        nets.iter().filter_map(there).collect()
-    };
-    let carries: HashSet<usize> = netlist.cells().iter().flat_map(|cell| of(cell, "COUT", &cell.outputs)).collect();
-    let begins =
-        |cell: &&Cell| cell.kind == CHAIN && !of(cell, "CIN", &cell.inputs).iter().any(|net| carries.contains(net));
-    let elsewhere = |cell: &Cell| -> Vec<usize> {
-        let along = of(cell, "CIN", &cell.inputs);
-        cell.inputs.iter().map(|(_, net)| *net).filter(|net| carries.contains(net) && !along.contains(net)).collect()
+    let chains = || netlist.cells().iter().filter(|cell| cell.kind == CHAIN);
+    let carries: HashSet<usize> = chains().flat_map(|cell| cell.output("COUT")).collect();
+    let begins = chains().filter(|cell| !cell.input("CIN").any(|net| carries.contains(&net)));
+    let elsewhere = |cell: &'_ Cell| -> Vec<usize> {
+        let along = |net: usize| cell.kind == CHAIN && cell.input("CIN").any(|carry| carry == net);
+        cell.inputs.iter().map(|at| at.net).filter(|net| carries.contains(net) && !along(*net)).collect()
     };
     let left: HashSet<usize> = netlist.cells().iter().flat_map(elsewhere).collect();
-    2 * (netlist.cells().iter().filter(begins).count() + left.len()) as u64
+    2 * (begins.count() + left.len()) as u64
 }
 
 /// EHXPLLL with feedback from its primary output. Lattice FPGA-TN-02200 and the data sheet's limits.

@@ -7,7 +7,7 @@ use super::definition::{
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
 use crate::flow::design::TOP;
-use crate::flow::netlist::{Cell, Netlist};
+use crate::flow::netlist::Netlist;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 pub static ICE40: Definition = Definition {
@@ -119,26 +119,23 @@ fn route_options(chip: &Chip) -> Vec<String> {
 /// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that makes its
 /// data alone, a carry that of a table that adds the same two nets to the carry before.
 fn logic_cells(netlist: &Netlist) -> u64 {
-    let ports = |cell: &Cell, port: &str| -> Vec<usize> {
-        cell.inputs.iter().filter(|(name, _)| name == port).map(|(_, net)| *net).collect()
-    };
     let mut sinks: HashMap<usize, u32> = HashMap::new();
-    for (_, net) in netlist.cells().iter().flat_map(|cell| &cell.inputs) {
-        *sinks.entry(*net).or_default() += 1;
+    for at in netlist.cells().iter().flat_map(|cell| &cell.inputs) {
+        *sinks.entry(at.net).or_default() += 1;
     }
     let (mut tables, mut adders, mut cells) = (HashSet::new(), HashSet::new(), 0);
     for table in netlist.cells().iter().filter(|cell| cell.kind == "SB_LUT4") {
         cells += 1;
-        tables.extend(table.outputs.iter().map(|(_, net)| *net).filter(|net| sinks.get(net) == Some(&1)));
-        let inputs: BTreeSet<usize> = ports(table, "I").into_iter().collect();
+        tables.extend(table.outputs.iter().map(|at| at.net).filter(|net| sinks.get(net) == Some(&1)));
+        let inputs: BTreeSet<usize> = table.input("I").collect();
         adders.insert(inputs);
     }
     for cell in netlist.cells() {
-        if cell.kind.starts_with("SB_DFF") && !ports(cell, "D").iter().any(|net| tables.contains(net)) {
+        if cell.kind.starts_with("SB_DFF") && !cell.input("D").any(|net| tables.contains(&net)) {
             cells += 1;
         }
         if cell.kind == "SB_CARRY" {
-            let inputs = ports(cell, "I").into_iter().chain(ports(cell, "CI")).collect();
+            let inputs = cell.input("I").chain(cell.input("CI")).collect();
             cells += u64::from(!adders.contains(&inputs));
         }
     }
