@@ -3,6 +3,8 @@
 pub mod backend;
 pub mod codegen;
 pub mod cost;
+#[cfg(test)]
+mod filetests;
 pub mod frontend;
 pub mod graph;
 pub mod groups;

@@ -124,4 +124,4 @@ fn accel_region(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

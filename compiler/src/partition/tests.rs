@@ -79,9 +79,9 @@ fn tensor(like: &Tensor, bytes: &[i8]) -> Tensor {
 }
 
 /// Makes a device for a region.
-type NewDevice<'a> = &'a dyn Fn(&HwConfig) -> Box<dyn Device>;
+pub(crate) type NewDevice<'a> = &'a dyn Fn(&HwConfig) -> Box<dyn Device>;
 
-fn fsim(config: &HwConfig) -> Box<dyn Device> {
+pub(crate) fn fsim(config: &HwConfig) -> Box<dyn Device> {
     Box::new(Fsim::new(config.clone(), MEMORY))
 }
 
@@ -165,7 +165,8 @@ fn check_on(graph: &Graph, config: &HwConfig, inputs: &[Tensor], device: NewDevi
     check_split(graph, config, inputs, (Options::default(), device))
 }
 
-fn check_split(
+/// The same with options.
+pub(crate) fn check_split(
     graph: &Graph,
     config: &HwConfig,
     inputs: &[Tensor],
