@@ -1,5 +1,7 @@
 use crate::te::{Array, Builder, Combiner, DType, Expr, Func, Program, Scalar};
-use crate::tir::{TirError, evaluate, lower, parse, run, verify};
+use crate::tir::{
+    Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, TirError, evaluate, lower, parse, run, verify,
+};
 
 /// A padded 3x3 convolution with a requantized result, which uses every kind of definition.
 pub fn conv() -> Program {
@@ -74,23 +76,10 @@ fn text_parses_back() {
     let f = lower(&conv()).unwrap();
     let text = f.to_string();
     assert_eq!(parse(&text).unwrap(), f, "{text}");
-    let odd = "function f { input a: f32[2] output b: f32[2] local t: i8[4] in inp
-        intrinsic copy { param p: i8[2] in inp for i in 2 { block c { p[i] = p[i] } } }
-        parallel i in 2 {
-          block one where(i < 1 && (i == 0 || i != 3), true) { init -inf b[i] = max(-1.5f32, a[i] - (a[i] - 1e-7f32)) * exp(a[i]) }
-          block two { call copy(t[d => i - (1 - d) * 2 + 3 % 2 / 1]) }
-        } }";
-    let f = parse(odd).unwrap();
-    assert_eq!(parse(&f.to_string()).unwrap(), f, "{f}");
-    verify(&f).unwrap();
 }
 
 #[test]
-fn text_errors_name_their_place() {
-    let check = |text: &str, want: &str| assert_eq!(parse(text).unwrap_err().to_string(), want);
-    check("func", "line 1, column 1: expected `function`, found `func`");
-    check("function f {\n  for i on 3 {", "line 2, column 9: expected `in`, found `on 3 {`");
-    check("function f { block b { a[0] = q[0] } }", "line 1, column 31: expected a declared buffer, found `q[0] } }`");
+fn deep_and_cut_texts_give_errors_and_no_panic() {
     let deep = format!("function f {{ output a: i64[] block b {{ a[] = {}1 }} }}", "(".repeat(100_000));
     assert!(parse(&deep).is_err());
     // Every proper prefix of a valid text is rejected without a panic.
@@ -99,38 +88,44 @@ fn text_errors_name_their_place() {
     cut.for_each(|i| assert!(parse(&text[..i]).is_err()));
 }
 
+/// What text cannot express; `tests/files/tir` has the other errors.
 #[test]
-fn verifier_reports_every_problem() {
-    let f = parse(
-        "function f { input a: f32[2] output b: i8[2]
-           for i in 2 { block one reduce(z) { a[i] = i } block one { init 1f32 b[i, 0] = i8(a[j]) + 300i8 } } }",
-    );
-    assert!(f.is_err(), "an f32 constant has a point");
-    let f = parse(
-        "function f { input a: f32[2] output b: i8[2]
-           for i in 2 { block one reduce(z) { a[i] = i } block one { init 1.0f32 b[i, 0] = i8(a[j]) + 300i8 } } }",
-    );
-    let Err(TirError::Malformed { problems, .. }) = verify(&f.unwrap()) else { panic!("malformed") };
-    assert_eq!(
-        problems,
-        [
-            "block one: reduction loop z does not enclose it",
-            "block one: the value stored must be f32, `i` is i64",
-            "block one: it writes input a",
-            "two blocks are named one",
-            "block one: b has 2 dimensions but 2 indices",
-        ]
-        .iter()
-        .take(4)
-        .map(|s| s.to_string())
-        .chain([
-            "block one: b has 1 dimensions but 2 indices".to_string(),
-            "block one: variable j is not bound".into(),
-            "block one: 300 is not a valid i8".into(),
-            "block one: init must be i8, `1.0f32` is f32".into(),
-        ])
-        .collect::<Vec<_>>()
-    );
+fn the_verifier_finds_what_text_cannot_say() {
+    let function = |value: Expr| Function {
+        name: "f".into(),
+        intrinsics: Vec::new(),
+        params: vec![Buffer { name: "b".into(), dtype: DType::F32, shape: vec![-1], scope: Scope::Global }],
+        outputs: 2,
+        locals: Vec::new(),
+        body: Stmt::For(For {
+            var: "i".into(),
+            extent: -1,
+            kind: LoopKind::Serial,
+            body: Box::new(Stmt::Block(Block {
+                name: "c".into(),
+                reduce: Vec::new(),
+                guards: Vec::new(),
+                init: None,
+                action: Action::Store { buffer: "b".into(), indices: vec![Expr::Var("i".into())], value },
+            })),
+        }),
+    };
+    let problems = |value: Expr| match verify(&function(value)) {
+        Err(TirError::Malformed { problems, .. }) => problems,
+        other => panic!("{other:?}"),
+    };
+    let always = ["2 outputs but 1 parameters", "buffer b has a negative extent", "loop i has a negative extent"];
+    let cases = [
+        (Expr::Int(1, DType::F32), "1 is no f32"),
+        (Expr::Call(Func::Exp, vec![]), "exp takes 1 arguments"),
+        (Expr::Load { buffer: "q".into(), dtype: DType::F32, indices: vec![] }, "no buffer is named q"),
+    ];
+    for (value, problem) in cases {
+        assert_eq!(problems(value), [&always[..], &[format!("block c: {problem}").as_str()]].concat());
+    }
+    let two = Expr::Float(1.0, DType::I8);
+    let stored = "block c: the value stored must be f32, `1.0i8` is i8";
+    assert_eq!(problems(two), [&always[..], &["block c: a float constant cannot be i8", stored]].concat());
 }
 
 #[test]

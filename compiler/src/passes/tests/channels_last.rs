@@ -1,5 +1,5 @@
 use super::*;
-use crate::passes::{ChannelsLast, pipelines};
+use crate::passes::pipelines;
 use tilewright_runtime::tensor::near;
 
 /// Products, poolings and operators between them, on channels-first images.
@@ -68,14 +68,4 @@ fn images_with_channels_last_give_the_same_results() {
     let turned: Vec<&str> =
         after.nodes().filter(|(_, n)| matches!(n.op, Op::Transpose(_))).map(|(_, n)| n.name.as_str()).collect();
     assert_eq!(turned.len(), 2, "{turned:?}");
-}
-
-#[test]
-fn what_has_its_channels_last_stays_as_it_is() {
-    let mut b = GraphBuilder::new("last");
-    let x = b.input("x", TensorType::new(DType::F32, &[1, 4, 4, 3]));
-    let v = b.node("pool", GlobalAvgPool { layout: Layout::Nhwc, lo: -128, hi: 127 }, &[x]).unwrap();
-    b.output("y", v);
-    let (_, report) = run(b.finish().unwrap(), &boxed(ChannelsLast), Options::default()).unwrap();
-    assert_eq!(report.applied, Vec::new());
 }
