@@ -143,7 +143,8 @@ impl Draft {
             replaced.insert(*old, self.place(*old, *to, &values)?);
         }
         let mut open = patch.remove.clone();
-        open.extend(replaced.keys().filter(|v| self.used(**v)).filter_map(|v| Some(self.graph.def_node(*v)?.0)));
+        // A value that nothing used goes as well: the same pass would find its node again and again.
+        open.extend(replaced.keys().filter_map(|v| Some(self.graph.def_node(*v)?.0)));
         let moved = self.replace(&replaced);
         // New nodes read what the patch says, even values that it replaces.
         for id in &new {
