@@ -42,9 +42,7 @@ pub fn reorder(f: &mut Function, order: &[Name]) -> Result<Vec<Name>, Reason> {
         };
         places.push((source.var.clone(), source.extent, source.kind));
     }
-    if let Some((v, _, kind)) = places[..places.len() - 1].iter().find(|p| p.2 == LoopKind::Vectorized)
-        && region.last().is_some_and(|l| &l.var != v)
-    {
+    if let Some((v, _, kind)) = places[..places.len() - 1].iter().find(|p| p.2 == LoopKind::Vectorized) {
         refuse!("loop {v} is {} and must stay innermost", kind.name());
     }
     let tree = std::mem::replace(&mut f.body, Stmt::Seq(Vec::new()));
