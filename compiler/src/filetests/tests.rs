@@ -1,5 +1,6 @@
 //! The files of each folder, and the runner itself.
 
+use super::meaning::same_results;
 use super::{diff, run_folder};
 use std::path::{Path, PathBuf};
 
@@ -99,6 +100,18 @@ fn malformed_files_fail_even_when_blessing() {
         assert!(report.contains(why), "{report}");
         assert_eq!(std::fs::read_to_string(path).unwrap(), text);
     }
+}
+
+#[test]
+fn a_graph_with_other_results_is_no_output() {
+    let graph = |op: &str| {
+        let text = format!("graph \"g\" {{\n%0 = input \"x\" : f32[9]\n%1 = {op} : f32[9]\noutput \"y\" = %1\n}}\n");
+        crate::graph::text::parse(&text, &Default::default()).unwrap()
+    };
+    let (relu, clip) = (graph("relu \"r\"(%0)"), graph("clip \"c\"(%0) {lo = 0.0, hi = inf}"));
+    same_results(&relu, &clip, true).unwrap();
+    let other = graph("clip \"c\"(%0) {lo = 0.0, hi = 0.5}");
+    assert!(same_results(&relu, &other, true).unwrap_err().contains("output y differs by"));
 }
 
 #[test]
