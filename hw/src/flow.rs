@@ -35,6 +35,7 @@ pub mod tools;
 mod usage;
 mod zynq;
 
+pub use checks::RandomPrograms;
 pub use error::FlowError;
 pub use outcome::Outcome;
 pub use request::Request;

@@ -9,7 +9,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::{Board, legal_mhz};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::steps;
-use tilewright_hw::flow::{FlowError, Request};
+use tilewright_hw::flow::{FlowError, RandomPrograms, Request};
 
 use super::{Verdict, progress, write_or_print};
 
@@ -139,7 +139,8 @@ impl Synth {
                 netlist_check::check(&check, &outcome, &cache, checks, &mut |event| told.tell(event), &building);
             progress::tell("");
             if checked.is_ok() || NetlistCheck::any_differs(&report.checks) {
-                outcome.keep_checks(&cache, netlist_check::name(), (self.programs, seed), &report.checks)?;
+                let programs = RandomPrograms { count: self.programs, seed };
+                outcome.keep_checks(&cache, netlist_check::name(), programs, &report.checks)?;
             } else if NetlistCheck::any_differs(&outcome.report.checks) {
                 // A check that did not come to its end is no word against what an earlier one saw.
                 report.checks = outcome.report.checks.clone();

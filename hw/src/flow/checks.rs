@@ -15,6 +15,15 @@ const PREFIX: &str = "checks-";
 /// What makes gates of netlists, and puts back what a routed one has left out.
 const MODELLING: [&str; 2] = [include_str!("model.rs"), include_str!("routed.rs")];
 
+/// Random programs that a check runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RandomPrograms {
+    /// How many there are.
+    pub count: u64,
+    /// The seed of the first.
+    pub seed: u64,
+}
+
 impl Outcome {
     /// Keeps what a checker ([`super::Request::checker`]) found in so many programs from a seed, in the place of what the same found
     /// before.
@@ -25,10 +34,10 @@ impl Outcome {
         &self,
         cache: &Path,
         checker: &str,
-        (programs, seed): (u64, u64),
+        RandomPrograms { count, seed }: RandomPrograms,
         checks: &[NetlistCheck],
     ) -> Result<(), FlowError> {
-        let file = folder(cache, checker, self.steps()).join(format!("{programs}-{seed}.json"));
+        let file = folder(cache, checker, self.steps()).join(format!("{count}-{seed}.json"));
         cache::remove_unused(cache, PREFIX);
         files::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
     }

@@ -141,14 +141,15 @@ pub fn flash(
         );
         return Err(FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason });
     }
-    bring(&tools::find_loader()?, (&board.flash, options.onto), &path, progress)?;
+    bring(&tools::find_loader()?, &board.flash, options.onto, &path, progress)?;
     Ok(flashed)
 }
 
 /// Calls a loader, which knows the board by a name, in the bitstream's folder.
 fn bring(
     loader: &tools::Tool,
-    (board, onto): (&str, Onto),
+    board: &str,
+    onto: Onto,
     path: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<(), FlowError> {
@@ -187,7 +188,7 @@ mod tests {
         let time_limit = Some(Duration::from_millis(300));
         let loader = tools::Tool { name: "loader", command, version: String::new(), time_limit };
         let begun = Instant::now();
-        let error = bring(&loader, ("ulx3s", Onto::Flash), &dir.path().join("board.bit"), &mut |_| {}).unwrap_err();
+        let error = bring(&loader, "ulx3s", Onto::Flash, &dir.path().join("board.bit"), &mut |_| {}).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("did not end within 0.005 minutes") && error.contains("no answer"), "{error}");
         assert!(error.contains("see to the cable") && begun.elapsed() < Duration::from_secs(50), "{error}");

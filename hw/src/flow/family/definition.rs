@@ -219,8 +219,13 @@ impl Pin<'_> {
 pub enum CoreClock {
     /// The flow knows no phase-locked loop of the family, so that the core runs at the clock pin's frequency.
     PinOnly,
-    /// A phase-locked loop of the fabric: its limits, and the Verilog that instantiates it between `clk_i` and `clk_o`.
-    Loop(&'static Limits, fn(&Pll) -> String),
+    /// A phase-locked loop of the fabric.
+    Loop {
+        /// What it can do.
+        limits: Limits,
+        /// The Verilog that instantiates it between `clk_i` and `clk_o`.
+        instance: fn(&Pll) -> String,
+    },
     /// The processor's loops, which make any frequency.
     Processor,
 }

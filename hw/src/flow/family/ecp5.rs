@@ -51,7 +51,7 @@ pub static ECP5: Definition = Definition {
     logic: Logic::Tables { added: chain_ends },
     pin_constraints,
     clock_constraints: |mhz| format!("FREQUENCY PORT \"clk\" {mhz} MHZ;\n"),
-    clock: CoreClock::Loop(&LOOP, pll),
+    clock: CoreClock::Loop { limits: LOOP, instance: pll },
     sdram_cells: Some(SdramCells {
         clock: "ODDRX1F u_clk (.SCLK(clk_i), .RST(1'b0), .D0(1'b0), .D1(1'b1), .Q(clk_o));",
         data: "BB u_dq (.B(dq_io[i]), .I(dq_i[i]), .T(!drive_i), .O(dq_o[i]));",

@@ -51,7 +51,7 @@ pub static ICE40: Definition = Definition {
     // Pins have the levels of their bank's supply.
     pin_constraints: |Pin { port, pin, .. }| format!("set_io {port} {pin}\n"),
     clock_constraints: |_| String::new(),
-    clock: CoreClock::Loop(&LOOP, pll),
+    clock: CoreClock::Loop { limits: LOOP, instance: pll },
     sdram_cells: None,
 };
 
