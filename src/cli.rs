@@ -1,4 +1,4 @@
-//! The commands: arguments in, exit code out. 0 is fine, 1 a check that said no, 2 what could not run.
+//! The commands: arguments in, exit code out. 0: success; 1: a check failed; 2: the command could not run.
 
 mod bench;
 mod bisect;
@@ -32,7 +32,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "tilewright", version, about = "Co-design toolkit for deep-learning accelerators")]
 struct Arguments {
-    /// Print results and errors alone: no progress, no notes
+    /// Print only results and errors: no progress, no notes
     #[arg(long, global = true)]
     quiet: bool,
     #[command(subcommand)]
@@ -45,41 +45,41 @@ enum Command {
     Run(Box<run::Run>),
     /// Compile a model to an artifact
     Compile(compile::Compile),
-    /// Compare a model's values on two devices, or with arrays, and name the first that differs
+    /// Compare a model's values on two devices, or with arrays, and report the first difference
     Diff(Box<diff::Diff>),
-    /// Compare what a model takes on several devices, end to end and layer by layer
+    /// Compare a model's time on several devices, end to end and layer by layer
     Bench(Box<bench::Bench>),
-    /// Look at a run from all sides, as one page that opens without a network, or compare two
+    /// Profile a run and write an offline HTML report, or compare two profiles
     Profile(Box<profile::Profile>),
-    /// Name the first rewrite of a model's graph that changes its answer
+    /// Find the first rewrite of a model's graph that changes its result
     Bisect(bisect::Bisect),
-    /// Make an int8 model of a float one, with samples of its data
+    /// Quantize a float model to int8, calibrated with samples of its data
     Quantize(quantize::Quantize),
-    /// Say what is in an artifact or a model
+    /// Describe an artifact or a model
     Inspect(inspect::Inspect),
     /// Assemble a program's text into an instruction stream
     Asm(program::Asm),
-    /// Print an instruction stream as text
+    /// Disassemble an instruction stream or an artifact's programs
     Disasm(program::Disasm),
-    /// Make a board's bitstream of a hardware configuration
+    /// Build a board's bitstream from a hardware configuration
     Synth(synth::Synth),
-    /// Bring the bitstream that synth made onto its board, by openFPGALoader
+    /// Load the bitstream that synth made onto its board with openFPGALoader
     Flash(flash::Flash),
     /// List, print and check hardware configurations
     Configs(configs::Configs),
-    /// List the networks that this program brings along, or run them on their samples
+    /// List the built-in networks, or write one of a well-known shape
     Zoo(zoo::Zoo),
-    /// Look for the tools that Tilewright uses, or at a board
+    /// Check for the tools that Tilewright uses, or check a board
     Doctor(doctor::Doctor),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions(completions::Completions),
-    /// Write manual pages to a folder
+    /// Write man pages to a folder
     Manual(completions::Manual),
-    /// Simulate a board behind a pseudo-terminal, which other commands open as a serial port
+    /// Simulate a board on a pseudo-terminal, which other commands open as a serial port
     VirtualBoard(virtual_board::VirtualBoard),
 }
 
-/// Parses the command line, runs the command and prints what went wrong.
+/// Parses the command line, runs the command and prints its error if it fails.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if arguments.quiet {
@@ -109,7 +109,7 @@ pub fn main() -> ExitCode {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(1),
         Err(error) => {
-            // Coloured on a terminal alone, and not where NO_COLOR is set.
+            // Colored only on a terminal, and not if NO_COLOR is set.
             let red = anstyle::AnsiColor::Red.on_default().bold();
             anstream::eprintln!("{red}error:{red:#} {}", in_one_line(&error));
             ExitCode::from(2)

@@ -1,14 +1,14 @@
 //! Tilewright: a co-design toolkit for deep-learning accelerators.
 //!
-//! This library connects the workspace's crates: model file to artifact, artifact to results on a device. The command-line
-//! program is a thin layer over it.
+//! This library connects the workspace's crates: model file to artifact, artifact to results on a device. The
+//! command-line program is a thin layer over it.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`model`] | model files to artifacts, and artifacts to results: import, compile, quantize, the zoo, pictures and class names |
-//! | [`device`] | what runs programs: simulators and boards by the names that `--device` accepts |
-//! | [`examine`] | looks at runs: comparison, bisection, dumps, traces, profiles, benchmarks |
-//! | [`flow`] | hardware to bitstreams: shells of boards, and checks of netlists |
+//! | [`device`] | devices that run programs: simulators and boards, by the names that `--device` accepts |
+//! | [`examine`] | analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks |
+//! | [`flow`] | hardware to bitstreams: board shells and netlist checks |
 
 pub mod device;
 pub mod examine;

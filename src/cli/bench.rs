@@ -1,4 +1,4 @@
-//! `bench`: what a model takes on several devices, side by side.
+//! `bench`: compares a model's time on several devices.
 
 use std::path::PathBuf;
 
@@ -24,32 +24,32 @@ pub struct Bench {
         default_value = "csim,cpu",
         value_parser = Asked::parse,
         help = format!(
-            "Devices to compare, separated by commas: {}; the report says which are not available",
+                        "Devices to compare, separated by commas: {}; the report says which ones are not available",
             tilewright::device::names(|_| true)
         )
     )]
     devices: Vec<Asked>,
-    /// Hardware configurations, between commas: presets' names, boards', or TOML files
+    /// Hardware configurations, separated by commas: names of presets or boards, or TOML files
     #[arg(long = "hw", value_name = "NAME|FILE.toml,…", value_delimiter = ',', default_value = DEFAULT_HW)]
     hw: Vec<String>,
     #[command(flatten)]
     workload: Workload,
-    /// How wide floats are in the memory of the device cuda; they are computed with in 32 bits [default: f32]
+    /// Float width in the memory of the device cuda; arithmetic is always 32 bits [default: f32]
     #[arg(long, value_enum)]
     precision: Option<Width>,
-    /// Threads of the processor's pool [default: all that there are]
+    /// Threads of the CPU thread pool [default: one per hardware thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Runs before those that are measured
+    /// Warm-up runs, which are not measured
     #[arg(long, value_name = "N", default_value_t = 3)]
     warm_up: u16,
-    /// Runs that are measured
+    /// Measured runs
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     repetitions: u16,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
-    /// Write a line for each device and layer
+    /// Also write a CSV file with a line for each device and layer
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
@@ -60,7 +60,7 @@ impl Bench {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
         if self.precision.is_some() && !self.devices.iter().any(Asked::is_gpu) {
-            bail!("--precision is for the device cuda; name it among --devices");
+            bail!("--precision is for the device cuda; add cuda to --devices");
         }
         let configs: Vec<HwConfig> = self.hw.iter().map(|name| self.workload.config(name)).collect::<Result<_>>()?;
         let (graph, inputs) = self.workload.graph_and_inputs(&self.file)?;
@@ -85,21 +85,18 @@ impl Bench {
         let text = if self.json { format!("{}\n", found.json()) } else { found.table() };
         write_or_print(None, text.as_bytes())?;
         if found.columns.iter().all(|column| column.figures.is_err()) {
-            bail!(
-                "{}: nothing that was asked for could run; each one's reason stands in its place",
-                self.file.display()
-            );
+            bail!("{}: no device could run the model; the report gives the reason for each", self.file.display());
         }
         let differs = found.columns.iter().find(|c| c.figures.as_ref().is_ok_and(|figures| !figures.agrees));
         if let Some(column) = differs {
-            eprintln!("{}: its outputs are not those of the processor; find where with: tilewright diff", column.name);
+            eprintln!("{}: its outputs differ from the CPU's; find out where with: tilewright diff", column.name);
             return Ok(Verdict::No);
         }
         Ok(Verdict::Fine)
     }
 }
 
-/// Threads where none are asked for.
+/// Number of threads without `--threads`.
 fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }

@@ -1,4 +1,4 @@
-//! `bisect`: the first rewrite of a model's graph that changes its answer.
+//! `bisect`: finds the first rewrite of a model's graph that changes its result.
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -21,13 +21,15 @@ pub struct Bisect {
     file: ModelFile,
     #[command(flatten)]
     compilation: Compilation,
-    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture; numbers are made up without
+    /// Data for an input: a .npy file, a .npz file with an array for each input, or a picture; without it, inputs are
+    /// random
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
-    /// How pictures become inputs, as for run
+    /// How pictures become inputs: the same keys as for run
     #[arg(long, value_name = "KEY=VALUE,…")]
     preprocess: Option<Preprocess>,
-    /// What counts as equal: steps between integers (1), a part of the greatest magnitude between floats (1e-4), or both (1,1e-4)
+    /// Largest allowed difference: steps between integers (1), a fraction of the greatest magnitude between floats
+    /// (1e-4), or both (1,1e-4)
     #[arg(long, default_value = "0,1e-5", value_name = "STEPS|REL")]
     tolerance: Tolerance,
     /// Print one JSON object on standard output
@@ -39,11 +41,11 @@ impl Bisect {
     pub fn run(self) -> Result<Verdict> {
         let file = self.file.display().to_string();
         if Artifact::is_one(&read_file(&self.file)?) {
-            bail!("{file} is compiled, and its graph is gone; give the model that it was compiled from");
+            bail!("{file} is compiled and no longer contains its graph; give the model that it was compiled from");
         }
         let unused = self.compilation.beside_passes();
         if !unused.is_empty() {
-            bail!("{}: for what follows the passes alone; leave it out", unused.join(", "));
+            bail!("{}: bisect runs only the graph passes, which do not use this; leave it out", unused.join(", "));
         }
         let given = Given::read(&self.input, self.file.entry())?;
         given.check(self.preprocess.as_ref())?;
@@ -53,7 +55,7 @@ impl Bisect {
         let values: Vec<_> = values.iter().collect();
         let runs = if given.is_empty() {
             if !values.is_empty() {
-                super::say("inputs are made up; give the model's own with --input");
+                super::say("using random inputs; give real ones with --input");
             }
             vec![inference::made_up(&values)]
         } else {
@@ -76,9 +78,9 @@ fn text(file: &str, runs: usize, found: &Bisection) -> String {
         format!("{file}: {} patches, {} graphs evaluated in {runs} run(s)\n", found.patches, found.evaluations);
     for stretch in &found.stretches {
         let [first, last] = stretch.patches;
-        let promise = if stretch.exact { "change no answer" } else { "put integers in the place of floats" };
+        let promise = if stretch.exact { "change no answer" } else { "replace floats by integers" };
         let change = match &stretch.largest {
-            Some((output, largest)) => format!("{output} changes by {largest} at most"),
+            Some((output, largest)) => format!("{output} changes by at most {largest}"),
             None => "nothing changes".to_string(),
         };
         text += &format!("patches {first} to {last} {promise}: {change} (allowed: {})\n", stretch.tolerance);
@@ -94,8 +96,8 @@ fn suspect_text(suspect: &Suspect) -> String {
     let Suspect { number, applied, before, after, run, output, difference } = suspect;
     let or_nothing = |list: &[String]| if list.is_empty() { "nothing".to_string() } else { list.join(", ") };
     format!(
-        "patch {number} changes the answer: pass {}, {} at {}\n  in place of {}\n  now         {}\n  \
-         {output}{:?} of run {} was {} and is {}; {} of {} elements differ, by {} at most\n",
+        "patch {number} changes the answer: pass {}, {} at {}\n  before      {}\n  after       {}\n  \
+                 {output}{:?} of run {} changes from {} to {}; {} of {} elements differ, by at most {}\n",
         applied.pass,
         applied.what,
         applied.node,

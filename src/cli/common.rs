@@ -1,4 +1,4 @@
-//! What several commands need: verdicts, the option `--hw`, files and errors.
+//! Shared by several commands: verdicts, the option `--hw`, files and errors.
 
 use std::path::{Path, PathBuf};
 
@@ -6,16 +6,16 @@ use anyhow::{Context, Result};
 use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_hw::flow::board::Board;
 
-/// What a command found.
+/// Result of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// All is well.
+    /// Everything is fine.
     Fine,
-    /// The check said no.
+    /// A check failed.
     No,
 }
 
-/// An error with its causes, without those that its own words tell already.
+/// Formats an error with its causes in one line, without causes that the text already contains.
 pub fn in_one_line(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
         "" => cause,
@@ -24,28 +24,29 @@ pub fn in_one_line(error: &anyhow::Error) -> String {
     })
 }
 
-/// The hardware configuration that a command works for.
+/// The option `--hw`: the hardware configuration to work for.
 #[derive(clap::Args)]
 pub struct Hw {
-    /// Hardware configuration: a preset's name, a board's, or a TOML file [default: 1x16x16, or an artifact's own]
+    /// Hardware configuration: the name of a preset or a board, or a TOML file [default: 1x16x16, or the artifact's
+    /// own]
     #[arg(long = "hw", value_name = "NAME|FILE.toml")]
     name: Option<String>,
 }
 
-/// The configuration where none is asked for.
+/// The configuration without `--hw`.
 pub const DEFAULT_HW: &str = "1x16x16";
 
-/// Whether a board comes along under this name, or lies in this folder.
+/// Whether `name` is a built-in board or a folder with a `board.toml`.
 fn is_board(name: &str) -> bool {
     Board::names().iter().any(|board| board == name) || Path::new(name).join("board.toml").is_file()
 }
 
-/// The configuration of a preset, of a board, with its clock and host, or of a file.
+/// Loads the configuration of a preset, of a board (with its clock and host) or of a file.
 pub fn load_hw(name: &str) -> Result<HwConfig> {
     match HwConfig::load(name) {
         Err(ConfigError::Unknown { .. }) if is_board(name) => {
             let config = Board::load(name)?.default_config()?;
-            // So that boards of one configuration can be told apart.
+            // The board's name tells boards with the same configuration apart.
             Ok(HwConfig { name: name.into(), ..config })
         }
         config => Ok(config?),
@@ -53,23 +54,23 @@ pub fn load_hw(name: &str) -> Result<HwConfig> {
 }
 
 impl Hw {
-    /// Reads and checks it.
+    /// Loads and checks the configuration.
     pub fn load(&self) -> Result<HwConfig> {
         load_hw(self.name.as_deref().unwrap_or(DEFAULT_HW))
     }
 
-    /// Whether none was asked for.
+    /// Whether `--hw` was not given.
     pub fn is_default(&self) -> bool {
         self.name.is_none()
     }
 }
 
-/// Reads a file, naming it where that fails.
+/// Reads a file; the error contains its path.
 pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Writes a file whole, or prints text on standard output where there is no path.
+/// Writes a file completely or not at all; without a path, prints the text on standard output.
 pub fn write_or_print(path: Option<&PathBuf>, bytes: &[u8]) -> Result<()> {
     match path {
         Some(path) => tilewright_runtime::files::write_whole(path, &[bytes])
@@ -77,7 +78,7 @@ pub fn write_or_print(path: Option<&PathBuf>, bytes: &[u8]) -> Result<()> {
         None => {
             use std::io::Write;
             match std::io::stdout().lock().write_all(bytes) {
-                // A reader that has seen enough, as `head` does, is no failure.
+                // A reader that closes the pipe early, as `head` does, is no failure.
                 Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
                 outcome => outcome.context("cannot write to standard output"),
             }

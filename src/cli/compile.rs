@@ -1,4 +1,4 @@
-//! `compile`, and what it shares with `run`: a model file to an artifact.
+//! `compile`, and the options that it shares with `run`: a model file to an artifact.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -13,68 +13,69 @@ use tilewright_runtime::files;
 
 use super::{Hw, ModelFile, Verdict, write_or_print};
 
-/// How a model is compiled.
+/// Options of compilation.
 #[derive(clap::Args)]
 pub struct Compilation {
-    /// What the accelerator gets: all that it can compute, what takes less time there by the model of the configuration's
+    /// Operators for the accelerator: all that it can compute (all), those that are faster there than on the modeled
     /// host (auto), or none [default: all]
     #[arg(long, value_enum)]
     offload: Option<Offload>,
-    /// What computes that which the accelerator does not get: this machine's processor, or a GPU of the machine that it runs on
-    /// [default: cpu; with --device cuda: cuda]
+    /// What computes the remaining operators: the CPU, or a GPU of the machine that runs the artifact [default: cpu;
+    /// with --device cuda: cuda]
     #[arg(long, value_enum)]
     fallback: Option<Host>,
-    /// How wide floats are in the GPU's memory; they are computed with in 32 bits [default: f32]
+    /// Float width in the GPU's memory; arithmetic is always 32 bits [default: f32]
     #[arg(long, value_enum)]
     precision: Option<Width>,
-    /// Measure this machine's times of the CPU's code, in place of the model of the configuration's host
+    /// Use measured CPU times of this machine instead of the model of the configuration's host
     #[arg(long)]
     measure: bool,
-    /// Level of optimisation: 0 each operator by itself, 1 joined into programs, 2 folded and tiled by cost, 3 fused into tiles and kept on the chip [default: 2]
+    /// Optimization level: 0 one program per operator, 1 joins neighbors, 2 folds and picks tiles by cost, 3 also fuses
+    /// into tiles and keeps results on the chip [default: 2]
     #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
     level: Option<u8>,
-    /// Print the graph on standard error after each pass
+    /// Print the graph to standard error after each pass
     #[arg(long)]
     dump_ir: bool,
-    /// Keep what every layer of the accelerator writes, so that run --dump-tensors and diff see it in the artifact
+    /// Keep every accelerator layer's result in the artifact, for run --dump-tensors and diff
     #[arg(long)]
     keep_values: bool,
     #[command(flatten)]
     sizes: OpenSizes,
-    /// The processor that CPU code is made for; only `compile` asks.
+    /// Target of the CPU code; set only by `compile`.
     #[arg(skip)]
     processor: Option<String>,
-    /// What the names of the CPU code's functions begin with.
+    /// Prefix of the CPU code's function names.
     #[arg(skip)]
     symbols: Option<String>,
 }
 
-/// Sizes of what a model leaves open.
+/// Options that set a model's open dimensions.
 #[derive(clap::Args)]
 pub struct OpenSizes {
-    /// Size of a dimension that the model leaves open
+    /// Size of an open dimension of the model, by its symbol
     #[arg(long, value_name = "SYMBOL=SIZE")]
     bind: Vec<String>,
-    /// Shape of an input whose dimensions the model leaves open
+    /// Shape of an input with open dimensions
     #[arg(long, value_name = "INPUT=SIZExSIZE…")]
     shape: Vec<String>,
 }
 
-/// What the accelerator gets.
+/// What the accelerator computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Offload {
     /// Every operator that it can compute.
     All,
-    /// What takes less time there, layouts and transfers counted.
+    /// Operators that are faster there, including layout conversions and transfers.
     Auto,
     /// Nothing.
     None,
 }
 
-/// What computes that which the accelerator does not get.
+/// What computes the operators that the accelerator does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Host {
-    /// The processor.
+    /// The CPU.
     Cpu,
     /// The GPU.
     Cuda,
@@ -90,7 +91,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// What it is to the compiler.
+    /// The compiler's type for this width.
     pub fn precision(self) -> model::Precision {
         match self {
             Width::F32 => model::Precision::F32,
@@ -100,7 +101,7 @@ impl Width {
 }
 
 impl Offload {
-    /// Its word on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Offload::All => "all",
@@ -121,7 +122,7 @@ impl From<Offload> for model::Offload {
 }
 
 impl OpenSizes {
-    /// The sizes given with `--bind` and `--shape`, and those of data at hand.
+    /// The sizes given with `--bind` and `--shape`, plus the shapes of the available input data.
     pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
         let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
         let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
@@ -132,7 +133,7 @@ impl OpenSizes {
             sizes.symbols.insert(symbol.to_string(), size);
         }
         for text in &self.shape {
-            // Names may have an equals sign of their own, sizes not.
+            // A name can contain an equals sign, a size cannot.
             let (input, shape) =
                 text.rsplit_once('=').ok_or_else(|| anyhow!("--shape {text} is not of the form INPUT=SIZExSIZE"))?;
             let shape: Option<Vec<usize>> = shape.split(['x', ',']).map(whole).collect();
@@ -144,7 +145,7 @@ impl OpenSizes {
 }
 
 impl Compilation {
-    /// The options given, which mean nothing where nothing is compiled.
+    /// Names of the options that were given; they have no effect if nothing is compiled.
     pub fn given(&self) -> Vec<&'static str> {
         let options = [
             (self.offload.is_some(), "--offload"),
@@ -160,27 +161,27 @@ impl Compilation {
         options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
     }
 
-    /// Those given that mean nothing to passes.
+    /// Names of the given options that the graph passes do not use.
     pub fn beside_passes(&self) -> Vec<&'static str> {
         self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
     }
 
-    /// Whether every artifact keeps its values.
+    /// Whether `--keep-values` was given.
     pub fn keeps_values(&self) -> bool {
         self.keep_values
     }
 
-    /// Level of optimisation.
+    /// Optimization level.
     pub fn level(&self) -> u8 {
         self.level.unwrap_or(2)
     }
 
-    /// The sizes given, and those of data at hand.
+    /// The sizes given with options, plus the shapes of the available input data.
     pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
         self.sizes.sizes(data)
     }
 
-    /// Says what to do where a float model leaves the accelerator nothing.
+    /// Prints advice if a float model leaves nothing to the accelerator.
     pub fn advise(&self, artifact: &Artifact, file: &ModelFile) {
         if self.offload != Some(Offload::None)
             && let Some(advice) = tilewright::model::quantize::advice(&artifact.manifest, file.display())
@@ -189,28 +190,32 @@ impl Compilation {
         }
     }
 
-    /// What a model's file calls its values.
+    /// Maps compiled values to their names in the model file.
     pub fn sources(&self, file: &ModelFile, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
         Ok(tilewright::model::import_traced(file, &self.sizes(data)?)?.1)
     }
 
-    /// What computes that which the accelerator does not get.
+    /// What computes the operators that the accelerator does not.
     fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
         use tilewright::device::Host as Alone;
         let on_gpu = match (self.fallback, device.host()) {
-            (Some(Host::Cpu), Some(Alone::Gpu)) => bail!("--fallback cpu is not for --device cuda; use --device cpu"),
-            (Some(Host::Cuda), Some(Alone::Cpu)) => bail!("--fallback cuda is not for --device cpu; use --device cuda"),
+            (Some(Host::Cpu), Some(Alone::Gpu)) => {
+                bail!("--fallback cpu does not go with --device cuda; use --device cpu")
+            }
+            (Some(Host::Cuda), Some(Alone::Cpu)) => {
+                bail!("--fallback cuda does not go with --device cpu; use --device cuda")
+            }
             (host, alone) => host == Some(Host::Cuda) || alone == Some(Alone::Gpu),
         };
         let precision = self.precision.map_or_else(Default::default, Width::precision);
         if !on_gpu && self.precision.is_some() {
-            bail!("--precision is for a GPU; give --device cuda or --fallback cuda too");
+            bail!("--precision is for a GPU; add --device cuda or --fallback cuda");
         }
         Ok(if on_gpu { model::Fallback::Cuda(precision) } else { model::Fallback::Cpu })
     }
 
-    /// Imports and compiles a model, with dimensions that it leaves open as those of the data at hand; also gives the
-    /// seconds of both. `keep_values` asks for what every layer writes, even where the arguments do not.
+    /// Imports and compiles a model; returns the artifact and the seconds of both steps. Open dimensions get the sizes
+    /// of `data`. `keep_values` keeps every layer's result even if the options do not ask for it.
     pub fn compile(
         &self,
         file: &ModelFile,
@@ -227,7 +232,7 @@ impl Compilation {
         let load_s = started.elapsed().as_secs_f64();
         if let (Some(Offload::Auto), Some(host)) = (self.offload, device.host()) {
             super::note(&format!(
-                "--offload auto has nothing to decide on device {device}, where everything runs on the {}",
+                "--offload auto has no effect on device {device}, where everything runs on the {}",
                 host.name()
             ));
         }
@@ -263,20 +268,21 @@ pub struct Compile {
     /// The model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// Artifact to write; with --emit object the folder for the files, whose name is the model's in them
+    /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name
     #[arg(short, long, value_name = "FILE|FOLDER")]
     output: PathBuf,
-    /// What is written: an artifact for `tilewright run`, or objects, C and a header for programs of your own [default: artifact]
+    /// What to write: an artifact for `tilewright run`, or object files, C and a header for your own programs [default:
+    /// artifact]
     #[arg(long, value_enum)]
     emit: Option<Emit>,
-    /// Processor of the CPU's code: x86_64-linux-gnu, aarch64-linux-gnu or riscv64-linux-gnu [default: this machine's]
+    /// Target of the CPU code: x86_64-linux-gnu, aarch64-linux-gnu or riscv64-linux-gnu [default: this machine]
     #[arg(long, value_name = "TARGET[,cpu=NAME][,+FEATURE]…")]
     cpu_target: Option<String>,
     #[command(flatten)]
     hw: Hw,
     #[command(flatten)]
     compilation: Compilation,
-    /// Print of every operator where it runs and why, and what it takes there and elsewhere
+    /// Print where each operator runs and why, and its cost there and elsewhere
     #[arg(long)]
     explain: bool,
 }
@@ -293,9 +299,7 @@ pub enum Emit {
 impl Compile {
     pub fn run(mut self) -> Result<Verdict> {
         if self.cpu_target.is_some() && self.compilation.measure {
-            bail!(
-                "--measure takes the times of this machine's processor, and --cpu-target names another; leave one out"
-            );
+            bail!("--measure measures this machine's CPU, but --cpu-target names another; leave one of them out");
         }
         self.compilation.processor = self.cpu_target.clone();
         match self.emit {
@@ -304,7 +308,7 @@ impl Compile {
         }
     }
 
-    /// The model as objects, C and a header, in a folder. Everything runs on the processor.
+    /// Writes the model as object files, C and a header into a folder. Everything runs on the CPU.
     fn export(mut self) -> Result<Verdict> {
         let elsewhere = [
             (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
@@ -312,14 +316,14 @@ impl Compile {
             (self.compilation.measure, "--measure"),
         ];
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
-            bail!("--emit object writes code of the processor alone; leave out {option}");
+            bail!("--emit object writes CPU code only; leave out {option}");
         }
         let folder = &self.output;
         files::check_folder(folder).with_context(|| format!("cannot write into {}", folder.display()))?;
         let stem = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = export::identifier(&stem.unwrap_or_default());
         self.compilation.symbols = Some(name.clone());
-        // Constants are data, which any processor of the architecture takes.
+        // Constants are data, which is the same for every processor of an architecture.
         let own = format!("{}-linux-gnu", std::env::consts::ARCH);
         let target = self.cpu_target.clone().unwrap_or(own);
         let config = self.hw.load()?;
@@ -335,7 +339,7 @@ impl Compile {
         files::write_together(&list)
             .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
         super::say(&format!(
-            "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h tells what to link",
+            "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h says what to link",
             folder.display(),
             list.len(),
             artifact.manifest.steps.len(),

@@ -1,4 +1,4 @@
-//! `completions` and `manual`: what shells and `man` know of the program, from the arguments themselves.
+//! `completions` and `manual`: completion scripts and man pages, generated from the argument definitions.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Writes the completions of a command line.
+    /// Prints the completion script for a command line.
     pub fn run(self, mut of: clap::Command) -> Result<Verdict> {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut of, "tilewright", &mut text);
@@ -29,18 +29,18 @@ impl Completions {
 /// Arguments of `manual`.
 #[derive(clap::Args)]
 pub struct Manual {
-    /// Folder for tilewright.1 and a page for each command; made where it is missing
+    /// Folder for tilewright.1 and a page for each command; created if missing
     folder: PathBuf,
 }
 
 impl Manual {
-    /// Writes the manual of a command line.
+    /// Writes the man pages of a command line.
     pub fn run(self, command: &clap::Command) -> Result<Verdict> {
         let at = || format!("cannot write to {}", self.folder.display());
         std::fs::create_dir_all(&self.folder).with_context(at)?;
         let mut pages = vec![(self.folder.join("tilewright.1"), page(command.clone())?)];
         for sub in command.get_subcommands() {
-            // A page's title is one word.
+            // The title of a man page must be one word.
             let name: &'static str = Box::leak(format!("tilewright-{}", sub.get_name()).into_boxed_str());
             pages.push((self.folder.join(format!("{name}.1")), page(sub.clone().name(name))?));
         }

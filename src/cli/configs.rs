@@ -1,4 +1,4 @@
-//! `configs`: the presets, the parameters, and whether a file is a configuration that can be built.
+//! `configs`: lists presets, prints parameters and checks configuration files.
 
 use std::fmt::Write;
 
@@ -25,12 +25,12 @@ pub struct Configs {
 enum Action {
     /// Check a configuration and print every violation; needs no model
     Check {
-        /// A TOML file, or a preset's name
+        /// A TOML file, or the name of a preset
         file: String,
     },
     /// Print a configuration with every parameter, its unit and its legal values
     Show {
-        /// A TOML file, or a preset's name
+        /// A TOML file, or the name of a preset or a board
         file: String,
     },
 }

@@ -1,4 +1,4 @@
-//! `diff`: a model on two devices, or on one and as arrays, value by value.
+//! `diff`: compares a model's values on two devices, or on one device with arrays.
 
 mod report;
 
@@ -20,7 +20,8 @@ use super::{Hw, ModelFile, Verdict, load_hw, progress, read_file, write_or_print
 /// Arguments of `diff`.
 #[derive(clap::Args)]
 pub struct Diff {
-    /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to see what lies inside its layers)
+    /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to compare values inside its
+    /// layers)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     #[arg(
@@ -35,25 +36,27 @@ pub struct Diff {
         default_value = "cpu",
         value_name = "DEVICE|npz:FILE|dir:DIR",
         help = format!(
-            "The other side: {}; arrays by the names of values (npz:FILE); or a folder that run --dump-tensors wrote (dir:DIR)",
+                        "The other side: {}; arrays named after values (npz:FILE); or a folder that run --dump-tensors wrote (dir:DIR)",
             device::names(device::Spec::keeps_values)
         )
     )]
     b: Right,
     #[command(flatten)]
     hw: Hw,
-    /// Hardware configuration of the other side, where it is another
+    /// Hardware configuration of the other side, if it differs
     #[arg(long, value_name = "NAME|FILE.toml")]
     hw_b: Option<String>,
     #[command(flatten)]
     compilation: Compilation,
-    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture; numbers are made up without
+    /// Data for an input: a .npy file, a .npz file with an array for each input, or a picture; without it, inputs are
+    /// random
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
-    /// How pictures become inputs, as for run
+    /// How pictures become inputs: the same keys as for run
     #[arg(long, value_name = "KEY=VALUE,…")]
     preprocess: Option<Preprocess>,
-    /// What counts as equal: steps between integers (1), a part of the greatest magnitude between floats (1e-4), or both (1,1e-4)
+    /// Largest allowed difference: steps between integers (1), a fraction of the greatest magnitude between floats
+    /// (1e-4), or both (1,1e-4)
     #[arg(long, default_value = "0", value_name = "STEPS|REL")]
     tolerance: Tolerance,
     /// Print one JSON object on standard output
@@ -61,7 +64,7 @@ pub struct Diff {
     json: bool,
 }
 
-/// What `--b` names.
+/// Value of `--b`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Right {
     Device(DeviceKind),
@@ -84,7 +87,7 @@ impl std::str::FromStr for Right {
     }
 }
 
-/// The side that a run is compared with, ready.
+/// The other side, ready to compare.
 enum Ready {
     Side(Box<Side>),
     Arrays(Reference),
@@ -99,7 +102,7 @@ impl Diff {
         let artifact = if Artifact::is_one(&bytes) {
             let unused = self.compilation.given();
             if !unused.is_empty() {
-                bail!("{} is for compiling, and {} is compiled already", unused.join(", "), self.file.display());
+                bail!("{} is for compiling, but {} is already compiled", unused.join(", "), self.file.display());
             }
             Some(Artifact::decode(self.file.display(), &bytes)?)
         } else {
@@ -166,7 +169,7 @@ impl Diff {
         bar.end();
         if last.values.is_empty() && last.unlike.is_empty() {
             bail!(
-                "{} has no value that both sides show; give a model that computes something of its inputs",
+                "{}: the two sides have no value in common; give a model that computes something from its inputs",
                 self.file.display()
             );
         }
@@ -195,7 +198,7 @@ impl Diff {
         Ok(if equal { Verdict::Fine } else { Verdict::No })
     }
 
-    /// Refuses the CPU for a program that was compiled for an accelerator.
+    /// Refuses the CPU if the artifact contains accelerator programs.
     fn check_sides(&self, artifact: &Artifact) -> Result<()> {
         if !artifact.manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Accel(_))) {
             return Ok(());
@@ -218,12 +221,12 @@ impl Diff {
         Ok(())
     }
 
-    /// Inputs of each run: those given, or some that are made up.
+    /// Inputs of each run: those given, else random ones.
     fn runs(&self, artifact: &Artifact, given: Given) -> Result<Vec<Vec<Tensor>>> {
         let model = artifact.manifest.input_values();
         if given.is_empty() {
             if !model.is_empty() {
-                super::say("inputs are made up; give the model's own with --input");
+                super::say("using random inputs; give real ones with --input");
             }
             return Ok(vec![inference::made_up(&model)]);
         }

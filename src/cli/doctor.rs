@@ -1,4 +1,4 @@
-//! `doctor`: which of the tools that Tilewright calls or links are there, or what a board is.
+//! `doctor`: reports which tools and libraries are installed, or checks a board.
 
 mod board;
 
@@ -18,7 +18,7 @@ pub struct Doctor {
     #[arg(
         long,
         value_name = "DEVICE",
-        help = format!("Look at this board instead of the tools: {}", help(Spec::is_board))
+                help = format!("Check this board instead of the tools: {}", help(Spec::is_board))
     )]
     device: Option<DeviceKind>,
     #[command(flatten)]
@@ -28,14 +28,14 @@ pub struct Doctor {
     json: bool,
 }
 
-/// One thing looked for.
+/// Result of looking for one tool or library.
 struct Finding {
     name: &'static str,
     what_for: &'static str,
-    /// Its version, or nothing where it is missing.
+    /// Its version; none if it is missing.
     found: Option<String>,
     remedy: String,
-    /// Whether nothing can be done without it.
+    /// Whether Tilewright needs it for more than an optional feature.
     needed: bool,
 }
 
@@ -45,12 +45,12 @@ impl Doctor {
             Some(device) if let Some(port) = device.port() => return board::run(port, &self.hw.load()?, self.json),
             Some(other) => {
                 bail!(
-                    "{other} is no board; give --device {}, or no device to look for the tools",
+                    "{other} is not a board; give --device {}, or leave --device out to check the tools",
                     names(Spec::is_board)
                 )
             }
             None if !self.hw.is_default() => {
-                bail!("--hw is for a board; give --device {} too", names(Spec::is_board))
+                bail!("--hw is for a board; add --device {}", names(Spec::is_board))
             }
             None => {}
         }
@@ -121,7 +121,7 @@ fn findings() -> Vec<Finding> {
     findings
 }
 
-/// What was found of CUDA's libraries and of a GPU.
+/// Looks for CUDA's libraries and a GPU.
 #[cfg(feature = "cuda")]
 fn cuda() -> Vec<Finding> {
     use tilewright_runtime::cuda::{CudaError, Gpu, Library};
@@ -144,17 +144,17 @@ fn cuda() -> Vec<Finding> {
     findings
 }
 
-/// What was found of CUDA's libraries: nothing in a program without them.
+/// Reports that this program was built without CUDA.
 #[cfg(not(feature = "cuda"))]
 fn cuda() -> Vec<Finding> {
     let remedy = "build with the feature `cuda`".into();
     vec![Finding { name: "cuda", what_for: "--device cuda", found: None, remedy, needed: false }]
 }
 
-/// What was found of a program of the FPGA flow.
+/// Converts the result for a tool of the FPGA flow.
 fn finding(Sought { name, what_for, found }: Sought) -> Finding {
     let (found, remedy) = match found {
-        // Some know no version.
+        // Some tools have no version.
         Ok(tool) if tool.version.is_empty() => (Some(tool.command[0].clone()), String::new()),
         Ok(tool) => (Some(tool.version), String::new()),
         Err(FlowError::MissingTool { reason, remedy, .. }) => (None, format!("{reason}; {remedy}")),

@@ -1,4 +1,4 @@
-//! `flash`: a bitstream onto a board.
+//! `flash`: loads a bitstream onto a board.
 
 use std::path::PathBuf;
 
@@ -18,13 +18,13 @@ pub struct Flash {
     /// The folder that `synth` wrote
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Load the part alone, until it loses power, and leave the board's flash as it is
+    /// Load the FPGA only until it loses power, and leave the board's flash unchanged
     #[arg(long)]
     volatile: bool,
-    /// Flash a bitstream too whose netlists differ from the sources, as `synth --verify` found
+    /// Flash the bitstream even if `synth --verify` found that its netlists differ from the sources
     #[arg(long)]
     force: bool,
-    /// Flash a bitstream too that is slower than its clock, as `synth --allow-slow` makes it
+    /// Flash the bitstream even if it is slower than its clock, as `synth --allow-slow` allows
     #[arg(long)]
     allow_slow: bool,
 }
@@ -44,9 +44,11 @@ impl Flash {
         if let Some(doubt) = doubt {
             eprintln!("warning: {doubt}");
         }
-        let wiring = wiring.map_or(String::new(), |wiring| format!("join it to the computer by {wiring}\n"));
-        let done =
-            format!("{} has its bitstream; ask it with `tilewright doctor --device {device} --hw {hw}`\n", board.name);
+        let wiring = wiring.map_or(String::new(), |wiring| format!("connect it to the computer by {wiring}\n"));
+        let done = format!(
+            "{} has its bitstream; check it with `tilewright doctor --device {device} --hw {hw}`\n",
+            board.name
+        );
         write_or_print(None, [wiring, done].concat().as_bytes())?;
         Ok(Verdict::Fine)
     }

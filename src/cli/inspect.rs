@@ -1,4 +1,4 @@
-//! `inspect`: what is in an artifact or a model.
+//! `inspect`: describes an artifact or a model.
 
 use anyhow::{Result, bail};
 use tilewright_runtime::artifact::{Artifact, StepKind};
@@ -26,7 +26,7 @@ impl Inspect {
             if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
         } else {
             if self.json {
-                bail!("--json is for artifacts, and {} is a model; compile it first", self.file.display());
+                bail!("--json is for artifacts, but {} is a model; compile it first", self.file.display());
             }
             let graph = tilewright::model::import(&self.file, &Default::default())?;
             tilewright::model::text(&graph)
@@ -90,7 +90,7 @@ fn describe(artifact: &Artifact) -> String {
     text + "\n" + &tilewright::examine::explain::table(m)
 }
 
-/// The product that a library computes for a step of a GPU where it is installed, in words.
+/// Describes the product that cuBLASLt computes instead of a GPU step's kernel, if it is installed.
 fn product_of(artifact: &Artifact, code: u32, entry: &str) -> String {
     let Some(id) = artifact.manifest.cuda.get(code as usize) else { return String::new() };
     let Ok(code) = CudaCode::decode(artifact.blob(*id)) else { return String::new() };

@@ -1,4 +1,4 @@
-//! A model's file on the command line: a path, or a network of the zoo.
+//! A model file on the command line: a path, or a network of the zoo.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tilewright::model::zoo::{self, Entry};
 use tilewright_runtime::artifact::{About, Edge};
 use tilewright_sim::rtl::default_cache_dir;
 
-/// Where a model is, and what the zoo knows of it.
+/// Path of a model, and its zoo entry if it has one.
 #[derive(Debug, Clone)]
 pub struct ModelFile {
-    /// The person's own words.
+    /// The argument as the user wrote it.
     text: String,
     path: PathBuf,
     entry: Option<&'static Entry>,
@@ -25,7 +25,7 @@ impl std::ops::Deref for ModelFile {
 }
 
 impl ModelFile {
-    /// Reads an argument; a network of the zoo is put into the cache.
+    /// Parses an argument; extracts a zoo network into the cache.
     pub fn parse(text: &str) -> Result<ModelFile, String> {
         let Some(name) = text.strip_prefix(zoo::PREFIX) else {
             return Ok(ModelFile { text: text.to_string(), path: text.into(), entry: None });
@@ -36,28 +36,28 @@ impl ModelFile {
         Ok(ModelFile { text: text.to_string(), path, entry: Some(entry) })
     }
 
-    /// The person's own words for it, for messages.
+    /// The argument as the user wrote it, for messages.
     pub fn display(&self) -> &str {
         &self.text
     }
 
-    /// The zoo's entry.
+    /// The zoo entry, if the model is from the zoo.
     pub fn entry(&self) -> Option<&'static Entry> {
         self.entry
     }
 
-    /// How pictures are prepared: what is asked for, and else what the zoo knows.
+    /// How pictures are prepared: `asked`, completed by the zoo entry's own settings.
     pub fn preprocess(&self, asked: Option<&Preprocess>) -> Preprocess {
         let own = self.entry.map(Entry::preprocess).unwrap_or_default();
         asked.map_or(own.clone(), |asked| asked.over(&own))
     }
 
-    /// Shapes of the zoo's sample, for dimensions that the model leaves open.
+    /// Shapes of the zoo sample, for the model's open dimensions.
     pub fn sample_shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
         super::run::Given::read(&[], self.entry).map(|given| given.shapes()).unwrap_or_default()
     }
 
-    /// What the file says of itself, completed by what the zoo knows.
+    /// The file's own description, completed by the zoo entry.
     pub fn about(&self) -> anyhow::Result<About> {
         let mut about = tilewright::model::about(&self.path)?;
         let Some(entry) = self.entry else { return Ok(about) };

@@ -1,4 +1,4 @@
-//! `profile`: a run looked at from all sides, as one page, and two of them compared.
+//! `profile`: profiles a run as an HTML page, or compares two profiles.
 
 use std::path::{Path, PathBuf};
 
@@ -19,31 +19,31 @@ pub struct Profile {
     /// The model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse, required_unless_present = "compare", conflicts_with = "compare")]
     file: Option<ModelFile>,
-    /// The page to write; its data and the trace for Perfetto are written beside it, as NAME.json and NAME.trace.json
+    /// HTML page to write; its data and a Perfetto trace go next to it, as NAME.json and NAME.trace.json
     #[arg(long, value_name = "FILE.html", required_unless_present = "compare")]
     report: Option<PathBuf>,
-    /// Compare two profiles of one model by their data: two configurations, or two versions
+    /// Compare two profiles of one model by their data, for example of two configurations or two versions
     #[arg(long, num_args = 2, value_names = ["A.json", "B.json"])]
     compare: Option<Vec<PathBuf>>,
-    /// Hardware configuration: a preset's name, a board's, or a TOML file
+    /// Hardware configuration: the name of a preset or a board, or a TOML file
     #[arg(long = "hw", value_name = "NAME|FILE.toml", default_value = DEFAULT_HW)]
     hw: String,
     #[arg(
         long,
         value_name = "DEVICE",
         default_value = "csim",
-        help = format!("Where it runs: {}", tilewright::device::help(|spec| spec.exact))
+                help = format!("Device to run on: {}", tilewright::device::help(|spec| spec.exact))
     )]
     device: DeviceKind,
     #[command(flatten)]
     workload: Workload,
-    /// Runs before those that time this machine
+    /// Warm-up runs of the functions timed on this machine
     #[arg(long, value_name = "N", default_value_t = 2)]
     warm_up: u16,
-    /// Runs that time this machine; cycles are of one run, which is exact
+    /// Measured runs of the functions timed on this machine; cycles come from one run and are exact
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..))]
     repetitions: u16,
-    /// Record the design's signals beside the page, as NAME.fst (rtl alone)
+    /// Record the design's signals next to the page, as NAME.fst (rtl only)
     #[arg(long)]
     waves: bool,
 }
@@ -63,7 +63,7 @@ impl Profile {
     fn profile(&self, file: &ModelFile, report: &Path) -> Result<Verdict> {
         let config = self.workload.config(&self.hw)?;
         if !self.device.spec().exact {
-            bail!("{} tells no cycles instruction by instruction; profile on csim or rtl", self.device);
+            bail!("{} does not report cycles per instruction; profile on csim or rtl", self.device);
         }
         if self.waves && !self.device.spec().waves {
             bail!("--waves is for --device rtl, whose signals it records");
@@ -72,13 +72,14 @@ impl Profile {
             ["json", "trace.json", "fst"].map(|ending| report.with_extension(ending));
         let others = [&data_path, &trace_path].into_iter().chain(self.waves.then_some(&waves_path));
         if others.clone().any(|path| path == report) {
-            bail!("--report {} is where its data go; name a file that ends in .html", report.display());
+            bail!("--report {} is the path of its data file; name a file that ends in .html", report.display());
         }
         for path in others {
             check_writable(path)?;
         }
         let (graph, inputs) = self.workload.graph_and_inputs(file)?;
-        // The design writes its signals while it runs; they get their name with the other files.
+        // The RTL simulator writes the signals during the run, under a temporary name until the other files are
+        // written.
         let waves = self.waves.then(|| files::Unfinished::new(&waves_path, &[])).transpose();
         let waves = waves.with_context(|| format!("cannot write {}", waves_path.display()))?;
         let request = Request {
@@ -134,10 +135,7 @@ impl Profile {
 
     fn compare(&self, a: &Path, b: &Path) -> Result<Verdict> {
         if let Some(report) = self.report.as_ref().filter(|report| [a, b].iter().any(|data| is_of(report, data))) {
-            bail!(
-                "--report {} would take the place of a profile that is compared; name another file",
-                report.display()
-            );
+            bail!("--report {} would overwrite a profile that is compared; name another file", report.display());
         }
         let [name_a, name_b] = [a, b].map(|path| path.display().to_string());
         let first = compare::read(&name_a, &read_file(a)?)?;
@@ -151,8 +149,8 @@ impl Profile {
     }
 }
 
-/// Whether a path is that of a profile's data or of a file that was written with them: its page, of whatever ending, its trace
-/// and its waves.
+/// Whether a path is a profile's data file or a file that was written with it: its page, with any extension, its trace
+/// or its waves.
 fn is_of(path: &Path, data: &Path) -> bool {
     let is_page = path.file_stem() == data.file_stem() && files::same(files::folder_of(path), files::folder_of(data));
     is_page
@@ -160,7 +158,7 @@ fn is_of(path: &Path, data: &Path) -> bool {
         || files::same(path, data)
 }
 
-/// Refuses a path that cannot be written, before anything runs.
+/// Fails before anything runs if a path cannot be written.
 fn check_writable(path: &Path) -> Result<()> {
     files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))
 }

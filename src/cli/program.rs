@@ -1,4 +1,4 @@
-//! `asm` and `disasm`: programs as text and as bits.
+//! `asm` and `disasm`: programs as text and as instruction streams.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,7 @@ use super::{Hw, Verdict, progress, read_file, write_or_print};
 /// Arguments of `asm`.
 #[derive(clap::Args)]
 pub struct Asm {
-    /// The program's text
+    /// File with the program's text
     file: PathBuf,
     /// Instruction stream to write
     #[arg(short, long, value_name = "FILE")]
@@ -38,7 +38,7 @@ impl Asm {
 /// Arguments of `disasm`.
 #[derive(clap::Args)]
 pub struct Disasm {
-    /// An instruction stream, or a compiled artifact, whose programs are printed one after the other
+    /// An instruction stream, or a compiled artifact, whose programs are printed one after another
     file: PathBuf,
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
@@ -53,7 +53,7 @@ impl Disasm {
         if Artifact::is_one(&bytes) {
             if !self.hw.is_default() {
                 bail!(
-                    "--hw is for streams, and {} is an artifact, which has its own configuration",
+                    "--hw is for streams, but {} is an artifact, which contains its configuration",
                     self.file.display()
                 );
             }
@@ -68,10 +68,10 @@ impl Disasm {
     }
 }
 
-/// The text of every accelerator program of an artifact.
+/// Disassembles every accelerator program of an artifact.
 fn artifact_text(artifact: &Artifact) -> Result<String> {
     let Some(hardware) = &artifact.manifest.hardware else {
-        bail!("{} has no program for an accelerator; all of it runs on the CPU", artifact.path);
+        bail!("{} contains no accelerator program; everything runs on the CPU", artifact.path);
     };
     let config = HwConfig::parse(&hardware.name, &hardware.toml)?;
     let mut text = String::new();
@@ -90,10 +90,10 @@ fn artifact_text(artifact: &Artifact) -> Result<String> {
     Ok(text)
 }
 
-/// Parses a program's text out of a file's bytes, for a configuration.
+/// Parses a program's text for a configuration.
 pub fn text_program(file: &str, bytes: &[u8], config: &HwConfig) -> Result<Vec<Insn>> {
     if stream::is_one(bytes) {
-        bail!("{file} is an assembled stream already, not a program's text; print it with: tilewright disasm {file}");
+        bail!("{file} is already an assembled stream, not a program's text; print it with: tilewright disasm {file}");
     }
     let text = std::str::from_utf8(bytes).with_context(|| format!("{file} is not a program's text"))?;
     Ok(stream::parse(file, text, config)?)

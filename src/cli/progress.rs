@@ -1,4 +1,4 @@
-//! How far long work is and how long it will take, on a terminal; nothing in a pipe or where quiet is asked for.
+//! Progress and remaining time of long work, on a terminal; nothing in a pipe or with `--quiet`.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,27 +6,27 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Whether results and errors alone are told.
+/// Whether only results and errors are printed.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Tells results and errors alone from here on.
+/// From now on prints only results and errors.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
 
-/// Whether results and errors alone are told.
+/// Whether only results and errors are printed.
 fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Says what was done, on standard error.
+/// Prints what was done, on standard error.
 pub fn say(text: &str) {
     if !is_quiet() {
         eprintln!("{text}");
     }
 }
 
-/// Says what a person may want to know beside the result, on standard error.
+/// Prints a note in addition to the result, on standard error.
 pub fn note(text: &str) {
     if !is_quiet() {
         let bold = anstyle::Style::new().bold();
@@ -38,7 +38,7 @@ fn shown() -> bool {
     std::io::stderr().is_terminal() && !is_quiet()
 }
 
-/// Says what is being done, in place of what was said before; an empty text wipes it.
+/// Shows the current activity on a terminal, replacing the previous one; an empty text clears the line.
 pub fn tell(what: &str) {
     if shown() {
         eprint!("\r\x1b[K{what}");
@@ -46,16 +46,16 @@ pub fn tell(what: &str) {
     }
 }
 
-/// A line on standard error that is redrawn: what is done, how much of it, and the time that is left.
+/// A progress line on standard error: activity, pieces done, elapsed and remaining time.
 pub struct Progress {
     bar: ProgressBar,
     what: String,
 }
 
 impl Progress {
-    /// Work of `total` pieces.
+    /// Starts a progress line for `total` pieces of work.
     pub fn new(what: &str, total: usize) -> Progress {
-        // A few times a second, and nothing of work that is done before.
+        // Redraws a few times a second; work that finishes sooner shows nothing.
         let target = if shown() { ProgressDrawTarget::stderr_with_hz(5) } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(total as u64), target);
         if let Ok(style) = ProgressStyle::with_template("{msg} {bar:20} {pos}/{len} {elapsed} eta {eta}") {
@@ -63,18 +63,18 @@ impl Progress {
         }
         bar.set_message(what.to_string());
         if shown() {
-            // The times go on while a piece takes long.
+            // The times keep updating during a long piece.
             bar.enable_steady_tick(Duration::from_secs(1));
         }
         Progress { bar, what: what.to_string() }
     }
 
-    /// `done` pieces are done.
+    /// Sets the number of pieces done.
     pub fn at(&self, done: usize) {
         self.bar.set_position(done as u64);
     }
 
-    /// What comes next, with the pieces done and all that there are.
+    /// Sets the next activity, the number of pieces done and the total.
     pub fn step(&self, what: &str, done: usize, all: usize) {
         if self.bar.length() != Some(all as u64) {
             self.bar.set_length(all as u64);
@@ -83,7 +83,7 @@ impl Progress {
         self.at(done);
     }
 
-    /// Wipes the line.
+    /// Clears the line.
     pub fn end(&self) {
         self.bar.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! `quantize`: a float model becomes one of int8, as an ONNX file.
+//! `quantize`: converts a float model to int8 and writes it as ONNX.
 
 use std::path::{Path, PathBuf};
 
@@ -20,13 +20,13 @@ use super::{DEFAULT_HW, ModelFile, Progress, Verdict};
 /// How ranges of activations are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Ranges {
-    /// For each tensor the one of the others that costs least at the network's outputs
+    /// For each tensor, the method below with the least error at the network's outputs
     Auto,
-    /// All that was seen
+    /// The smallest and largest values seen
     MinMax,
-    /// All but the rarest values: see --percentile
+    /// All but the rarest values; see --percentile
     Percentile,
-    /// The range of the least mean square error
+    /// The range with the least mean square error
     Mse,
     /// The range that keeps most of the distribution (Kullback-Leibler)
     Entropy,
@@ -38,51 +38,52 @@ pub struct Quantize {
     /// The float model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
-    /// Samples of the model's inputs, 100 or more are good: a .npy file, a .npz file with an array for each input, or a
+    /// Samples of the model's inputs, best 100 or more: a .npy file, a .npz file with an array for each input, or a
     /// folder of pictures (.png, .jpg, .webp, .bmp, .gif)
     #[arg(long, value_name = "FILE|DIR")]
     calibrate: PathBuf,
-    /// How often each picture of a folder is used: whole once, then squares of it of random size and place [default: 1]
+    /// How often each picture of a folder is used: first whole, then as squares of random size and position [default:
+    /// 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     crops: Option<u16>,
     /// The ONNX file to write
     #[arg(short, long, value_name = "OUT.onnx")]
     output: PathBuf,
-    /// How ranges of activations are found
+    /// How to find the ranges of activations
     #[arg(long, value_enum, default_value = "auto")]
     method: Ranges,
-    /// Per cent of values that the percentile method keeps [default: 99.99]
+    /// Percentage of values that --method percentile keeps [default: 99.99]
     #[arg(long, value_name = "PERCENT")]
     percentile: Option<f64>,
-    /// Bits of the weights. 7 keeps the sums of runtimes that add two products in 16 bits from saturating
+    /// Bits of the weights; 7 avoids saturation in runtimes that add two products in 16 bits
     #[arg(long, value_name = "BITS", default_value_t = 8, value_parser = clap::value_parser!(u8).range(7..=8))]
     weights: u8,
-    /// A node that stays float, by its name in the table of layers or in the report; may be given several times
+    /// Keep a node in floats, by its name in the layer table or the report; can be given several times
     #[arg(long, value_name = "NODE")]
     keep_float: Vec<String>,
-    /// Layers whose result has less signal over noise than so many decibels are listed, with what keeping them in floats brings
+    /// List layers with a signal-to-noise ratio below this many decibels, and the gain from keeping each in floats
     #[arg(long, value_name = "DECIBELS", default_value_t = 10.0)]
     weak: f64,
-    /// One scale for all weights of a layer, instead of one for each output channel
+    /// Use one scale for all weights of a layer instead of one per output channel
     #[arg(long)]
     per_tensor: bool,
-    /// Take off each bias what rounding the weights adds to the layer's mean
+    /// Correct each bias by the shift of the layer's mean that rounding its weights causes
     #[arg(long)]
     bias_correction: bool,
-    /// Scale channels between layers so that they share ranges well; kept where the outputs gain from it
+    /// Scale channels between layers so that they share ranges well; kept only if the outputs improve
     #[arg(long)]
     equalize: bool,
-    /// How pictures become inputs, as KEY=VALUE between commas, as for run; bytes of arrays become floats by mean=M and
-    /// scale=S of it: (byte - M) / S
+    /// How pictures become inputs, as KEY=VALUE separated by commas, the same keys as for run; for arrays of bytes,
+    /// mean=M and scale=S convert to floats: (byte - M) / S
     #[arg(long, value_name = "KEY=VALUE,…")]
     preprocess: Option<String>,
-    /// Labelled data to compare the accuracy of both models on, as --calibrate
+    /// Labeled data, in the form of --calibrate, to compare the accuracy of both models on
     #[arg(long, value_name = "FILE", requires = "labels")]
     eval: Option<PathBuf>,
-    /// Right answers for --eval, a .npy file of whole numbers
+    /// Correct classes for --eval, a .npy file of integers
     #[arg(long, value_name = "FILE.npy", requires = "eval")]
     labels: Option<PathBuf>,
-    /// Write what was found as JSON
+    /// Write the report as a JSON file
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
     #[command(flatten)]
@@ -93,23 +94,20 @@ impl Quantize {
     pub fn run(self) -> Result<Verdict> {
         let method = self.method()?;
         if self.report.as_ref().is_some_and(|report| files::same(report, &self.output)) {
-            bail!("--report and --output name one file, {}; give two", self.output.display());
+            bail!("--report and --output both name {}; give two different files", self.output.display());
         }
         if files::same(&self.output, &self.file) {
             bail!("--output {} is the model itself; give another file", self.output.display());
         }
         if self.output.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("onnx")) {
-            bail!(
-                "--output {} names another kind of file; the result is ONNX, so let it end in .onnx",
-                self.output.display()
-            );
+            bail!("--output {} has the wrong extension; the result is ONNX, so use .onnx", self.output.display());
         }
         for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let preprocess = self.preprocess()?;
         if self.crops.is_some() && !self.calibrate.is_dir() {
-            bail!("--crops is for a folder of pictures, and {} is none", self.calibrate.display());
+            bail!("--crops is for a folder of pictures, but {} is not a folder", self.calibrate.display());
         }
         let data = Data::read(&self.calibrate)?;
         let model = Prepared::read(&self.file, &self.sizes.sizes(&data.shapes()?)?)?;
@@ -171,10 +169,10 @@ impl Quantize {
         }))
     }
 
-    /// How bytes of arrays become floats: as asked for, or as the model's file says.
+    /// How arrays of bytes become floats: by `--preprocess`, else by the model file.
     fn scaling(&self, preprocess: &Preprocess) -> Result<Scaling> {
         if let Some(key) = preprocess_keys(self.preprocess.as_deref()).find(|key| !["mean", "scale"].contains(key)) {
-            bail!("--preprocess {key} is for pictures; arrays take mean and scale alone");
+            bail!("--preprocess {key} is for pictures; arrays accept only mean and scale");
         }
         super::run::scaling(preprocess, &self.file.about()?)
     }
@@ -199,7 +197,7 @@ impl Quantize {
     }
 }
 
-/// Samples before the model's inputs are known.
+/// Samples, before the model's inputs are known.
 enum Data<'p> {
     Pictures(&'p Path),
     Arrays(&'p Path, Vec<(Option<String>, Array)>),
@@ -210,7 +208,7 @@ impl Data<'_> {
         Ok(if path.is_dir() { Data::Pictures(path) } else { Data::Arrays(path, npy::read_any(path)?) })
     }
 
-    /// Shapes that give the dimensions that the model leaves open their sizes.
+    /// Shapes that determine the sizes of the model's open dimensions.
     fn shapes(&self) -> Result<Vec<(Option<String>, Vec<usize>)>> {
         Ok(match self {
             Data::Arrays(_, arrays) => inference::shapes(arrays),
@@ -219,12 +217,12 @@ impl Data<'_> {
     }
 }
 
-/// The keys of a preparation's text.
+/// The keys of a `--preprocess` text.
 fn preprocess_keys(text: Option<&str>) -> impl Iterator<Item = &str> {
     text.into_iter().flat_map(|text| text.split(',')).filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim())
 }
 
-/// Progress of one kind of work after another.
+/// Progress of several kinds of work, one after another.
 #[derive(Default)]
 struct Shown {
     now: Option<(String, Progress)>,
@@ -287,13 +285,13 @@ fn report(
 }
 
 fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
-    // Names stand whole, as --keep-float takes them.
+    // Names are not shortened, because --keep-float needs the whole name.
     let wide = quantized.layers.iter().map(|l| l.name.chars().count()).max().unwrap_or_default().max(48);
     let mut text = format!(
         "{:<wide$}  {:<16} {:>11} {:>5}  {:<10} {:>7}\n",
         "layer", "operator", "scale", "zero", "method", "SQNR dB"
     );
-    // Without noise there is nothing to relate the signal to; without signal there is nothing to hear.
+    // No noise: "exact". No signal: "lost".
     let decibels = |x: f64| match x {
         x if x.is_finite() => format!("{x:.1}"),
         f64::NEG_INFINITY => "lost".to_string(),
@@ -316,7 +314,7 @@ fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
         let (before, after) = (decibels(e.before_db), decibels(e.after_db));
         let kept = if e.kept() { "kept" } else { "not kept" };
         text += &format!(
-            "equalisation  {} pairs of layers, output SQNR {before} dB without, {after} dB with: {kept}\n",
+            "equalization  {} pairs of layers, output SQNR {before} dB without, {after} dB with: {kept}\n",
             e.pairs
         );
     }

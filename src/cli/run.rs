@@ -1,4 +1,4 @@
-//! `run`: a model, an artifact or a program on a device.
+//! `run`: runs a model, an artifact or a program on a device.
 
 mod answers;
 mod arguments;
@@ -25,7 +25,7 @@ impl Run {
         let file = self.file.display();
         let is_artifact = Artifact::is_one(&bytes);
         if self.program && (is_artifact || Format::of_bytes(&bytes).is_some()) {
-            bail!("--program is for programs, and {file} is a model");
+            bail!("--program is for programs, but {file} is a model");
         }
         let is_program = self.program || stream::is_one(&bytes) || self.has_extension("tw");
         let is_model = match Format::of_file(&bytes, &self.file) {
@@ -38,12 +38,12 @@ impl Run {
         };
         if is_model {
             let unused = [(!self.data.is_empty(), "--data"), (!self.read.is_empty(), "--read"), (self.step, "--step")];
-            refuse(&unused, &format!("for programs, and {file} is a model"))?;
+            refuse(&unused, &format!("for programs, but {file} is a model"))?;
             if is_artifact {
                 let unused: Vec<_> = self.compilation.given().into_iter().map(|name| (true, name)).collect();
                 refuse(
                     &unused,
-                    &format!("for compiling, and {file} is compiled already; compile the model again with it"),
+                    &format!("for compiling, but {file} is already compiled; compile the model again with it"),
                 )?;
             }
             model::run(&self, &bytes)
@@ -56,13 +56,13 @@ impl Run {
                 (self.output_dir.is_some(), "--output-dir"),
                 (self.dump_tensors.is_some(), "--dump-tensors"),
             ];
-            refuse(&unused, &format!("for models, and {file} is a program; use --data and --read"))?;
+            refuse(&unused, &format!("for models, but {file} is a program; use --data and --read"))?;
             unused = vec![(self.explain, "--explain")];
             unused.extend(self.compilation.given().into_iter().map(|name| (true, name)));
-            refuse(&unused, &format!("for models, and {file} is a program; leave it out"))?;
+            refuse(&unused, &format!("for models, but {file} is a program; leave it out"))?;
             if self.step {
                 unused = vec![(self.trace.is_some(), "--trace"), (self.top_stalls.is_some(), "--top-stalls")];
-                refuse(&unused, "for whole runs; leave out --step")?;
+                refuse(&unused, "for complete runs; leave out --step")?;
             }
             stepper::run(&self, &bytes)
         }

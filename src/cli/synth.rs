@@ -1,4 +1,4 @@
-//! `synth`: a configuration to a board's bitstream.
+//! `synth`: builds a board's bitstream from a hardware configuration.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,48 +13,48 @@ use tilewright_hw::flow::{FlowError, RandomPrograms, Request};
 
 use super::{Verdict, progress, write_or_print};
 
-/// The most programs of a check, which lie in memory at once.
+/// Largest number of programs of a check; all of them are in memory at once.
 const MOST_PROGRAMS: u64 = 10_000;
 
 /// Arguments of `synth`.
 #[derive(clap::Args)]
 pub struct Synth {
-    /// The board: a name, or the path of a folder with a board.toml; without it the boards are listed
+    /// The board: a name, or the path of a folder with a board.toml; without it, the boards are listed
     #[arg(long, value_name = "NAME|DIR")]
     board: Option<String>,
-    /// The hardware configuration: a preset, or a TOML file [default: the board's own]
+    /// The hardware configuration: the name of a preset, or a TOML file [default: the board's own]
     #[arg(long, value_name = "NAME|FILE.toml", requires = "board")]
     hw: Option<String>,
-    /// The board's link, where it may have several: uart or spi [default: the board's first]
+    /// The link to use, if the board has several: uart or spi [default: the board's first]
     #[arg(long, value_name = "KIND", requires = "board")]
     host: Option<String>,
-    /// Where everything is written: sources, netlists, logs, the bitstream, report.json and summary.txt; what an earlier call left
-    /// there is removed [default: build/synth/BOARD]
+    /// Folder for everything: sources, netlists, logs, the bitstream, report.json and summary.txt; files of an earlier
+    /// run are removed [default: build/synth/BOARD]
     #[arg(short, long, value_name = "DIR", requires = "board")]
     output: Option<PathBuf>,
-    /// The clock of shell and core [default: the board's own]
+    /// Clock of shell and core in MHz [default: the board's own]
     #[arg(long, value_name = "MHZ", value_parser = mhz, allow_negative_numbers = true, requires = "board")]
     mhz: Option<f64>,
-    /// Where place and route begins: another seed is another result [default: the board's own, or 1]
+    /// Seed of place and route; another seed gives another result [default: the board's own, or 1]
     #[arg(long, requires = "board")]
     seed: Option<u64>,
     /// Keep a result that is slower than the clock
     #[arg(long, requires = "board")]
     allow_slow: bool,
-    /// Stop after synthesis, with the resources and the clock that the routed design is expected to have
+    /// Stop after synthesis and report the resources and the estimated clock of the routed design
     #[arg(long, conflicts_with_all = ["verify", "sources"], requires = "board")]
     estimate: bool,
-    /// How long each step may take: synthesis, place and route, bitstream
+    /// Time limit of each step: synthesis, place and route, bitstream
     #[arg(long, value_name = "MINUTES", default_value_t = 120.0, value_parser = minutes, requires = "board")]
     time_limit: f64,
-    /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read back, and
-    /// compare memory and cycles with those of the sources
+    /// Run a network's layer and random programs on the synthesized and the routed netlist and on the bitstream read
+    /// back, and compare memory and cycles with the sources
     #[arg(long, requires = "board")]
     verify: bool,
-    /// Programs of --verify
+    /// Number of random programs for --verify
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=MOST_PROGRAMS), requires = "verify")]
     programs: u64,
-    /// Write the sources alone and call no tool
+    /// Only write the sources; run no tool
     #[arg(long, conflicts_with_all = ["verify", "json"], requires = "board")]
     sources: bool,
     /// List the boards
@@ -103,7 +103,7 @@ impl Synth {
             return Ok(Verdict::Fine);
         }
         if self.verify && netlist_check::cannot(&board).is_none() {
-            // Before an hour of routing, not behind it.
+            // Fails before an hour of routing instead of after it.
             tilewright_sim::rtl::find_tools().context("--verify simulates the sources")?;
         }
         let cache = tilewright_sim::rtl::default_cache_dir()?;
@@ -111,7 +111,7 @@ impl Synth {
         let outcome = tilewright_hw::flow::synthesize(&request, &output, &cache, &mut |event| told.tell(event));
         progress::tell("");
         let outcome = match outcome {
-            // The tools did their work, and the answer is no.
+            // The tools ran, and the design does not meet its constraints.
             Err(error @ (FlowError::Slow { .. } | FlowError::TooLarge { .. } | FlowError::Unfit { .. })) => {
                 if let FlowError::Slow { report, .. } | FlowError::TooLarge { report, .. } = &error {
                     let text = if self.json { report.json() } else { report.summary() };
@@ -142,10 +142,10 @@ impl Synth {
                 let programs = RandomPrograms { count: self.programs, seed };
                 outcome.keep_checks(&cache, netlist_check::name(), programs, &report.checks)?;
             } else if NetlistCheck::any_differs(&outcome.report.checks) {
-                // A check that did not come to its end is no word against what an earlier one saw.
+                // An incomplete check does not override the differences that an earlier one found.
                 report.checks = outcome.report.checks.clone();
             }
-            // What was found before something went wrong stands in the report.
+            // The report keeps what was found before an error.
             report.write(&output)?;
             checked?;
         }
@@ -159,26 +159,26 @@ impl Synth {
     }
 }
 
-/// What `--hw` takes from any folder: a file's path from the root.
+/// The value of `--hw` so that it works from any folder: an absolute path for a file.
 fn hw_from_anywhere(hw: String) -> String {
     let is_file = hw.ends_with(".toml");
     let path = is_file.then(|| std::path::absolute(&hw).ok()).flatten();
     path.map_or(hw, |path| path.display().to_string())
 }
 
-/// A clock of the command line.
+/// Parses a clock in MHz.
 pub fn mhz(text: &str) -> Result<f64, String> {
-    legal_mhz(text.parse().map_err(|_| "no number; give MHz from 1 to 1000".to_string())?)
+    legal_mhz(text.parse().map_err(|_| "not a number; give MHz from 1 to 1000".to_string())?)
 }
 
-/// A time limit of the command line.
+/// Parses a time limit in minutes.
 fn minutes(text: &str) -> Result<f64, String> {
-    // A folder of the cache that nothing was written into for a day is taken for one that was left.
+    // A cache folder without a write for a day counts as abandoned, so a step must end sooner.
     let legal = text.parse().ok().filter(|minutes| (0.001..=1380.0).contains(minutes));
-    legal.ok_or_else(|| "give minutes from 0.001 to 1380, which are 23 hours".into())
+    legal.ok_or_else(|| "give minutes from 0.001 to 1380 (23 hours)".into())
 }
 
-/// Reads a board, with the link of a kind where one is asked for.
+/// Loads a board, with its link of the given kind if there is one.
 pub fn load_board(name: &str, host: Option<&str>) -> Result<Board, FlowError> {
     let board = Board::load(name)?;
     host.map_or(Ok(board.clone()), |kind| board.with_host(kind))
@@ -208,7 +208,7 @@ fn list(json: bool) -> Result<Verdict> {
     Ok(Verdict::Fine)
 }
 
-/// What was told of the steps so far.
+/// Prints the progress of the flow's steps.
 #[derive(Default)]
 struct Told {
     step: &'static str,
@@ -219,7 +219,7 @@ struct Told {
 impl Told {
     fn tell(&mut self, event: steps::Progress) {
         match event {
-            steps::Progress::Cached(step) => progress::say(&format!("{step}: done before")),
+            steps::Progress::Cached(step) => progress::say(&format!("{step}: cached")),
             steps::Progress::Started(step) => {
                 (self.step, self.begun, self.drawn) = (step, Some(Instant::now()), None);
                 progress::tell(step);
@@ -234,7 +234,7 @@ impl Told {
                 }
             }
             steps::Progress::Estimated { wanted, mhz } => {
-                let doubt = if mhz < wanted { ": less than is asked for" } else { "" };
+                let doubt = if mhz < wanted { ": less than requested" } else { "" };
                 progress::say(&format!("clock: about {mhz:.0} MHz expected once it is routed{doubt}"));
             }
             steps::Progress::Running { what, done, of } => {

@@ -1,4 +1,4 @@
-//! `virtual-board`: a board without hardware.
+//! `virtual-board`: simulates a board without hardware.
 
 use anyhow::Result;
 use tilewright::device::virtual_board::{build, serve};
@@ -9,13 +9,14 @@ use super::{Hw, Verdict, progress, write_or_print};
 /// Arguments of `virtual-board`.
 #[derive(clap::Args)]
 pub struct VirtualBoard {
-    /// Board whose design it is, as `synth` makes it: a name, or a folder with a board.toml [default: none, and a fast serial line]
+    /// Board to simulate, with the design that `synth` makes: a name, or a folder with a board.toml [default: a core
+    /// with a fast serial line]
     #[arg(long, value_name = "NAME|FOLDER")]
     board: Option<String>,
-    /// The board's link, where it may have several: uart or spi [default: the board's first]
+    /// The link to use, if the board has several: uart or spi [default: the board's first]
     #[arg(long, value_name = "KIND", requires = "board")]
     host: Option<String>,
-    /// The clock of shell and core [default: the board's own]
+    /// Clock of shell and core in MHz [default: the board's own]
     #[arg(long, value_name = "MHZ", requires = "board", value_parser = super::synth::mhz, allow_negative_numbers = true)]
     mhz: Option<f64>,
     #[command(flatten)]
@@ -23,7 +24,7 @@ pub struct VirtualBoard {
 }
 
 impl VirtualBoard {
-    /// Prints the path of the pseudo-terminal, then serves until the program is ended.
+    /// Prints the path of the pseudo-terminal, then serves until the process ends.
     pub fn run(self) -> Result<Verdict> {
         let board =
             self.board.as_deref().map(|name| super::synth::load_board(name, self.host.as_deref())).transpose()?;

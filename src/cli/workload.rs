@@ -1,4 +1,4 @@
-//! What `bench` and `profile` run: a model, made for a configuration whose times are known, on the inputs of one run.
+//! Shared by `bench` and `profile`: a model, a configuration with a known clock and host, and the inputs of one run.
 
 use anyhow::{Context, Result, bail};
 use tilewright::device::dram;
@@ -10,18 +10,18 @@ use super::compile::{Offload, OpenSizes};
 use super::run::Given;
 use super::{ModelFile, load_hw};
 
-/// How it is made, and on what it runs.
+/// Options of a workload.
 #[derive(clap::Args)]
 pub struct Workload {
-    /// What the accelerator gets
+    /// Operators for the accelerator: all that it can compute, those that are faster there (auto), or none
     #[arg(long, value_enum, default_value = "all")]
     pub offload: Offload,
-    /// Level of optimisation, as run and compile take it
+    /// Optimization level, as for run and compile
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub level: u8,
     #[command(flatten)]
     sizes: OpenSizes,
-    /// Data of an input, as run takes it; the first input of several is taken [default: a network's own sample, else made-up data]
+    /// Data for an input, as for run; only its first sample is used [default: the zoo network's sample, else random]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
     /// DRAM model of the simulators: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS,burst=SIXTEENTHS
@@ -30,7 +30,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A configuration that states its clock and host, with the memory asked for.
+    /// Loads a configuration and applies `--dram`. Fails if it does not state its clock and host.
     pub fn config(&self, name: &str) -> Result<HwConfig> {
         let mut config = load_hw(name)?;
         require_clock_and_host(name)?;
@@ -40,7 +40,7 @@ impl Workload {
         Ok(config)
     }
 
-    /// A model's graph, and the inputs of one run: those given, else the network's own sample, else made-up data.
+    /// The model's graph, and the inputs of one run: those given, else the zoo network's sample, else random.
     pub fn graph_and_inputs(&self, file: &ModelFile) -> Result<(Graph, Vec<Tensor>)> {
         let random = ["random".to_string()];
         let input = if self.input.is_empty() && file.entry().is_none() { &random[..] } else { &self.input };
@@ -53,10 +53,10 @@ impl Workload {
     }
 }
 
-/// Refuses a configuration that says not what time is counted by.
+/// Fails if a configuration lacks the clock or the host that times are computed from.
 fn require_clock_and_host(name: &str) -> Result<()> {
     let unstated = match HwConfig::unstated_of_host(name) {
-        // A board's name: its file states the clock, and the preset that it has the target.
+        // A board: its file states the clock, and its preset the target.
         Err(ConfigError::Unknown { .. }) => return Ok(()),
         unstated => unstated?,
     };
@@ -68,5 +68,5 @@ fn require_clock_and_host(name: &str) -> Result<()> {
     let keys: Vec<String> = missing.iter().map(|(key, _)| format!("host.{key}")).collect();
     let lines: Vec<&str> = missing.iter().map(|(_, line)| *line).collect();
     let (keys, lines) = (keys.join(" and "), lines.join(", "));
-    bail!("{name} does not state {keys}, without which there are no times to compare; add to its table [host]: {lines}")
+    bail!("{name} does not state {keys}, which times depend on; add to its table [host]: {lines}")
 }

@@ -1,4 +1,4 @@
-//! `zoo`: the networks that the program brings along, and those of well-known shapes that it makes.
+//! `zoo`: lists the built-in networks and writes networks of well-known shapes.
 
 use std::path::PathBuf;
 
@@ -16,25 +16,26 @@ use super::{ModelFile, Verdict, write_or_print};
 pub struct Zoo {
     #[command(subcommand)]
     make: Option<Make>,
-    /// One network alone, with all that is known of it
+    /// Describe this network in detail
     name: Option<String>,
     /// Print one JSON array
     #[arg(long)]
     json: bool,
 }
 
-/// What is done beside listing.
+/// Actions other than listing.
 #[derive(clap::Subcommand)]
 enum Make {
-    /// Write a network of a well-known shape with random weights, in int8, as an ONNX file: resnet18, resnet34, resnet50,
-    /// mobilenet-v1, mobilenet-v2, vgg16, deit-tiny, bert-tiny, or a layer of ResNet-18, resnet18-c2 to resnet18-c11
+    /// Write a network of a well-known shape with random weights, in int8, as an ONNX file: resnet18, resnet34,
+    /// resnet50, mobilenet-v1, mobilenet-v2, vgg16, deit-tiny, bert-tiny, or a layer of ResNet-18, resnet18-c2 to
+    /// resnet18-c11
     Make {
-        /// Its name
+        /// Name of the network
         name: String,
-        /// The file
+        /// File to write
         #[arg(short, long, value_name = "FILE.onnx")]
         output: PathBuf,
-        /// In floats
+        /// Write float weights instead of int8
         #[arg(long)]
         float: bool,
     },
@@ -61,7 +62,7 @@ impl Zoo {
     }
 }
 
-/// All that is known of a network.
+/// Describes a network in full.
 fn describe(entry: &Entry) -> Result<Value> {
     let name = format!("{PREFIX}{}", entry.name);
     let file = ModelFile::parse(&name).map_err(anyhow::Error::msg)?;
@@ -107,7 +108,7 @@ fn table(networks: &[Value]) -> String {
             [name, kilobytes(network), licence, input, title]
         })
         .collect();
-    let heads = ["name", "size", "licence", "input", "what it does"].map(String::from);
+    let heads = ["name", "size", "license", "input", "what it does"].map(String::from);
     let width = |column: usize| {
         rows.iter().chain(std::iter::once(&heads)).map(|row| row[column].chars().count()).max().unwrap_or(0)
     };
@@ -118,7 +119,7 @@ fn table(networks: &[Value]) -> String {
         lines += cells.join("  ").trim_end();
         lines.push('\n');
     }
-    lines + "\nRun one on its sample with: tilewright run zoo:NAME; see more of one with: tilewright zoo NAME\n"
+    lines + "\nRun one on its sample with: tilewright run zoo:NAME; see its details with: tilewright zoo NAME\n"
 }
 
 fn page(network: &Value) -> String {
@@ -132,7 +133,7 @@ fn page(network: &Value) -> String {
     line("name", text(network, "name"));
     line("does", text(network, "title"));
     line("from", text(network, "source"));
-    line("licence", text(network, "licence"));
+    line("license", text(network, "licence"));
     line("size", &kilobytes(network));
     line("file", text(network, "file"));
     list("inputs").into_iter().for_each(|input| line("input", input));

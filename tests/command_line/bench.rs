@@ -198,7 +198,7 @@ fn a_configuration_that_the_model_does_not_compile_for_says_why() {
     assert!(ways.iter().any(|way| way["hw"] == "1x16x16" && way["offload"] == "all" && way["latency_ms"].is_number()));
     assert!(std::fs::read_to_string(dir.path().join("b.csv")).unwrap().contains("there are 1048576"));
     let none = bench("small.toml", &[]);
-    let message = "error: c11.onnx: nothing that was asked for could run; each one's reason stands in its place\n";
+    let message = "error: c11.onnx: no device could run the model; the report gives the reason for each\n";
     assert_eq!((none.code, none.stderr.as_str()), (2, message));
     assert!(none.stdout.contains("missing: the model needs"), "{}", none.stdout);
 }

@@ -244,7 +244,7 @@ fn what_is_no_board_is_refused() {
     refused(
         dir,
         &["doctor", "--device", "fsim"],
-        "fsim is no board; give --device serial:PATH, spi:PATH or uio, or no device to look for the tools",
+        "fsim is not a board; give --device serial:PATH, spi:PATH or uio, or leave --device out to check the tools",
     );
     refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; give --device serial:PATH, spi:PATH or uio too");
 }

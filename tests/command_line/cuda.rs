@@ -21,12 +21,12 @@ fn artifacts_for_a_gpu_are_made_without_one() {
     refused(
         dir,
         &["compile", LENET, "--precision", "f16", "-o", "x.tw"],
-        "--precision is for a GPU; give --device cuda or --fallback cuda too",
+        "--precision is for a GPU; add --device cuda or --fallback cuda",
     );
     refused(
         dir,
         &["bench", LENET, "--precision", "f16"],
-        "--precision is for the device cuda; name it among --devices",
+        "--precision is for the device cuda; add cuda to --devices",
     );
 }
 

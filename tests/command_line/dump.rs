@@ -101,7 +101,7 @@ fn only_an_earlier_dump_is_replaced() {
     refused(
         dir.path(),
         &["run", "p.tw", "--dump-tensors", "t"].map(|a| if a == "p.tw" { program(dir.path()) } else { a }),
-        "--dump-tensors is for models, and p.tw is a program; use --data and --read",
+        "--dump-tensors is for models, but p.tw is a program; use --data and --read",
     );
 }
 

@@ -55,7 +55,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
 
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-    let said = "ulx3s-25f has its bitstream; ask it with `tilewright doctor --device serial:PORT@9600 --hw 1x4x4`\n";
+    let said = "ulx3s-25f has its bitstream; check it with `tilewright doctor --device serial:PORT@9600 --hw 1x4x4`\n";
     assert_eq!(outcome.stdout, said);
     let called = || std::fs::read_to_string(dir.join("out/called")).expect("it was called");
     assert_eq!(called(), "--board ulx3s --write-flash board.bit\n");

@@ -157,7 +157,7 @@ fn inputs_that_do_not_fit_are_named() {
             digits()
         ),
     );
-    run(&["--step", "--input", &digits()], "--step is for programs, and l.twa is a model");
+    run(&["--step", "--input", &digits()], "--step is for programs, but l.twa is a model");
     let bad = |name: &str, labels: &Tensor, message: &str| {
         tilewright_runtime::npy::write(&dir.path().join(name), labels).unwrap();
         run(&["--input", &digits(), "--labels", name], &format!("{name}: {message}"));
@@ -182,21 +182,21 @@ fn options_that_would_change_nothing_are_refused() {
     let run = |options: &[&str], message: &str| {
         refused(dir.path(), &[&["run", "l.twa"][..], options].concat(), message);
     };
-    let why = "for compiling, and l.twa is compiled already; compile the model again with it";
+    let why = "for compiling, but l.twa is already compiled; compile the model again with it";
     run(&["--offload", "none"], &format!("--offload is {why}"));
     run(&["-O2", "--dump-ir", "--bind", "n=1"], &format!("-O, --dump-ir and --bind are {why}"));
     refused(
         dir.path(),
         &["disasm", "l.twa", "--hw", "1x16x16"],
-        "--hw is for streams, and l.twa is an artifact, which has its own configuration",
+        "--hw is for streams, but l.twa is an artifact, which contains its configuration",
     );
     std::fs::copy(lenet(), dir.path().join("l.onnx")).unwrap();
     refused(
         dir.path(),
         &["inspect", "l.onnx", "--json"],
-        "--json is for artifacts, and l.onnx is a model; compile it first",
+        "--json is for artifacts, but l.onnx is a model; compile it first",
     );
-    run(&["--data", "0=x", "--read", "0:1=x"], "--data and --read are for programs, and l.twa is a model");
+    run(&["--data", "0=x", "--read", "0:1=x"], "--data and --read are for programs, but l.twa is a model");
 }
 
 /// The device comes last, since it would be built first: what cannot be written is refused before it.
@@ -278,7 +278,7 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
     refused(
         dir.path(),
         &["run", &lenet(), "--program"],
-        &format!("--program is for programs, and {} is a model", lenet()),
+        &format!("--program is for programs, but {} is a model", lenet()),
     );
     // Errors of many lines end with a count.
     std::fs::write(dir.path().join("words.tw"), "word\n".repeat(253)).unwrap();

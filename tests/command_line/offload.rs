@@ -61,7 +61,7 @@ fn auto_without_an_accelerator_is_told() {
         let arguments = ["run", &lenet(), "--input", &digits(), "--device", device, "--offload", offload];
         let outcome = tilewright(dir.path(), &arguments);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
-        outcome.stderr.contains("note: --offload auto has nothing to decide on device cpu")
+        outcome.stderr.contains("note: --offload auto has no effect on device cpu")
     };
     assert!(told("cpu", "auto"));
     assert!(!told("cpu", "none") && !told("fsim", "auto"));

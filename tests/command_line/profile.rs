@@ -90,10 +90,10 @@ fn what_cannot_be_profiled_leaves_nothing_behind() {
     for (arguments, message) in [
         (
             &["--report", "r.html", "--device", "fsim"][..],
-            "fsim tells no cycles instruction by instruction; profile on csim or rtl",
+            "fsim does not report cycles per instruction; profile on csim or rtl",
         ),
         (&["--report", "r.html", "--waves"], "--waves is for --device rtl, whose signals it records"),
-        (&["--report", "r.json"], "--report r.json is where its data go; name a file that ends in .html"),
+        (&["--report", "r.json"], "--report r.json is the path of its data file; name a file that ends in .html"),
     ] {
         refused(dir.path(), &[&["profile", &lenet()][..], arguments].concat(), message);
     }
@@ -158,7 +158,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     for report in ["./b.json", "a.html", "../DIR/a.html", whole.to_str().unwrap(), "b.htm", "a.trace.json"] {
         let report = report.replace("DIR", dir.path().file_name().unwrap().to_str().unwrap());
         let message =
-            format!("--report {report} would take the place of a profile that is compared; name another file");
+            format!("--report {report} would overwrite a profile that is compared; name another file");
         let files = ["a.html", "b.html", "a.json", "b.json", "a.trace.json"].map(|name| dir.path().join(name));
         let before = files.each_ref().map(|file| std::fs::read(file).unwrap());
         refused(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", &report], &message);

@@ -41,7 +41,7 @@ fn lenet_is_quantized_and_runs_on_the_accelerator() {
         assert_eq!(found["offloaded_macs_fraction"], 1.0, "{method}");
     }
     let text = quantized(dir.path(), &["--method", "mse", "--equalize", "--bias-correction", "--per-tensor"]);
-    assert!(text.contains("equalisation  "), "{text}");
+    assert!(text.contains("equalization  "), "{text}");
 }
 
 /// Kept layers stay off the accelerator; weak ones are listed with the option that keeps them.
@@ -147,7 +147,7 @@ fn bytes_are_scaled() {
     };
     let (real, scaled) = (run(&digits(), &[]), run("b.npy", &["--preprocess", "mean=0,scale=255"]));
     assert!(real.iter().zip(&scaled).all(|(a, b)| (a - b).abs() < 1e-3));
-    let refusal = "arrays take --preprocess mean=M,scale=S alone; the other keys are for pictures";
+    let refusal = "arrays accept only --preprocess mean=M,scale=S; the other keys are for pictures";
     refused(dir.path(), &["run", &lenet(), "--input", "b.npy", "--preprocess", "crop=0.5"], refusal);
 }
 
@@ -195,7 +195,7 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
     refused(
         path,
         &["quantize", &model, "--calibrate", &good, "-o", "q.onnx", "--crops", "4"],
-        &format!("--crops is for a folder of pictures, and {good} is none"),
+        &format!("--crops is for a folder of pictures, but {good} is not a folder"),
     );
     wrong("no.npy", "cannot read no.npy: No such file or directory (os error 2)");
     let labelled = |labels: &str, message: &str| {
@@ -238,9 +238,9 @@ fn files_that_would_replace_each_other_and_keys_for_pictures_are_refused() {
         assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "{arguments:?} left a file");
         outcome.stderr
     };
-    assert!(refusal(&["-o", "a.onnx", "--report", "a.onnx"]).contains("--report and --output name one file, a.onnx"));
+    assert!(refusal(&["-o", "a.onnx", "--report", "a.onnx"]).contains("--report and --output both name a.onnx; give two different files"));
     assert!(refusal(&["-o", &model]).contains("is the model itself; give another file"));
-    assert!(refusal(&["-o", "a.tflite"]).contains("--output a.tflite names another kind of file; the result is ONNX"));
+    assert!(refusal(&["-o", "a.tflite"]).contains("--output a.tflite has the wrong extension; the result is ONNX"));
     let error = refusal(&["-o", "a.onnx", "--preprocess", "fit=pad"]);
-    assert!(error.contains("--preprocess fit is for pictures; arrays take mean and scale alone"), "{error}");
+    assert!(error.contains("--preprocess fit is for pictures; arrays accept only mean and scale"), "{error}");
 }

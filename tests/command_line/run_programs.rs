@@ -48,7 +48,7 @@ fn single_steps_show_what_each_instruction_did() {
     assert_eq!(lines[2], "0x002000  00 00 00 00");
     // After the last instruction there is a last chance to look.
     assert_eq!(lines[3], "0x002000  00 01 02 03");
-    assert!(outcome.stderr.contains("error: nothing is no memory; use inp, wgt, acc, out, param, guop, vuop\n"));
+    assert!(outcome.stderr.contains("error: nothing is not a memory; use inp, wgt, acc, out, param, guop, vuop\n"));
     assert!(outcome.stderr.contains("error: out has 2048 entries\n"));
     assert!(
         outcome.stderr.contains("    1  store mem=out offset=8192")
@@ -145,7 +145,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--read", "0:2=x", "--read", "4:2=x"],
-        "--read 4:2=x: x is written by another --read already",
+        "--read 4:2=x: another --read already writes x",
     );
     refused(
         dir,
@@ -161,12 +161,12 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--input", "in.npy"],
-        "--input is for models, and copy.tw is a program; use --data and --read",
+        "--input is for models, but copy.tw is a program; use --data and --read",
     );
     refused(
         dir,
         &["run", "copy.tw", "--explain", "--offload", "all", "-O3"],
-        "--explain, --offload and -O are for models, and copy.tw is a program; leave it out",
+        "--explain, --offload and -O are for models, but copy.tw is a program; leave it out",
     );
     refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
@@ -235,7 +235,7 @@ fn the_worst_stalls_are_told_with_who_ended_them() {
     refused(
         dir.path(),
         &["run", "copy.tw", "--device", "csim", "--step", "--top-stalls", "3", "--trace", "t.json"],
-        "--trace and --top-stalls are for whole runs; leave out --step",
+        "--trace and --top-stalls are for complete runs; leave out --step",
     );
     assert_eq!(tilewright(dir.path(), &["run", "copy.tw", "--device", "csim", "--top-stalls", "0"]).code, 2);
 }
@@ -309,7 +309,7 @@ fn the_worst_stalls_of_a_deadlock_are_those_of_instructions_that_never_started()
     std::fs::write(dir.path().join("bad.tw"), "load mem=out entry=2047 row_bytes=64\n").unwrap();
     let outcome = tilewright(dir.path(), &["run", "bad.tw", "--device", "csim", "--top-stalls", "9"]);
     assert!(
-        outcome.stdout.contains("\n              those of load and store are left out, since the trap"),
+        outcome.stdout.contains("\n              stalls of load and store are missing, since the trap"),
         "{}",
         outcome.stdout
     );

@@ -1,28 +1,28 @@
-//! What `diff` prints.
+//! The text and JSON reports of `diff`.
 
 use serde_json::{Value as Json, json};
 use tilewright::examine::diff::{Comparison, Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
 use tilewright::model::values::Visible;
 use tilewright_runtime::tensor::{DType, Number, shape_text};
 
-/// Where two sides part.
+/// The first run in which the sides differ.
 pub struct Parted {
-    /// The run, from 0.
+    /// Index of the run, from 0.
     pub run: usize,
-    /// What its comparison found.
+    /// Comparison of that run.
     pub comparison: Comparison,
 }
 
-/// A comparison, for people and for programs.
+/// The result of a comparison, to print as text or JSON.
 pub struct Report<'r> {
     pub names: [String; 2],
     pub runs: usize,
     pub tolerance: Tolerance,
     pub a: &'r Side,
-    /// The other side, where it is a device.
+    /// The other side, if it is a device.
     pub b: Option<&'r Side>,
     pub parted: &'r Parted,
-    /// The side whose ordinary program gives another answer than the one with kept values, which is the one compared.
+    /// The side whose ordinary program has a different result from the compared one, which keeps its values.
     pub ordinary: Option<(String, Departure)>,
 }
 
@@ -31,7 +31,7 @@ impl Report<'_> {
         self.parted.comparison.first()
     }
 
-    /// Where each side made the first element that differs.
+    /// The place in each side's program that computes the first element that differs.
     fn spots(&self, value: &Visible, difference: &Difference) -> [Option<Spot>; 2] {
         let of = |side: &Side| {
             let same = side.visible().iter().find(|v| v.name == value.name)?;
@@ -47,12 +47,12 @@ impl Report<'_> {
         let compared = comparison.values.len();
         let mut text = format!("{}: {a} and {b}, {compared} values compared", manifest.model);
         if comparison.alone > 0 {
-            text += &format!(", {} that {b} does not show left out", comparison.alone);
+            text += &format!(", {} skipped that {b} does not show", comparison.alone);
         }
         text += &format!(", {} run(s)\n", self.runs);
         if let Some((value, types)) = comparison.unlike.first() {
             text += &format!(
-                "{} values have another type or shape on {b}; the first is {}: {a} {}, {b} {}\n",
+                "{} values have a different type or shape on {b}; the first is {}: {a} {}, {b} {}\n",
                 comparison.unlike.len(),
                 value.name,
                 types[0],
@@ -82,7 +82,7 @@ impl Report<'_> {
             number(of.dtype, difference.values[1])
         );
         text += &format!(
-            "differing   {} of {} elements, by {} at most\n",
+            "differing   {} of {} elements, by at most {}\n",
             difference.differing, difference.elements, difference.largest
         );
         let spots = self.spots(value, difference);
@@ -98,7 +98,7 @@ impl Report<'_> {
         let Some((side, Departure { run, output, difference })) = &self.ordinary else { return "equal\n".into() };
         format!(
             "with kept values both are equal; on {side} the ordinary program differs from the one with kept values:\n\
-             output {output}{:?} of run {} is {}, with kept values {}; {} of {} elements differ, by {} at most\n",
+                         output {output}{:?} of run {} is {}, with kept values {}; {} of {} elements differ, by at most {}\n",
             difference.index,
             run + 1,
             difference.values[1],
@@ -142,16 +142,16 @@ impl Report<'_> {
     }
 }
 
-/// A number as its type prints it.
+/// Formats a number in its type's precision.
 fn number(dtype: DType, value: Number) -> String {
     if dtype == DType::F32 { format!("{}", value.to_f64() as f32) } else { value.to_string() }
 }
 
 fn spot_text(name: &str, spot: &Spot, value: &str) -> String {
-    let mut text = format!("{name}: {value} was made on {} in step {}\n", spot.place, spot.step);
+    let mut text = format!("{name}: {value} was computed on {} in step {}\n", spot.place, spot.step);
     match &spot.made {
         Made::Function(function) => text += &format!("  function  {function}\n"),
-        Made::Unknown(why) => text += &format!("  not followed: {why}\n"),
+        Made::Unknown(why) => text += &format!("  not traced: {why}\n"),
         Made::Stream(written) => {
             text += &format!(
                 "  tile      {} (store {} of {} of the value)\n",
@@ -163,7 +163,7 @@ fn spot_text(name: &str, spot: &Spot, value: &str) -> String {
                 text += &format!("  {index:<9} {insn}\n");
             }
             if written.summed > 1 {
-                text += &format!("            the last of {} products that were summed\n", written.summed);
+                text += &format!("            last of {} accumulated products\n", written.summed);
             }
             let (mem, entry, byte) = written.from;
             text += &format!("  {:<9} {}  # byte {byte} of {mem} entry {entry}\n", written.store.0, written.store.1);

@@ -1,4 +1,4 @@
-//! What a board is, and whether it works.
+//! `doctor --device`: identifies a board and checks that it works.
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -9,13 +9,13 @@ use tilewright_hw::link::Memory;
 
 use crate::cli::{Verdict, progress, write_or_print};
 
-/// What joins a board to this machine: a line for people, and the same as JSON.
+/// How a board is connected to this machine: a line for people, and the same as JSON.
 struct Joined {
     line: String,
     json: Value,
 }
 
-/// Opens a board, says what is there, and lets it copy some bytes.
+/// Opens a board, prints what it is, and checks its memory by copying some bytes.
 pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
     let mut board = Board::open(port, config, &progress::tell)?;
     let joined = joined(port, &board);

@@ -1,4 +1,4 @@
-//! What the outputs say: the likeliest classes by name.
+//! The likeliest classes of an output, by name.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use tilewright::model::classes::{self, Guess};
 use tilewright_runtime::artifact::Manifest;
 use tilewright_runtime::tensor::Tensor;
 
-/// Names of classes that fit the model.
+/// Class names that match the model's output.
 pub struct Names(Vec<String>);
 
 impl Names {
-    /// The names of `file`, or else the model's own where they fit; none where there are none.
+    /// The names in `file`; without a file, the model's own names if they match its output.
     pub fn of(file: Option<&Path>, manifest: &Manifest) -> Result<Option<Names>> {
         let output = manifest.outputs.first().map(|id| manifest.values[id.0 as usize].shape.as_slice());
         let shape = output.unwrap_or(&[]);
@@ -26,19 +26,19 @@ impl Names {
         Ok(fit.then(|| Names(own.clone())))
     }
 
-    /// The likeliest classes of each answer.
+    /// The likeliest classes for each sample.
     pub fn answers(&self, output: &Tensor, manifest: &Manifest, top: usize) -> Vec<Vec<Guess>> {
         let edge = manifest.about.outputs.first().cloned().unwrap_or_default();
         classes::likeliest(output, self.0.len(), &edge, top)
     }
 
-    /// The answers for programs.
+    /// The answers as JSON.
     pub fn json(&self, answers: &[Vec<Guess>]) -> Value {
         let guess = |g: &Guess| json!({ "class": g.class, "name": self.0[g.class], "probability": g.probability });
         answers.iter().map(|row| row.iter().map(guess).collect::<Vec<_>>()).collect()
     }
 }
-
+/// The answers as text, one per line, with the names of the pictures if they are known.
 /// The answers of a report for people, a line each, with the names of the pictures where they are known.
 pub fn text(report: &Value, pictures: &[String]) -> String {
     let mut text = String::new();

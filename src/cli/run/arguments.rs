@@ -1,4 +1,4 @@
-//! The arguments of `run`, and what follows from them for models and programs alike.
+//! The arguments of `run`, and helpers for models and programs.
 
 use std::path::PathBuf;
 
@@ -25,33 +25,35 @@ pub struct Run {
         long,
         default_value = "fsim",
         value_name = "DEVICE",
-        help = format!("Where it runs: {}", tilewright::device::help(|_| true))
+                help = format!("Device to run on: {}", tilewright::device::help(|_| true))
     )]
     pub device: DeviceKind,
     #[command(flatten)]
     pub compilation: Compilation,
-    /// Data of an input: a .npy file, a .npz file with an array for each input, or a picture (.png, .jpg, .webp, .bmp, .gif), of which there may
-    /// be several; the word random makes up what is not given, the same each time [default for zoo:NAME: its sample]
+    /// Data for an input: a .npy file, a .npz file with an array for each input, or one or more pictures (.png, .jpg,
+    /// .webp, .bmp, .gif); `random` fills the inputs you did not give, with the same numbers each time [default for
+    /// zoo:NAME: its sample]
     #[arg(long, value_name = "[NAME=]FILE")]
     pub input: Vec<String>,
-    /// How pictures become inputs, and by mean and scale bytes of arrays, as KEY=VALUE between commas: crop=SHARE, fit=crop|stretch|pad,
-    /// filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc
-    /// [default: what the model's file says]
+    /// How pictures become inputs, as KEY=VALUE separated by commas: crop=SHARE, fit=crop|stretch|pad,
+    /// filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc;
+    /// mean and scale also convert arrays of bytes to floats [default: what the model file says]
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub preprocess: Option<Preprocess>,
-    /// Names of the first output's classes, one a line; prints the likeliest [default: the model's own, where it has any]
+    /// File with the class names of the first output, one per line; prints the likeliest classes [default: the model's
+    /// own names, if any]
     #[arg(long, value_name = "FILE")]
     pub class_names: Option<PathBuf>,
-    /// How many of the likeliest classes are printed
+    /// Number of likeliest classes to print
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub top: u32,
-    /// Right answers, a .npy file of whole numbers; prints the accuracy
+    /// Correct classes, a .npy file of integers; prints the accuracy
     #[arg(long, value_name = "FILE.npy")]
     pub labels: Option<PathBuf>,
-    /// Folder for the outputs, NAME.npy each; made where it is missing
+    /// Folder for the outputs, as NAME.npy; created if missing
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<PathBuf>,
-    /// Folder for every value of the run, NAME.npy each, with an index.json; made, or an earlier dump replaced
+    /// Folder for every value of the run, as NAME.npy with an index.json; created, or an earlier dump replaced
     #[arg(long, value_name = "DIR")]
     pub dump_tensors: Option<PathBuf>,
     /// Print one JSON object on standard output
@@ -60,40 +62,41 @@ pub struct Run {
     /// DRAM model: latency=CYCLES,bandwidth=BYTES,shared=BOOL,row=SIXTEENTHS,burst=SIXTEENTHS
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub dram: Option<String>,
-    /// Record the design's signals (rtl alone)
+    /// Record the design's signals (rtl only)
     #[arg(long, value_name = "FILE.fst")]
     pub waves: Option<PathBuf>,
-    /// Write when each instruction started and retired and what it waited for, for Perfetto (ui.perfetto.dev); csim and rtl
+    /// Write a Perfetto trace (ui.perfetto.dev) of when each instruction starts, waits and retires (csim and rtl)
     #[arg(long, value_name = "FILE.json")]
     pub trace: Option<PathBuf>,
-    /// Print the N instructions that kept their units waiting longest, and for whom; csim and rtl
+    /// Print the N instructions that stalled their units longest, and what they waited for (csim and rtl)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub top_stalls: Option<u32>,
-    /// Give up a command, which is a program or a step of a model, after N cycles; fsim, which knows no cycles, after N
-    /// instructions, or micro-ops or rows of one unit; with --step each instruction is a command
+    /// Abort a command, which is a program or a step of a model, after N cycles; the untimed fsim counts instructions,
+    /// or micro-ops or rows of one unit; with --step, each instruction is a command
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_cycles: Option<u64>,
-    /// Refuse programs with races, ports that only luck keeps from colliding, and reads of what nobody wrote (csim alone)
+    /// Refuse programs with races, port collisions avoided only by accident of timing, and reads of uninitialized
+    /// memory (csim only)
     #[arg(long)]
     pub strict: bool,
-    /// Print of every operator where it runs and why, and what it takes there and elsewhere; with --json on standard error
+    /// Print where each operator runs and why, and its cost there and elsewhere; with --json, on standard error
     #[arg(long)]
     pub explain: bool,
-    /// Take the file for a program's text, whatever its name
+    /// Treat the file as a program's text, whatever its name
     #[arg(long)]
     pub program: bool,
-    /// Program only: put a file's bytes at an address of device memory
+    /// Program only: load a file into device memory at an address
     #[arg(long, value_name = "ADDRESS=FILE")]
     pub data: Vec<String>,
     /// Program only: after the run, write LEN bytes from an address to a file
     #[arg(long, value_name = "ADDRESS:LEN=FILE")]
     pub read: Vec<String>,
-    /// Program only: run one instruction at a time, and look at scratchpads between them
+    /// Program only: run one instruction at a time; between them, show scratchpads and memory
     #[arg(long)]
     pub step: bool,
 }
 
-/// Refuses options that would change nothing: `why` says what they are for.
+/// Fails if any of the options is given that would have no effect; `why` says what they are for.
 pub fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
     let given: Vec<&str> = options.iter().filter(|(given, _)| *given).map(|(_, name)| *name).collect();
     match given.as_slice() {
@@ -103,7 +106,7 @@ pub fn refuse(options: &[(bool, &str)], why: &str) -> Result<()> {
     }
 }
 
-/// Cycles of each unit in each state; of several runs, their sum.
+/// Cycles of each unit in each state, summed over several runs.
 pub fn counters<'a>(of: impl IntoIterator<Item = &'a UnitCounters>) -> Option<Value> {
     let mut sum: Option<UnitCounters> = None;
     for counted in of {
@@ -121,7 +124,7 @@ impl Run {
         self.file.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
     }
 
-    /// The configuration with the DRAM model asked for.
+    /// The hardware configuration, with `--dram` applied.
     pub fn config(&self) -> Result<HwConfig> {
         let mut config = self.hw.load()?;
         self.apply_dram(&mut config)?;
@@ -131,13 +134,13 @@ impl Run {
     pub fn apply_dram(&self, config: &mut HwConfig) -> Result<()> {
         if let Some(text) = &self.dram {
             let on_board = self.device.port().is_some();
-            refuse(&[(on_board, "--dram")], "for simulators; leave it out, as a board's memory is as it is")?;
+            refuse(&[(on_board, "--dram")], "for simulators; leave it out, since a board's memory cannot be changed")?;
             dram::apply(text, config).map_err(anyhow::Error::msg).context("--dram")?;
         }
         Ok(())
     }
 
-    /// How memory behaves, for people.
+    /// Describes the DRAM model.
     pub fn memory(&self, config: &HwConfig) -> String {
         match self.device.port() {
             Some(_) => "the board's".into(),
@@ -145,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Opens the device, saying so where it takes time.
+    /// Opens the device and shows progress if that takes long.
     pub fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
         let spans = self.trace.is_some() || self.top_stalls.is_some();
         let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles };

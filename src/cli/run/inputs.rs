@@ -11,33 +11,34 @@ use tilewright_runtime::artifact::{About, Value};
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
-/// An array or a picture, with the input's name where it is given.
+/// An array or a picture for an input.
 enum Content {
     Array(Tensor),
     Picture(Box<image::DynamicImage>),
 }
 
-/// What is given, read but not yet prepared.
+/// The input data, read but not yet preprocessed.
 #[derive(Default)]
 pub struct Given {
-    list: Vec<(Option<String>, Content)>,
+    /// Input names given in the arguments, not in files.
     /// Names of inputs that the arguments say, beside those in files.
     asked: Vec<String>,
-    /// Names of the arrays' files.
+    /// Paths of the array files.
     arrays: Vec<String>,
-    /// Names of the pictures' files.
+    /// Paths of the picture files.
     pub pictures: Vec<String>,
-    /// Whether it is a sample of the zoo.
+    /// Whether the data is a sample of the zoo.
     pub sample: bool,
-    /// Whether inputs that are not given are made up.
+    /// Whether missing inputs are filled with random data.
     made_up: bool,
 }
 
-/// Stands for made-up data where a file is asked for; a file of this name is `./random`.
+/// Argument that asks for random data; to read a file of this name, write `./random`.
 const MADE_UP: &str = "random";
 
 impl Given {
-    /// Reads the files of `[NAME=]FILE` arguments, one of which may be `random`; without any, the sample of a network of the zoo.
+    /// Reads the files of `[NAME=]FILE` arguments, where `random` asks for random data. Without arguments, reads the
+    /// sample of the zoo network, if there is one.
     pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {
         let mut given = Given::default();
         for argument in arguments {
@@ -45,7 +46,7 @@ impl Given {
                 given.made_up = true;
                 continue;
             }
-            // A file whose own name has an equals sign is taken as a file.
+            // An existing file with an equals sign in its name is read as a file.
             let (name, path) = match argument.split_once('=') {
                 Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
                 _ => (None, argument.as_str()),
@@ -60,7 +61,7 @@ impl Given {
             given.arrays.push(path.to_string());
             if let Some(name) = name {
                 if found.len() != 1 {
-                    bail!("{path} has {} arrays, where input {name} takes one", found.len());
+                    bail!("{path} has {} arrays, but input {name} needs one", found.len());
                 }
                 found[0].0 = Some(name.clone());
                 given.asked.push(name);
@@ -83,29 +84,29 @@ impl Given {
         Ok(given)
     }
 
-    /// Whether nothing is given.
+    /// Whether no data is given.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Refuses a preparation where nothing is prepared.
+    /// Fails if `--preprocess` is given but no input uses it.
     pub fn check(&self, preprocess: Option<&Preprocess>) -> Result<()> {
         let Some(preprocess) = preprocess.filter(|_| self.pictures.is_empty()) else { return Ok(()) };
         let bytes = |(_, content): &(_, Content)| matches!(content, Content::Array(t) if t.dtype == DType::U8);
         if !self.list.iter().any(bytes) {
             bail!(
-                "--preprocess is for pictures and arrays of u8, and no --input is one; give a .png, .jpg, .webp, .bmp or .gif \
-                 file, or such an array"
+                "--preprocess is for pictures and u8 arrays, but no --input is one; give a .png, .jpg, .webp, .bmp or .gif \
+                                 file, or a u8 array"
             );
         }
         if !preprocess.is_of_numbers() {
-            bail!("arrays take --preprocess mean=M,scale=S alone; the other keys are for pictures");
+            bail!("arrays accept only --preprocess mean=M,scale=S; the other keys are for pictures");
         }
         Ok(())
     }
 
-    /// Shapes of the arrays and of the first picture of each input, from which dimensions that a model leaves open get their
-    /// sizes.
+    /// Shapes of the arrays and of the first picture of each input, which determine the sizes of the model's open
+    /// dimensions.
     pub fn shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
         let mut pictured = HashSet::new();
         let shape = |(name, content): &(Option<String>, Content)| match content {
@@ -118,7 +119,7 @@ impl Given {
         self.list.iter().filter_map(shape).collect()
     }
 
-    /// The inputs of each run, pictures prepared.
+    /// Preprocesses pictures and returns the inputs of each run.
     pub fn runs(self, model: &[&Value], about: &About, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
         let known = || model.iter().map(|value| value.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = self.asked.iter().find(|name| model.iter().all(|value| value.name != **name)) {
@@ -133,7 +134,9 @@ impl Given {
                     let place = match &name {
                         Some(name) => model.iter().position(|value| value.name == *name),
                         None if model.len() == 1 => Some(0),
-                        None => bail!("the model has the inputs {}; say which is the picture's: NAME=FILE", known()),
+                        None => {
+                            bail!("the model has several inputs: {}; say which one is the picture: NAME=FILE", known())
+                        }
                     };
                     let Some(place) = place else {
                         bail!("the model has no input {}; it has {}", name.unwrap_or_default(), known());
@@ -159,7 +162,7 @@ impl Given {
     }
 }
 
-/// How bytes of arrays become floats: as asked for, or as the model's file says.
+/// How arrays of bytes become floats: by `--preprocess`, else by the model file.
 pub fn scaling(preprocess: &Preprocess, about: &About) -> Result<Scaling> {
     let own = about.inputs.first().and_then(|edge| edge.normalization.as_ref());
     let one = |asked: Option<&[f32]>, own: Option<&Vec<f32>>, what: &str, else_: f32| -> Result<f32> {
@@ -167,7 +170,7 @@ pub fn scaling(preprocess: &Preprocess, about: &About) -> Result<Scaling> {
             None => Ok(else_),
             Some([first, rest @ ..]) if rest.iter().all(|x| x == first) => Ok(*first),
             Some(_) => {
-                bail!("bytes of arrays take one {what} for all channels; give floats, or --preprocess {what}=NUMBER")
+                bail!("arrays of bytes need one {what} for all channels; give floats, or --preprocess {what}=NUMBER")
             }
         }
     };

@@ -1,4 +1,4 @@
-//! Where a program's data, results and instructions lie in device memory; all of it is checked before a simulator is opened.
+//! Places a program's data, results and instructions in device memory, and checks them before a simulator starts.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -11,12 +11,12 @@ use tilewright_runtime::files;
 use super::arguments::Run;
 use crate::cli::read_file;
 
-/// The stream begins at a multiple of it, and leaves at least one free behind itself.
+/// Alignment of the instruction stream, and minimum free bytes after it.
 const STREAM_ALIGN: u64 = 4096;
 
-/// A run's memory.
+/// Device memory of a run: contents before it, and ranges to save after it.
 pub struct Memory {
-    /// Where the stream begins: at the end of what there is and the configuration can address.
+    /// Address of the instruction stream, at the end of the addressable memory.
     pub stream_addr: u64,
     code: Vec<u8>,
     data: Vec<(u64, Vec<u8>)>,
@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads the files of `--data`, and places the stream at the end of so many bytes.
+    /// Reads the files of `--data`, and places the stream at the end of `bytes` bytes of memory.
     pub fn plan(args: &Run, config: &HwConfig, bytes: u64, code: Vec<u8>) -> Result<Memory> {
         let size = bytes.min(config.last_address());
         let Some(stream_addr) =
@@ -61,14 +61,14 @@ impl Memory {
             inside(address, len as u64, size).with_context(|| format!("--read {text}"))?;
             files::check_writable(&path).with_context(|| format!("--read {text}: cannot write {}", path.display()))?;
             if reads.iter().any(|(_, _, other)| *other == path) {
-                bail!("--read {text}: {} is written by another --read already", path.display());
+                bail!("--read {text}: another --read already writes {}", path.display());
             }
             reads.push((address, len, path));
         }
         Ok(Memory { stream_addr, code, data, reads, size })
     }
 
-    /// Puts data and instructions into a device's memory.
+    /// Writes data and instructions into a device's memory.
     pub fn install(&self, device: &mut dyn Device) -> Result<()> {
         for (address, bytes) in &self.data {
             device.write(*address, bytes)?;
@@ -77,12 +77,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Base registers that all cover what can be addressed, so that offsets are addresses.
+    /// Base registers that all cover the addressable memory, so that offsets are addresses.
     pub fn bases(&self, config: &HwConfig) -> Vec<Base> {
         vec![Base { addr: 0, limit: self.size }; config.bases as usize]
     }
 
-    /// Writes the files of `--read`, all or none.
+    /// Writes the files of `--read`, either all or none.
     pub fn save(&self, device: &mut dyn Device) -> Result<()> {
         let mut contents = Vec::with_capacity(self.reads.len());
         for (address, len, path) in &self.reads {
@@ -101,7 +101,7 @@ fn overlap(a: &Range<u64>, b: &Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-/// The bytes from `address` on, where device memory has them.
+/// The range of `len` bytes from `address`; an error if it exceeds device memory.
 fn inside(address: u64, len: u64, size: u64) -> Result<Range<u64>> {
     let range = memory_range(address, len, size)?;
     Ok(range.start as u64..range.end as u64)
@@ -116,7 +116,7 @@ fn parse_read(text: &str) -> Result<(u64, usize, PathBuf)> {
     Ok((address, usize::try_from(len)?, path.into()))
 }
 
-/// A whole number, hexadecimal with `0x` before it.
+/// Parses an integer, decimal or hexadecimal with the prefix `0x`.
 pub fn number(text: &str) -> Result<u64> {
     let digits = text.trim();
     let parsed = match digits.strip_prefix("0x") {

@@ -1,4 +1,4 @@
-//! Models and artifacts on a device.
+//! Runs models and artifacts on a device.
 
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use super::inputs::Given;
 use super::outputs::OutputFiles;
 use crate::cli::{Verdict, write_or_print};
 
-/// Seconds before and after the work inside devices.
+/// Seconds before the run.
 struct Times {
     load_s: f64,
     compile_s: f64,
@@ -55,7 +55,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     };
     args.apply_dram(&mut config)?;
     if args.explain {
-        // Beside JSON, which has it all, standard output is the object's alone.
+        // With --json, standard output contains only the JSON object, which includes the table's data.
         let table = explain::table(&artifact.manifest);
         if args.json { eprint!("{table}") } else { write_or_print(None, table.as_bytes())? }
     }
@@ -88,7 +88,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         }
     };
     let mut results = match args.dump_tensors {
-        // Watched values come back from where they are; without need they stay there.
+        // Watching copies every value back from its device, so do it only for a dump.
         Some(_) => inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?,
         None => inference::run(&mut session, &runs, |done| progress.at(done))?,
     };
@@ -98,10 +98,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
         let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
         let (dir, hidden) = (dir.display(), done.hidden);
-        crate::cli::say(&format!(
-            "{dir}: {} values; {hidden} more stay inside their steps, as {INDEX} says",
-            done.written
-        ));
+        crate::cli::say(&format!("{dir}: {} values; {hidden} more stay inside their steps; see {INDEX}", done.written));
     }
     let watched = args.trace.is_some() || args.top_stalls.is_some();
     let programs = if watched { trace::programs(&config, session.artifact())? } else { Vec::new() };
@@ -210,7 +207,7 @@ fn json(
     })
 }
 
-/// What a node takes in each place, in microseconds.
+/// A node's cost in each place, in microseconds.
 fn cost(cost: &NodeCost) -> Value {
     let us = |ns: Option<u64>| ns.map(|ns| ns as f64 / 1e3);
     json!({
@@ -223,7 +220,7 @@ fn cost(cost: &NodeCost) -> Value {
     })
 }
 
-/// The figures for people.
+/// The figures as text.
 fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
     let number = |key: &str| report[key].as_f64().unwrap_or(0.0);
     let mut text = format!(
@@ -239,7 +236,7 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
         text += &format!("cycles        {cycles}{}\n", used.unwrap_or_default());
         text += &format!("dram          {}\n", report["dram"].as_str().unwrap_or(""));
         let speed = cycles as f64 / number("accel_s").max(1e-9) / 1e6;
-        text += &format!("speed         {speed:.2} million cycles a second\n");
+        text += &format!("speed         {speed:.2} million cycles per second\n");
     }
     text += &match report["offloaded_macs_fraction"].as_f64() {
         Some(share) => format!("MACs          {} ({:.2} % on the accelerator)\n", report["macs"], 100.0 * share),
@@ -258,7 +255,7 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
     if let Some(largest) = report["expected"]["largest_difference"].as_f64() {
         let holds = if report["expected"]["holds"] == true { "as expected" } else { "NOT as expected" };
         let of = report["expected"]["of"].as_str().unwrap_or("");
-        text += &format!("sample        {holds}: largest difference of an output's {of} {largest:.2e}\n");
+        text += &format!("sample        {holds}: largest difference in an output's {of} {largest:.2e}\n");
     }
     for ((name, _), tensor) in artifact.manifest.named_outputs().zip(&results.outputs) {
         let first: Vec<String> = (0..tensor.len().min(10)).map(|i| tensor.number(i).to_string()).collect();

@@ -1,4 +1,4 @@
-//! A model's outputs as files of a folder.
+//! Writes a model's outputs as files into a folder.
 
 use std::path::{Path, PathBuf};
 
@@ -9,17 +9,17 @@ use tilewright_runtime::files;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::Tensor;
 
-/// Where each output goes.
+/// Path of each output's file.
 pub struct OutputFiles {
     dir: PathBuf,
     paths: Vec<PathBuf>,
 }
 
 impl OutputFiles {
-    /// Names a file for each output, and makes sure that all can be written, without writing any.
+    /// Picks a file for each output and checks that all can be written, without writing any.
     pub fn plan(dir: &Path, manifest: &Manifest) -> Result<OutputFiles> {
         if std::fs::metadata(dir).is_ok_and(|found| !found.is_dir()) {
-            bail!("--output-dir {} is a file; name a folder, or one that can be made", dir.display());
+            bail!("--output-dir {} is a file; name a folder, or one to create", dir.display());
         }
         let names: Vec<&str> = manifest.named_outputs().map(|(name, _)| name).collect();
         let paths: Vec<PathBuf> = file_names(&names, "npy").iter().map(|name| dir.join(name)).collect();
@@ -29,10 +29,10 @@ impl OutputFiles {
         Ok(OutputFiles { dir: dir.to_path_buf(), paths })
     }
 
-    /// Writes all outputs, or none where one cannot be written; gives the files in order.
+    /// Writes all outputs, or none if one cannot be written; returns the paths in order.
     pub fn write(self, outputs: &[Tensor]) -> Result<Vec<String>> {
         let dir = &self.dir;
-        std::fs::create_dir_all(dir).with_context(|| format!("cannot make the folder {}", dir.display()))?;
+        std::fs::create_dir_all(dir).with_context(|| format!("cannot create the folder {}", dir.display()))?;
         let names = self.paths.iter().map(|path| path.display().to_string()).collect();
         let files: Vec<(PathBuf, Vec<u8>)> = self.paths.into_iter().zip(outputs.iter().map(npy::encode)).collect();
         match files::write_together(&files) {

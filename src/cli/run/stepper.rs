@@ -1,4 +1,4 @@
-//! Programs on a device, whole or one instruction at a time.
+//! Runs programs on a device, as a whole or one instruction at a time.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::time::Instant;
@@ -20,7 +20,7 @@ use super::memory::{Memory, number};
 use crate::cli::program::text_program;
 use crate::cli::{Verdict, in_one_line, write_or_print};
 
-/// Runs a program's text or stream. Every base register covers the whole of device memory, so that offsets are addresses.
+/// Runs a program's text or stream. Every base register covers all of device memory, so that offsets are addresses.
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let config = args.config()?;
     let file = args.file.display().to_string();
@@ -33,13 +33,13 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     if !args.device.is_accelerator() {
         bail!("a program runs on an accelerator; use --device {}", names(|spec| spec.is_accelerator()));
     }
-    // A board says how much memory it has.
+    // A board reports the size of its memory.
     let board = if args.device.port().is_some() { args.open(&config)? } else { None };
     let bytes = board.as_ref().map_or(config.memory_bytes(), |board| board.memory_bytes());
     let memory = Memory::plan(args, &config, bytes, code)?;
     let opened = if board.is_some() { board } else { args.open(&config)? };
     let Some(mut device) = opened else {
-        bail!("device {} runs no programs; use --device {}", args.device, names(|spec| spec.is_accelerator()));
+        bail!("device {} cannot run programs; use --device {}", args.device, names(|spec| spec.is_accelerator()));
     };
     let device = device.as_mut();
     memory.install(device)?;
@@ -72,7 +72,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     Ok(if report.trap.is_none() { Verdict::Fine } else { Verdict::No })
 }
 
-/// A trap, the instruction that it names, and what more is known.
+/// A trap, the instruction that caused it, and an explanation.
 struct Trapped {
     trap: Trap,
     insn: Option<(usize, String)>,
@@ -98,11 +98,11 @@ impl Trapped {
     }
 }
 
-/// What a table of stalls lacks.
+/// Says which stalls are missing from the table after a trap.
 fn left_out(report: &RunReport) -> &'static str {
     match report.trap {
         Some(trap) if trap.cause != TrapCause::Deadlock => {
-            "              those of load and store are left out, since the trap cut them off\n"
+            "              stalls of load and store are missing, since the trap ended the run\n"
         }
         _ => "",
     }
@@ -142,7 +142,7 @@ fn show(
         }
         format!("{json}\n")
     } else {
-        let none = if args.step && report.retired == [0; 4] { "nothing ran" } else { "this device knows no time" };
+        let none = if args.step && report.retired == [0; 4] { "nothing ran" } else { "this device is untimed" };
         let cycles = report.cycles.map_or(format!("no cycles: {none}"), |c| format!("{c} cycles"));
         let alone = if args.step && report.cycles.is_some() { ", each instruction by itself" } else { "" };
         let [load, gemm, vector, store] = report.retired;
@@ -159,13 +159,13 @@ fn show(
     write_or_print(None, text.as_bytes())
 }
 
-/// A person, or a script, at standard input.
+/// Reads commands from standard input, typed or from a script.
 struct Console {
     interactive: bool,
     lines: std::io::Lines<std::io::StdinLock<'static>>,
-    /// Whether anybody is asked before the next instruction.
+    /// Whether to ask before the next instruction.
     asks: bool,
-    /// Standard output belongs to the report of `--json`, so that what is shown goes to standard error.
+    /// With `--json`, standard output is for the report, so memory is shown on standard error.
     json: bool,
 }
 
@@ -175,7 +175,7 @@ impl Console {
         Console { interactive: std::io::stdin().is_terminal(), lines, asks: true, json }
     }
 
-    /// Answers questions until it is time to go on; whether the run goes on. `enter` says what an empty line does.
+    /// Handles commands until the run continues; returns false to quit. `enter` says what an empty line does.
     fn ask(&mut self, device: &mut dyn Device, config: &HwConfig, enter: &str) -> Result<bool> {
         while self.asks {
             if self.interactive {
@@ -201,8 +201,8 @@ impl Console {
     }
 }
 
-/// Runs the program instruction by instruction, and shows memory on request before each and at the end. Alone on the device
-/// an instruction needs no tokens, so they are left out.
+/// Runs the program one instruction at a time, and asks for commands before each and at the end. Each instruction runs
+/// alone and needs no dependency tokens, so they are removed.
 fn step(
     device: &mut dyn Device,
     program: &[Insn],
@@ -233,7 +233,7 @@ fn step(
             *sum += count;
         }
         if let Some(mut trap) = report.trap {
-            // The device counted from this instruction; the program's count is that of the instructions before.
+            // The device counts from this instruction; add the earlier instructions of its unit.
             let unit = insn.unit();
             let before = program[..place].iter().filter(|other| other.unit() == unit).count();
             trap.ordinal = if trap.unit == unit.into() { before as u32 } else { place as u32 };
@@ -247,14 +247,14 @@ fn step(
     Ok(total)
 }
 
-/// `show MEM ENTRY [COUNT]` or `read ADDRESS LEN`.
+/// Handles `show MEM ENTRY [COUNT]` and `read ADDRESS LEN`.
 fn look(device: &mut dyn Device, config: &HwConfig, words: &[&str]) -> Result<String> {
     match words {
         ["show", mem, entry, rest @ ..] => {
             let mem = Mem::ALL
                 .into_iter()
                 .find(|m| m.name() == *mem)
-                .ok_or_else(|| anyhow!("{mem} is no memory; use {}", Mem::ALL.map(Mem::name).join(", ")))?;
+                .ok_or_else(|| anyhow!("{mem} is not a memory; use {}", Mem::ALL.map(Mem::name).join(", ")))?;
             let entry = u32::try_from(number(entry)?)?;
             let count = u32::try_from(number(rest.first().copied().unwrap_or("1"))?)?;
             if entry.checked_add(count).is_none_or(|end| end > config.entries(mem)) {
@@ -282,7 +282,7 @@ fn look(device: &mut dyn Device, config: &HwConfig, words: &[&str]) -> Result<St
         ["read", address, len] => {
             let (address, len) = (number(address)?, usize::try_from(number(len)?)?);
             if len > 1 << 16 {
-                bail!("{len} bytes are too many to show; use --read");
+                bail!("{len} bytes are too many to show (limit {}); use --read", 1 << 16);
             }
             let mut bytes = vec![0; len];
             device.read(address, &mut bytes)?;
