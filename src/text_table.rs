@@ -1,6 +1,6 @@
-//! Tables for people: columns as wide as their widest cell.
+//! Text tables whose columns are as wide as their widest cell.
 
-/// How a column's cells stand.
+/// Alignment of a column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -9,8 +9,8 @@ pub enum Align {
     Right,
 }
 
-/// Lines of a table; the first row is its head. A row that is shorter than the head ends with a cell that may be as long as it
-/// likes.
+/// Formats a table; the first row is its head. In a row with fewer cells than the head, the last cell can have any
+/// length.
 pub fn table(aligns: &[Align], rows: &[Vec<String>]) -> String {
     let whole = |row: &&Vec<String>| row.len() == aligns.len();
     let width = |column: usize| {

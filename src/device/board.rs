@@ -1,4 +1,4 @@
-//! A look at a board that is there.
+//! Checks the memory of a connected board.
 
 use std::time::Instant;
 
@@ -6,13 +6,13 @@ use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError};
 use tilewright_hw::isa::{Insn, Load, Store, Unit, UnitSet, encode};
 
-/// Bytes that the check of a board's memory moves, at most.
+/// Most bytes that the memory check moves.
 const CHECKED_BYTES: u32 = 1024;
-/// Where the check's copy and program lie, behind as many bytes as it moves: the smallest memory that a board may have, of 4 KiB, is enough.
+/// Addresses of the check's copy and program, after the pattern. They fit into 4 KiB, the smallest memory of a board.
 const COPY: u64 = CHECKED_BYTES as u64;
 const STREAM: u64 = 2 * COPY;
 
-/// What the check of a board's memory found.
+/// Result of the memory check.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MemoryCheck {
     /// Bytes that were loaded and stored.
@@ -21,21 +21,21 @@ pub struct MemoryCheck {
     pub wrong: u32,
     /// Cycles of the command.
     pub cycles: Option<u64>,
-    /// The whole command's time.
+    /// Duration of the whole command.
     pub seconds: f64,
 }
 
-/// Lets a device load bytes into a scratchpad and store them elsewhere, and compares them.
+/// Checks a device's memory: loads bytes into a scratchpad, stores them elsewhere and compares them.
 ///
 /// # Errors
-/// The device's; a trap too, which no device that works gives.
+/// The device's own errors; also a trap, because a working device does not trap here.
 pub fn check_memory(device: &mut dyn Device) -> Result<MemoryCheck, DeviceError> {
     let config = device.config().clone();
     let name = device.name().to_string();
     let failed = |reason: String| DeviceError::Tool {
         tool: name.clone(),
         reason,
-        remedy: "run it again; where it comes back, synthesize and flash the board with a lower clock".into(),
+        remedy: "run it again; if it happens again, synthesize and flash the board with a lower clock".into(),
     };
     let bytes = (config.entries(Mem::Out) * config.entry_bytes(Mem::Out)).min(CHECKED_BYTES);
     let pattern: Vec<u8> = (0..bytes).map(|at| (at.wrapping_mul(167) >> 3 ^ at) as u8).collect();

@@ -1,14 +1,19 @@
-//! The DRAM model's parameters as people write and read them: `latency=64,bandwidth=8,shared=true,row=0,burst=0`.
+//! The DRAM model's parameters as text: `latency=64,bandwidth=8,shared=true,row=0,burst=0`.
 
 use tilewright_hw::config::{DramSection, HwConfig};
 
-/// Changes the configuration's DRAM model as `text` says: `KEY=VALUE` pairs between commas.
+/// Changes the configuration's DRAM model by `text`: `KEY=VALUE` pairs separated by commas.
 ///
-/// `latency` counts cycles; `bandwidth` bytes a cycle, as a whole number; `row` sixteenths of a cycle for opening a row, `burst` those
-/// that each burst takes before its beats; `shared` is `true` where reads and writes share the bandwidth.
+/// | key | meaning |
+/// |---|---|
+/// | `latency` | cycles |
+/// | `bandwidth` | bytes per cycle, a whole number |
+/// | `shared` | `true` if reads and writes share the bandwidth |
+/// | `row` | sixteenths of a cycle to open a row |
+/// | `burst` | sixteenths of a cycle that each burst takes before its beats |
 ///
 /// # Errors
-/// Every pair that is wrong, as text.
+/// A text that lists every invalid pair.
 pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
     let mut errors = Vec::new();
     let bus_bytes = config.bus_bytes();
@@ -41,7 +46,8 @@ pub fn apply(text: &str, config: &mut HwConfig) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(tilewright_hw::list::first(&errors, "; ")) }
 }
 
-/// The parameters as [`apply`] reads them, but for a bandwidth that is no whole number of bytes a cycle.
+/// Formats the parameters for [`apply`], which does not accept a bandwidth that is not a whole number of bytes per
+/// cycle.
 pub fn text(dram: &DramSection, bus_bytes: u32) -> String {
     let bytes = dram.bytes_per_cycle(bus_bytes);
     let DramSection { latency, shared, row_open_sixteenths, burst_sixteenths, .. } = dram;
@@ -62,7 +68,7 @@ fn beat_sixteenths(value: &str, bus_bytes: u32) -> Result<u32, String> {
     if bytes == 0 || bytes > bus_bytes || !whole.is_multiple_of(bytes) {
         let possible: Vec<String> =
             (1..=bus_bytes).filter(|b| whole.is_multiple_of(*b)).map(|b| b.to_string()).collect();
-        return Err(format!("is not a bandwidth of this bus; use one of {} bytes a cycle", possible.join(", ")));
+        return Err(format!("is not a bandwidth of this bus; use one of {} bytes per cycle", possible.join(", ")));
     }
     Ok(whole / bytes)
 }
@@ -86,7 +92,7 @@ mod tests {
         assert_eq!(
             apply("latency=x,bandwidth=3,speed=1,row,shared=7", &mut config).unwrap_err(),
             "latency=x: is not a whole number up to 1073741824; \
-             bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes a cycle; \
+                          bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes per cycle; \
              speed=1: is not a parameter; use latency, bandwidth, shared, row or burst; \
              row is not of the form KEY=VALUE; shared=7: is not true or false"
         );

@@ -1,4 +1,4 @@
-//! What runs programs: simulators, boards, and this machine alone, by the names that `--device` accepts.
+//! Devices that run programs: simulators, boards, or only this machine, by the names that `--device` accepts.
 //!
 //! A new device is a row of [`DEVICES`] (`table.rs`), with the function that opens it.
 

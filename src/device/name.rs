@@ -7,7 +7,7 @@ use super::table::{DEVICES, Host, Spec, Way, names};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceKind {
     spec: &'static Spec,
-    /// Ports live as long as the program, so that a kind can be copied.
+    /// Leaked when parsed, so that a kind can be copied.
     port: Option<&'static Port>,
 }
 
@@ -22,8 +22,8 @@ pub enum DeviceNameError {
     },
     /// A port without a path, or whose speed is not a number.
     #[error(
-        "{name} names no port; give serial:PATH or serial:PATH@BAUD (bits a second, those of the board's bitstream), spi:PATH or \
-         spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
+        "{name} is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), spi:PATH or \
+                 spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
     )]
     Port {
         /// The name.

@@ -23,8 +23,8 @@ pub struct Extras<'a> {
     pub max_cycles: Option<u64>,
 }
 
-/// Opens a device; none for the CPU and the GPU, which run no programs of the accelerator. The configuration's DRAM section says
-/// how memory behaves. `told` hears of steps that take time.
+/// Opens a device; returns none for the CPU and the GPU, which run no accelerator programs. The configuration's DRAM
+/// section sets the simulators' memory model. `told` receives the steps that take time.
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] if the device does not have one of the extras, [`DeviceError::Tool`] if a tool is missing, or
@@ -45,7 +45,7 @@ pub fn open(
         return unsupported(format!("check programs strictly; {}", use_one(|spec| spec.strict)));
     }
     if extras.spans && !spec.exact {
-        let why = if kind.port().is_some() { "" } else { ", since it knows no time" };
+        let why = if kind.port().is_some() { "" } else { " because it is untimed" };
         return unsupported(format!("trace instructions{why}; {}", use_one(|spec| spec.exact)));
     }
     if extras.max_cycles.is_some() && !kind.is_accelerator() {
@@ -53,7 +53,7 @@ pub fn open(
         return unsupported(format!("limit cycles; use --device {simulators}"));
     }
     if let Some(path) = extras.waves {
-        // The design writes the file only at the end of the run, and says nothing if it cannot.
+        // The RTL simulator writes the file only at the end of the run, and does not report a failure.
         tilewright_runtime::files::check_writable(path).map_err(|e| DeviceError::Tool {
             tool: format!("--waves {}", path.display()),
             reason: e.to_string(),
@@ -85,15 +85,13 @@ pub fn open(
 pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
     match progress {
         rtl::Progress::Cached | rtl::Progress::Built => told(""),
-        rtl::Progress::Verilating => told("building the simulator of the design: Verilator"),
+        rtl::Progress::Verilating => told("building the RTL simulator: Verilator"),
         rtl::Progress::SlowEdges => told(
-            "note: this version of Verilator evaluates both edges of the clock, so the simulator is slower than with others\n",
+            "note: this version of Verilator evaluates both edges of the clock, which makes the simulator slower than with others\n",
         ),
-        rtl::Progress::Training => told("building the simulator of the design: a run that shows what is done often"),
+        rtl::Progress::Training => told("building the RTL simulator: profiling run"),
         rtl::Progress::Compiling(done, all, optimized) => {
-            told(&format!(
-                "building the simulator of the design: C++ file {done} of {all}, {optimized} of them optimized"
-            ));
+            told(&format!("building the RTL simulator: C++ file {done} of {all}, {optimized} of them optimized"));
         }
     }
 }

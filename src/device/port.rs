@@ -1,4 +1,4 @@
-//! Boards by what they are joined to this machine by.
+//! Connections between boards and this machine.
 
 use tilewright_driver::link::{DEFAULT_BAUD, DEFAULT_HZ, LinkDevice, LinkError, LinkOptions, SerialPort, SpiPort};
 use tilewright_driver::peripheral::{Names, PeripheralDevice, PeripheralError, PeripheralOptions, Uio};
@@ -9,29 +9,30 @@ use tilewright_hw::link::ByteStream;
 
 use std::path::Path;
 
-/// What joins a board to this machine.
+/// How a board is connected to this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Port {
     /// A serial port.
     Serial {
         /// Its device file.
         path: String,
-        /// Bits a second.
+        /// Bits per second.
         baud: u32,
     },
-    /// An SPI port, of which this machine is the master.
+    /// An SPI port; this machine is the master.
     Spi {
         /// Its device file.
         path: String,
-        /// Its clock at the most.
+        /// Its maximum clock.
         hz: u32,
     },
-    /// None: the core is a peripheral of the processor that this program runs on.
+    /// No link: the core is a peripheral of the processor that this program runs on.
     Uio(Names),
 }
 
 impl Port {
-    /// Reads what follows `--device`, where it begins as a port's name does; the inner result is none where it is no port's.
+    /// Parses the value of `--device`. The outer result is none if it does not start with the kind of a port, the inner
+    /// one if the rest is invalid.
     pub(super) fn parse(name: &str) -> Option<Option<Port>> {
         let (kind, text) = name.split_once(':').unwrap_or((name, ""));
         let of = |default| path_and_number(text, default);
@@ -74,22 +75,22 @@ impl std::fmt::Display for Port {
     }
 }
 
-/// A board that was opened.
+/// An opened board.
 pub enum Board {
-    /// Behind a link.
+    /// Connected by a link.
     Link(Box<LinkDevice<Box<dyn ByteStream>>>),
-    /// Beside this processor.
+    /// A peripheral of this processor.
     Peripheral(Box<PeripheralDevice<Uio>>),
 }
 
 impl Board {
-    /// Opens a board and checks that it has the configuration; `told` hears that it is asked, and nothing once it has been: one that
-    /// is silent or says something else is asked for a while.
+    /// Opens a board and checks its configuration. A board that is silent or sends garbage is asked again for a while.
+    /// `told` receives a text at the start, and an empty one at the end.
     ///
     /// # Errors
-    /// The link's or the peripheral's, with what to do.
+    /// The link's or the peripheral's error, which says what to do.
     pub fn open(port: &Port, config: &HwConfig, told: &dyn Fn(&str)) -> Result<Board, DeviceError> {
-        told(&format!("{port}: asking for the board"));
+        told(&format!("{port}: looking for the board"));
         let opened = Board::ask(port, config);
         told("");
         opened
@@ -106,7 +107,7 @@ impl Board {
         })
     }
 
-    /// What its core is.
+    /// Identity of the board's core.
     pub fn core(&self) -> host::Identity {
         match self {
             Board::Link(device) => device.identity().core,
@@ -122,7 +123,7 @@ impl Board {
         }
     }
 
-    /// The same as a device that gives up each command that has no limit of its own after so many cycles.
+    /// Converts the board to a device that aborts commands without a limit of their own after `limit` cycles.
     pub fn into_device(self, limit: Option<u64>) -> Box<dyn Device> {
         match self {
             Board::Link(device) => Box::new(device.with_cycle_limit(limit)),

@@ -1,4 +1,5 @@
-//! Instruction streams in files: as text, or as bits with the version and configuration that they were encoded for.
+//! Instruction streams in files: as text, or as binary files with the version and configuration that they were encoded
+//! for.
 //!
 //! ```text
 //! offset 0   magic "TWSTREAM"
@@ -19,23 +20,23 @@ const HEADER_BYTES: usize = 32;
 /// Why a stream cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
-    /// The text has errors, each with file, line, column and the line itself.
+    /// The text has errors; each one contains file, line, column and the line itself.
     #[error("{}", list::first(.0, "\n"))]
     Text(Vec<String>),
-    /// Instructions without a text, such as a stream's, that the configuration does not take: all of them.
+    /// Instructions without a text, for example from a stream, are illegal in the configuration; lists all errors.
     #[error("{}", list::first(.0, "\n"))]
     Illegal(Vec<String>),
-    /// Bits that are no instruction.
+    /// Bits that are not an instruction.
     #[error("{file}: instruction {index}: {source}; the file is damaged, assemble it again")]
     Decode {
         /// The file.
         file: String,
         /// Place in the stream, from 0.
-        index: usize,
+        /// Index in the stream, from 0.
         /// The field and its value.
         source: DecodeError,
     },
-    /// The file is no stream, or not for this program or configuration.
+    /// The file is not a stream, or is for another version or configuration.
     #[error("{file}: {reason}")]
     File {
         /// The file.
@@ -45,15 +46,15 @@ pub enum StreamError {
     },
 }
 
-/// Whether the bytes are a stream file's.
+/// Whether the bytes are those of a stream file.
 pub fn is_one(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Parses a program's text for a configuration; `file` names it in errors.
+/// Parses a program's text for a configuration; `file` is its name in errors.
 ///
 /// # Errors
-/// [`StreamError::Text`] with every error of the text, be it of form or of a value that the configuration does not take.
+/// [`StreamError::Text`] with every error of the text: syntax, and values that the configuration does not allow.
 pub fn parse(file: &str, text: &str, config: &HwConfig) -> Result<Vec<Insn>, StreamError> {
     isa::parse_for(text, config).map_err(|errors| {
         let lines: Vec<&str> = text.lines().collect();
@@ -61,7 +62,7 @@ pub fn parse(file: &str, text: &str, config: &HwConfig) -> Result<Vec<Insn>, Str
             let line = lines.get(error.line.saturating_sub(1)).copied().unwrap_or("");
             let number = error.line.to_string();
             let margin = " ".repeat(number.len());
-            // A tab before the caret keeps it below its column, however wide the terminal makes tabs.
+            // A tab before the caret aligns it with its column for any tab width.
             let caret: String =
                 line.chars().take(error.column.saturating_sub(1)).map(|c| if c == '\t' { c } else { ' ' }).collect();
             format!(
@@ -73,10 +74,10 @@ pub fn parse(file: &str, text: &str, config: &HwConfig) -> Result<Vec<Insn>, Str
     })
 }
 
-/// Encodes a program as a stream file's instructions, without the header; every value is checked.
+/// Encodes a program as a stream file's instructions, without the header, and checks every value.
 ///
 /// # Errors
-/// [`StreamError::Illegal`] with every value that the configuration does not take.
+/// [`StreamError::Illegal`] with every value that the configuration does not allow.
 pub fn encode_all(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8>, StreamError> {
     let mut bytes = Vec::with_capacity(program.len() * INSN_BYTES);
     let mut errors = Vec::new();
@@ -90,10 +91,10 @@ pub fn encode_all(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec
     if errors.is_empty() { Ok(bytes) } else { Err(StreamError::Illegal(errors)) }
 }
 
-/// A stream file.
+/// Encodes a program as a stream file.
 ///
 /// # Errors
-/// As [`encode_all`].
+/// Same as [`encode_all`].
 pub fn to_file(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8>, StreamError> {
     let code = encode_all(file, program, config)?;
     let mut bytes = MAGIC.to_vec();
@@ -105,29 +106,29 @@ pub fn to_file(file: &str, program: &[Insn], config: &HwConfig) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// The program of a stream file.
+/// Decodes the program of a stream file.
 ///
 /// # Errors
-/// [`StreamError::File`] where it is for another version or configuration or ends early, [`StreamError::Decode`].
+/// [`StreamError::File`] if it is for another version or configuration or truncated; [`StreamError::Decode`].
 pub fn from_file(file: &str, bytes: &[u8], config: &HwConfig) -> Result<Vec<Insn>, StreamError> {
     let wrong = |reason: String| StreamError::File { file: file.to_string(), reason };
     if !is_one(bytes) {
-        return Err(wrong("it is no instruction stream; make one with: tilewright asm FILE -o STREAM".to_string()));
+        return Err(wrong("it is not an instruction stream; make one with: tilewright asm FILE -o STREAM".to_string()));
     }
     if bytes.len() < HEADER_BYTES {
-        return Err(wrong("it ends inside its header; assemble it again".to_string()));
+        return Err(wrong("its header is truncated; assemble it again".to_string()));
     }
     let u32_at = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
     let (version, count) = (u32_at(8), u32_at(12) as usize);
     if version != ISA_VERSION {
         return Err(wrong(format!(
-            "it has instruction set version {version}, this program has {ISA_VERSION}; assemble it again"
+            "it has instruction set version {version}, but this program has {ISA_VERSION}; assemble it again"
         )));
     }
     let hash = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
     if hash != config.hash() {
         return Err(wrong(format!(
-            "it was encoded for the configuration with hash {hash:016x}, {} has {:016x}; give the right one with --hw",
+            "it was encoded for the configuration with hash {hash:016x}, but {} has {:016x}; give the right one with --hw",
             config.name,
             config.hash()
         )));

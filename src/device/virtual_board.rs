@@ -1,5 +1,5 @@
-//! A board without hardware behind a pseudo-terminal, which hosts open as they open a serial port. Where the board's link is SPI, the
-//! terminal's bytes go through an SPI master to the board's pins.
+//! A simulated board on a pseudo-terminal, which hosts open like a serial port. If the board's link is SPI, an SPI
+//! master carries the terminal's bytes to the board's pins.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,35 +17,35 @@ use tilewright_sim::rtl::Progress;
 
 use crate::flow::synth;
 
-/// Cycles of a serial line's bit where no board says how many: few, because each takes time.
+/// Clock cycles per bit of the serial line without a board: few, because each costs simulation time.
 const FAST_CLOCKS: u32 = UART_CLOCKS;
-/// Time of the board between two looks at what the host has sent.
+/// Simulated time between two reads of what the host has sent.
 const SLICE: Duration = Duration::from_micros(50);
-/// Time of the board without a byte after which it stands still until the next one comes.
+/// Simulated time without a byte after which the board stops until the next byte.
 const MOST_QUIET: Duration = Duration::from_millis(500);
-/// How long a board that stands still waits for a byte, and one without a host for a host.
+/// How long a stopped board waits for a byte, and a board without a host for a host.
 const WAIT: Duration = Duration::from_millis(20);
 
-/// Why there is no such board.
+/// Why a virtual board cannot be built or served.
 #[derive(Debug, thiserror::Error)]
 pub enum VirtualBoardError {
-    /// The board and the configuration do not go together.
+    /// The board cannot have this configuration.
     #[error(transparent)]
     Flow(#[from] FlowError),
-    /// Its shell cannot be made.
+    /// Its shell cannot be generated.
     #[error(transparent)]
     Shell(#[from] ShellError),
     /// Its simulator cannot be built.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// There is no pseudo-terminal to be had, or it is gone.
+    /// No pseudo-terminal is available, or it failed.
     #[error("the pseudo-terminal: {0}")]
     Pty(#[from] io::Error),
 }
 
-/// Builds a configuration's core with its shell: the whole design that `synth` makes for a board, pins included, where a clock of so many
-/// MHz is asked for, or the shell alone behind a fast serial line without a board. A board whose host is a processor has no shell of its
-/// own, and is the latter too.
+/// Builds the design of a virtual board. With a board and a clock in MHz, it is the whole design that `synth` makes,
+/// with pins. Without a board, or if the board's host is a processor, so that it has no shell of its own, it is the
+/// shell with a fast serial line.
 ///
 /// # Errors
 /// [`VirtualBoardError::Flow`], [`VirtualBoardError::Shell`], [`VirtualBoardError::Device`].
@@ -67,15 +67,15 @@ pub fn build(
     Ok(VirtualBoard::new(&design, None, progress)?)
 }
 
-/// Serves whoever opens the pseudo-terminal, one after the other, for as long as the program runs.
+/// Serves the hosts that open the pseudo-terminal, one after another, until the process ends.
 ///
 /// # Errors
-/// [`VirtualBoardError::Pty`] where the simulation fails, or the pseudo-terminal does.
+/// [`VirtualBoardError::Pty`] if the simulation or the pseudo-terminal fails.
 pub fn serve(mut board: VirtualBoard, mut pty: Pty) -> Result<Infallible, VirtualBoardError> {
     Ok(exchange(&mut board, &mut pty.board)?)
 }
 
-/// Carries bytes between a board and the terminal's end.
+/// Copies bytes between a board and the terminal's end.
 fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::Result<Infallible> {
     let mut bytes = [0; 4096];
     let mut quiet = Duration::ZERO;
@@ -97,7 +97,7 @@ fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::
         match board.receive(&mut bytes, SLICE)? {
             0 => quiet += SLICE,
             count => {
-                // A host that has gone does not hear it.
+                // A host that has closed the terminal loses these bytes.
                 let _ = terminal.send(&bytes[..count]);
                 quiet = Duration::ZERO;
             }
@@ -105,7 +105,7 @@ fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::
     }
 }
 
-/// Whether an error tells that nobody has the other end open, or that a signal came first.
+/// Whether an error means that nobody has the other end open, or that a signal interrupted the call.
 fn is_nobody(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof | io::ErrorKind::Interrupted)
 }
@@ -114,7 +114,8 @@ fn is_nobody(error: &io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// An end of which each look gives the next of these, and in the end an error; it keeps what was sent.
+    /// An end that returns the given results in order from the last to the first, then an error, and records what was
+    /// sent.
     struct End {
         gives: Vec<io::Result<&'static [u8]>>,
         sent: Vec<u8>,

@@ -237,7 +237,7 @@ fn what_is_no_board_is_refused() {
     }
     let garbled = tilewright(dir, &["doctor", "--device", "spi:/dev/spidev0.0@fast"]);
     assert!(
-        garbled.code == 2 && garbled.stderr.contains("spi:/dev/spidev0.0@fast names no port; give"),
+        garbled.code == 2 && garbled.stderr.contains("spi:/dev/spidev0.0@fast is not a valid port; give"),
         "{}",
         garbled.stderr
     );

@@ -23,11 +23,7 @@ fn artifacts_for_a_gpu_are_made_without_one() {
         &["compile", LENET, "--precision", "f16", "-o", "x.tw"],
         "--precision is for a GPU; add --device cuda or --fallback cuda",
     );
-    refused(
-        dir,
-        &["bench", LENET, "--precision", "f16"],
-        "--precision is for the device cuda; add cuda to --devices",
-    );
+    refused(dir, &["bench", LENET, "--precision", "f16"], "--precision is for the device cuda; add cuda to --devices");
 }
 
 #[test]

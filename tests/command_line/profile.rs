@@ -157,8 +157,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     let whole = dir.path().join("a.html");
     for report in ["./b.json", "a.html", "../DIR/a.html", whole.to_str().unwrap(), "b.htm", "a.trace.json"] {
         let report = report.replace("DIR", dir.path().file_name().unwrap().to_str().unwrap());
-        let message =
-            format!("--report {report} would overwrite a profile that is compared; name another file");
+        let message = format!("--report {report} would overwrite a profile that is compared; name another file");
         let files = ["a.html", "b.html", "a.json", "b.json", "a.trace.json"].map(|name| dir.path().join(name));
         let before = files.each_ref().map(|file| std::fs::read(file).unwrap());
         refused(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", &report], &message);

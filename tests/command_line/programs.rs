@@ -46,6 +46,6 @@ fn files_that_cannot_be_used_are_named() {
     refused(
         dir.path(),
         &["disasm", "x"],
-        "x: it is no instruction stream; make one with: tilewright asm FILE -o STREAM",
+        "x: it is not an instruction stream; make one with: tilewright asm FILE -o STREAM",
     );
 }

@@ -238,7 +238,10 @@ fn files_that_would_replace_each_other_and_keys_for_pictures_are_refused() {
         assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "{arguments:?} left a file");
         outcome.stderr
     };
-    assert!(refusal(&["-o", "a.onnx", "--report", "a.onnx"]).contains("--report and --output both name a.onnx; give two different files"));
+    assert!(
+        refusal(&["-o", "a.onnx", "--report", "a.onnx"])
+            .contains("--report and --output both name a.onnx; give two different files")
+    );
     assert!(refusal(&["-o", &model]).contains("is the model itself; give another file"));
     assert!(refusal(&["-o", "a.tflite"]).contains("--output a.tflite has the wrong extension; the result is ONNX"));
     let error = refusal(&["-o", "a.onnx", "--preprocess", "fit=pad"]);

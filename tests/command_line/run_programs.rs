@@ -174,7 +174,7 @@ fn what_cannot_run_is_refused() {
         ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
         (
             "serial:",
-            "serial: names no port; give serial:PATH or serial:PATH@BAUD (bits a second, those of the board's bitstream), spi:PATH or",
+            "serial: is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), spi:PATH or",
         ),
         ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
         ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
@@ -230,7 +230,7 @@ fn the_worst_stalls_are_told_with_who_ended_them() {
     refused(
         dir.path(),
         &["run", "copy.tw", "--top-stalls", "3"],
-        "fsim cannot trace instructions, since it knows no time; use --device csim or --device rtl",
+        "fsim cannot trace instructions because it is untimed; use --device csim or --device rtl",
     );
     refused(
         dir.path(),

@@ -59,22 +59,22 @@ fn other_files_and_other_configurations_are_refused() {
     assert_eq!(
         message(&file, &other),
         format!(
-            "p.bin: it was encoded for the configuration with hash {:016x}, 1x8x8 has {:016x}; give the right one with --hw",
+            "p.bin: it was encoded for the configuration with hash {:016x}, but 1x8x8 has {:016x}; give the right one with --hw",
             made.hash(),
             other.hash()
         )
     );
     assert_eq!(
         message(b"x", &made),
-        "p.bin: it is no instruction stream; make one with: tilewright asm FILE -o STREAM"
+        "p.bin: it is not an instruction stream; make one with: tilewright asm FILE -o STREAM"
     );
-    assert_eq!(message(&file[..16], &made), "p.bin: it ends inside its header; assemble it again");
+    assert_eq!(message(&file[..16], &made), "p.bin: its header is truncated; assemble it again");
     assert_eq!(message(&file[..60], &made), "p.bin: it has 28 bytes of code for 4 instructions; assemble it again");
     let mut newer = file.clone();
     newer[8] = 200;
     assert_eq!(
         message(&newer, &made),
-        format!("p.bin: it has instruction set version 200, this program has {ISA_VERSION}; assemble it again")
+        format!("p.bin: it has instruction set version 200, but this program has {ISA_VERSION}; assemble it again")
     );
     let mut damaged = file;
     damaged[32] = 0xff;
