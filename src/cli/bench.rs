@@ -24,7 +24,7 @@ pub struct Bench {
         default_value = "csim,cpu",
         value_parser = Asked::parse,
         help = format!(
-                        "Devices to compare, separated by commas: {}; the report says which ones are not available",
+            "Devices to compare, separated by commas: {}; the report says which ones are not available",
             tilewright::device::names(|_| true)
         )
     )]

@@ -97,7 +97,7 @@ fn suspect_text(suspect: &Suspect) -> String {
     let or_nothing = |list: &[String]| if list.is_empty() { "nothing".to_string() } else { list.join(", ") };
     format!(
         "patch {number} changes the answer: pass {}, {} at {}\n  before      {}\n  after       {}\n  \
-                 {output}{:?} of run {} changes from {} to {}; {} of {} elements differ, by at most {}\n",
+         {output}{:?} of run {} changes from {} to {}; {} of {} elements differ, by at most {}\n",
         applied.pass,
         applied.what,
         applied.node,

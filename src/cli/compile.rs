@@ -339,7 +339,8 @@ impl Compile {
         files::write_together(&list)
             .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
         super::say(&format!(
-            "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h says what to link",
+            "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h says \
+             what to link",
             folder.display(),
             list.len(),
             artifact.manifest.steps.len(),

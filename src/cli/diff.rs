@@ -36,7 +36,8 @@ pub struct Diff {
         default_value = "cpu",
         value_name = "DEVICE|npz:FILE|dir:DIR",
         help = format!(
-                        "The other side: {}; arrays named after values (npz:FILE); or a folder that run --dump-tensors wrote (dir:DIR)",
+            "The other side: {}; arrays named after values (npz:FILE); or a folder that run --dump-tensors wrote \
+             (dir:DIR)",
             device::names(device::Spec::keeps_values)
         )
     )]

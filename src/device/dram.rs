@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(
             apply("latency=x,bandwidth=3,speed=1,row,shared=7", &mut config).unwrap_err(),
             "latency=x: is not a whole number up to 1073741824; \
-                          bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes per cycle; \
+             bandwidth=3: is not a bandwidth of this bus; use one of 1, 2, 4, 8 bytes per cycle; \
              speed=1: is not a parameter; use latency, bandwidth, shared, row or burst; \
              row is not of the form KEY=VALUE; shared=7: is not true or false"
         );

@@ -22,8 +22,8 @@ pub enum DeviceNameError {
     },
     /// A port without a path, or whose speed is not a number.
     #[error(
-        "{name} is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), spi:PATH or \
-                 spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
+        "{name} is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), \
+         spi:PATH or spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
     )]
     Port {
         /// The name.

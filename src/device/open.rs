@@ -87,7 +87,8 @@ pub fn tell_build(progress: rtl::Progress, told: &dyn Fn(&str)) {
         rtl::Progress::Cached | rtl::Progress::Built => told(""),
         rtl::Progress::Verilating => told("building the RTL simulator: Verilator"),
         rtl::Progress::SlowEdges => told(
-            "note: this version of Verilator evaluates both edges of the clock, which makes the simulator slower than with others\n",
+            "note: this version of Verilator evaluates both edges of the clock, which makes the simulator slower than \
+             with others\n",
         ),
         rtl::Progress::Training => told("building the RTL simulator: profiling run"),
         rtl::Progress::Compiling(done, all, optimized) => {

@@ -31,8 +31,8 @@ pub enum StreamError {
     Decode {
         /// The file.
         file: String,
-        /// Place in the stream, from 0.
         /// Index in the stream, from 0.
+        index: usize,
         /// The field and its value.
         source: DecodeError,
     },
@@ -128,7 +128,8 @@ pub fn from_file(file: &str, bytes: &[u8], config: &HwConfig) -> Result<Vec<Insn
     let hash = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
     if hash != config.hash() {
         return Err(wrong(format!(
-            "it was encoded for the configuration with hash {hash:016x}, but {} has {:016x}; give the right one with --hw",
+            "it was encoded for the configuration with hash {hash:016x}, but {} has {:016x}; give the right one with \
+             --hw",
             config.name,
             config.hash()
         )));

@@ -20,10 +20,10 @@ use super::compile::{CompileError, compile};
 use super::error::ModelError;
 use super::measure::Measured;
 
-/// How wide floats are in a GPU's memory; they are computed with in 32 bits.
+/// Float width in a GPU's memory; arithmetic is always 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// As in the model.
+    /// 32 bits, as in the model.
     #[default]
     F32,
     /// 16 bits.
@@ -31,7 +31,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Its word.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Precision::F32 => "f32",
@@ -40,42 +40,42 @@ impl Precision {
     }
 }
 
-/// What computes that which the accelerator does not get.
+/// What computes the operators that the accelerator does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fallback {
-    /// This machine's processor.
+    /// The CPU.
     #[default]
     Cpu,
     /// A GPU of the machine that the artifact runs on.
     Cuda(Precision),
 }
 
-/// How a model is compiled.
+/// Options of compilation.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'c> {
     /// The accelerator.
     pub config: &'c HwConfig,
-    /// What the accelerator gets.
+    /// What the accelerator computes.
     pub offload: Offload,
-    /// What the rest is computed by.
+    /// What computes the remaining operators.
     pub fallback: Fallback,
-    /// The processor that CPU code is made for, as [`Processor::named`](tilewright_llvm::Processor::named) has them; else this
-    /// machine's.
+    /// Target of the CPU code, a name for [`Processor::named`](tilewright_llvm::Processor::named); without it, this
+    /// machine.
     pub processor: Option<&'c str>,
-    /// What the names of the CPU code's functions begin with, so that several models may be linked into one program.
+    /// Prefix of the CPU code's function names, so that several models can be linked into one program.
     pub symbols: Option<&'c str>,
-    /// Whether the CPU's times are measured on this machine; else they are those of the model of the configuration's host.
+    /// Use measured CPU times of this machine instead of the model of the configuration's host.
     pub measure: bool,
-    /// Level of optimisation, 0 to 3.
+    /// Optimization level, 0 to 3.
     pub level: u8,
-    /// Whether the graph is printed after each pass.
+    /// Whether to print the graph after each pass.
     pub dump_ir: bool,
-    /// Whether what every layer of the accelerator writes can be looked at after a run.
+    /// Whether to keep every accelerator layer's result, for inspection after a run.
     pub keep_values: bool,
 }
 
 impl<'c> Options<'c> {
-    /// What is done where nothing else is asked for: everything that the accelerator can compute goes there, at level 2.
+    /// The default options: offload everything that the accelerator can compute, at level 2.
     pub fn new(config: &'c HwConfig) -> Options<'c> {
         let (offload, fallback) = (Offload::All, Fallback::Cpu);
         Options {
@@ -92,47 +92,47 @@ impl<'c> Options<'c> {
     }
 }
 
-/// Imports a model. Dimensions that it leaves open get the sizes given, the outermost ones else 1.
+/// Imports a model. Open dimensions get the given sizes; open outermost dimensions without a size become 1.
 ///
 /// # Errors
-/// [`ModelError`], naming the file.
+/// [`ModelError`], which names the file.
 pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
     Ok(frontend::import_sized(file, sizes)?)
 }
 
-/// The same, with what the file calls the graph's values.
+/// Like [`import`], and also returns the file's names of the graph's values.
 ///
 /// # Errors
-/// As [`import`].
+/// Same as [`import`].
 pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ModelError> {
     Ok(frontend::import_traced(file, sizes)?)
 }
 
-/// What a model's file says of its inputs and outputs beside their types.
+/// Reads a model file's metadata of inputs and outputs, beyond their types.
 ///
 /// # Errors
-/// [`ModelError::Import`] where it cannot be read.
+/// [`ModelError::Import`] if the file cannot be read.
 pub fn about(file: &Path) -> Result<About, ModelError> {
     Ok(frontend::about(file)?)
 }
 
-/// A graph as text that parses back.
+/// Prints a graph as text that parses back.
 pub fn text(graph: &Graph) -> String {
     tilewright_compiler::graph::text::print(graph)
 }
 
-/// An artifact with the graph that it was made of.
+/// An artifact with the graph that it was compiled from.
 #[derive(Debug)]
 pub struct Built {
-    /// The graph behind all passes.
+    /// The graph after all passes.
     pub graph: Graph,
-    /// The node of the graph that each of the manifest's nodes is.
+    /// For each node of the manifest, its node in the graph.
     pub nodes: Vec<NodeId>,
     /// The artifact.
     pub artifact: Artifact,
 }
 
-/// Compiles a graph; `dump` is told each pass's name and the graph's text after it, where the options ask for it.
+/// Compiles a graph. If the options ask for it, `dump` receives each pass's name and the graph's text after the pass.
 ///
 /// # Errors
 /// [`ModelError::Pass`] or [`ModelError::Compile`].
@@ -140,10 +140,10 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
     Ok(build_traced(graph, options, dump)?.artifact)
 }
 
-/// The same, with the graph behind all passes.
+/// Like [`build`], and also returns the graph after all passes.
 ///
 /// # Errors
-/// As [`build`].
+/// Same as [`build`].
 pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Built, ModelError> {
     let mut after = |pass: &'static str, graph: &Graph| dump(pass, &text(graph));
     if options.dump_ir {
@@ -169,7 +169,7 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     if offload != Offload::None {
         partition.tell(&report.notes);
     }
-    // What can be looked at after a run has the model's own layout; a GPU's products take either.
+    // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
     let artifact = compile(&graph, &partition, options.config, host.as_ref(), &passes)?;
@@ -186,12 +186,12 @@ fn opt_level(level: u8) -> OptLevel {
     }
 }
 
-/// The passes of a level of optimisation.
+/// The passes of an optimization level.
 pub fn passes(level: u8) -> Vec<Box<dyn Pass>> {
     passes::pipelines::passes(opt_level(level))
 }
 
-/// The inputs of a graph, as those of its artifact will be.
+/// The inputs of a graph, as they will be in its artifact.
 ///
 /// # Errors
 /// [`CompileError::OpenShape`].
@@ -206,17 +206,17 @@ pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
     graph.inputs().map(input).collect()
 }
 
-/// An object of bytes under a symbol, for a processor by its name.
+/// Makes an object file with `bytes` under a symbol, for a processor by its name.
 ///
 /// # Errors
-/// What the code generator says, also where this program has none.
+/// The code generator's error, or that this program was built without one.
 #[cfg(feature = "llvm")]
 pub fn data_object(processor: &str, symbol: &str, bytes: &[u8]) -> Result<Vec<u8>, String> {
     let processor = tilewright_llvm::Processor::named(processor).map_err(|e| e.to_string())?;
     processor.data_object(symbol, bytes).map_err(|e| e.to_string())
 }
 
-/// An object of bytes: no code generator is in this program.
+/// Fails, because this program was built without a code generator.
 ///
 /// # Errors
 /// Always.
@@ -225,7 +225,7 @@ pub fn data_object(_: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, String> {
     Err("this program was built without LLVM; build it with the feature `llvm`".to_string())
 }
 
-/// The code generator for a processor by its name, or for this machine's; what it made before it takes from the cache.
+/// The code generator for a processor by its name, or for this machine. It caches the code that it generates.
 #[cfg(feature = "llvm")]
 fn cpu_backend(processor: Option<&str>, symbols: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
     use tilewright_llvm::{LlvmBackend, Processor};
@@ -238,7 +238,7 @@ fn cpu_backend(processor: Option<&str>, symbols: Option<&str>) -> Result<Box<dyn
     if let Some(prefix) = symbols {
         backend = backend.with_symbols(prefix);
     }
-    // Without a place for it nothing is kept.
+    // Without a cache folder, nothing is cached.
     Ok(Box::new(match tilewright_sim::rtl::default_cache_dir() {
         Ok(folder) => backend.with_cache(folder),
         Err(_) => backend,
@@ -255,14 +255,14 @@ fn cuda_backend(precision: Precision) -> Result<Box<dyn Backend>, CompileError> 
     Ok(Box::new(tilewright_cuda::CudaBackend { precision }))
 }
 
-/// The code generator for GPUs: there is none in this program.
+/// Fails, because this program was built without the code generator for GPUs.
 #[cfg(not(feature = "cuda"))]
 fn cuda_backend(_: Precision) -> Result<Box<dyn Backend>, CompileError> {
     let message = "this program was built without it; build it with the feature `cuda`".to_string();
     Err(tilewright_compiler::backend::BackendError::Toolchain { backend: "cuda", message }.into())
 }
 
-/// The code generator for this machine's processor: there is none in this program.
+/// Fails, because this program was built without the code generator for CPUs.
 #[cfg(not(feature = "llvm"))]
 fn cpu_backend(_: Option<&str>, _: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
     Err(tilewright_compiler::backend::BackendError::Toolchain {

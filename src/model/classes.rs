@@ -1,17 +1,17 @@
-//! Names of classes, and the likeliest of an answer.
+//! Class names, and the likeliest classes of an output.
 
 use std::path::Path;
 
 use tilewright_runtime::artifact::Edge;
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
-/// Outputs whose sum is this close to one are probabilities already.
+/// Tolerance of the sum of outputs that are already probabilities.
 const ONE: f64 = 0.02;
-/// The scale that TFLite gives to probabilities of 8 bits (quantization specification, SOFTMAX). Their sum may be far from
-/// one, since small ones are rounded to nothing.
+/// The scale that TFLite uses for probabilities of 8 bits (quantization specification, SOFTMAX). Their sum can be far
+/// from 1, since small ones are rounded to 0.
 const PROBABILITY_SCALE: f32 = 1.0 / 256.0;
 
-/// Why names and answers do not go together.
+/// Errors in class names.
 #[derive(Debug, thiserror::Error)]
 pub enum ClassError {
     /// The file cannot be read.
@@ -22,38 +22,38 @@ pub enum ClassError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Another number of names than of classes.
+    /// The number of names differs from the number of classes.
     #[error(
-        "{file} has {names} names, one a line, but the model's first output, {shape}, has {classes} classes; give a file with a \
-         line for each"
+        "{file} has {names} names, one per line, but the model's first output, {shape}, has {classes} classes; give a \
+         file with one line per class"
     )]
     Count {
-        /// The file, or where else the names are from.
+        /// The file, or another source of the names.
         file: String,
-        /// Names.
+        /// Number of names.
         names: usize,
-        /// Classes.
+        /// Number of classes.
         classes: usize,
         /// The output's shape.
         shape: String,
     },
 }
 
-/// A class and how likely it is.
+/// A class and its probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Guess {
-    /// Its number, from 0.
+    /// Index of the class, from 0.
     pub class: usize,
     /// From 0 to 1.
     pub probability: f64,
 }
 
-/// The names of a text, one a line.
+/// Splits a text into names, one per line.
 pub fn names(text: &str) -> Vec<String> {
     text.trim_end().lines().map(|line| line.trim().to_string()).collect()
 }
 
-/// Reads a file of names, one a line.
+/// Reads a file of names, one per line.
 ///
 /// # Errors
 /// [`ClassError::Read`].
@@ -63,8 +63,8 @@ pub fn read(path: &Path) -> Result<Vec<String>, ClassError> {
     Ok(names(&text))
 }
 
-/// How many classes an output of one run tells apart: the elements of its last axis, axes of one element behind it aside.
-/// The first of several axes is the batch.
+/// Number of classes in an output of one run: the last dimension that is not 1. If there are several dimensions, the
+/// first is the batch and does not count.
 pub fn count(shape: &[usize]) -> usize {
     let axes = if let [_, rest @ ..] = shape
         && !rest.is_empty()
@@ -76,7 +76,7 @@ pub fn count(shape: &[usize]) -> usize {
     axes.iter().rev().copied().find(|&size| size != 1).unwrap_or(1)
 }
 
-/// Checks that there is a name for each class of an output whose shape in one run is `shape`.
+/// Checks that there is one name per class of an output whose shape in one run is `shape`.
 ///
 /// # Errors
 /// [`ClassError::Count`].
@@ -88,8 +88,8 @@ pub fn check(names: &[String], shape: &[usize], file: &str) -> Result<(), ClassE
     Err(ClassError::Count { file: file.to_string(), names: names.len(), classes, shape: shape_text(shape) })
 }
 
-/// The `most` likeliest of `classes` classes in each answer of an output, which may be that of several runs; the likeliest
-/// first. Elements of 8 bits are scaled as `edge` says; what does not sum to one is taken for logits.
+/// For each sample in `output`, which can contain several runs, returns the `most` likeliest of `classes` classes, the
+/// likeliest first. Elements of 8 bits are scaled by `edge`; values that do not sum to 1 are treated as logits.
 pub fn likeliest(output: &Tensor, classes: usize, edge: &Edge, most: usize) -> Vec<Vec<Guess>> {
     let classes = classes.max(1);
     let real = |index: usize| {
@@ -155,12 +155,12 @@ mod tests {
         let list = names("cat\n dog \n");
         assert_eq!(list, ["cat", "dog"]);
         assert!(check(&list, &[1, 2], "names.txt").is_ok());
-        assert!(check(&list, &[1, 2, 1, 1], "names.txt").is_ok(), "what pooling leaves behind is no axis of classes");
+        assert!(check(&list, &[1, 2, 1, 1], "names.txt").is_ok(), "size-1 dimensions after pooling are not classes");
         assert!(check(&list, &[2], "names.txt").is_ok());
         assert!(check(&list, &[2, 1], "names.txt").is_err(), "two inputs with one number each");
         let error = check(&list, &[1, 3], "names.txt").unwrap_err().to_string();
-        let wanted = "names.txt has 2 names, one a line, but the model's first output, 1x3, has 3 classes; give a file with a \
-                      line for each";
+        let wanted = "names.txt has 2 names, one per line, but the model's first output, 1x3, has 3 classes; give a \
+                      file with one line per class";
         assert_eq!(error, wanted);
     }
 

@@ -1,4 +1,4 @@
-//! The cycle model as the one who knows what programs take.
+//! A [`Clock`] that times programs with the cycle model.
 
 use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
@@ -9,18 +9,18 @@ use tilewright_hw::device::{Device, Span};
 use tilewright_hw::isa::{Insn, Unit};
 use tilewright_sim::{Csim, CsimOptions};
 
-/// Costs in which programs take the cycles of the cycle model; the rest someone else knows.
+/// Costs with programs timed by the cycle model; all other costs come from `costs`.
 pub struct Timed<'a> {
     /// The configuration.
     pub config: &'a HwConfig,
-    /// The others' costs.
+    /// Source of the other costs.
     pub costs: &'a dyn CostOracle,
 }
 
 impl Clock for Timed<'_> {
     fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
         let options = CsimOptions { timing_only: true, spans: true, ..CsimOptions::default() };
-        // As much memory as it takes: whether the host has so much is not asked here.
+        // Gives the program as much memory as it needs, whatever the host's memory.
         let blocks = program.regions.iter().map(|r| r.bytes).chain([program.stream.len() as u64]);
         let bytes = blocks.map(|bytes| bytes.next_multiple_of(ALIGN) + ALIGN).sum();
         let mut device = Csim::new(self.config.clone(), bytes, options);
@@ -31,8 +31,8 @@ impl Clock for Timed<'_> {
     }
 }
 
-/// Cycles from a program's start until its parts are done: part `i` ends before instruction `ends[i]`, the last with the
-/// program's `cycles`. None where an instruction did not retire.
+/// Cycles from a program's start until each of its parts is done. Part `i` ends before instruction `ends[i]`; the last
+/// part ends after the program's `cycles`. None if an instruction did not retire.
 pub(crate) fn part_ends(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<u64>> {
     let mut retired = Unit::ALL.map(|unit| spans.iter().filter(move |s| s.unit == unit).map(|s| s.end));
     let (mut last, mut at, mut parts) = (0, 0, Vec::new());

@@ -1,4 +1,4 @@
-//! Graph to artifact: has each region of a partition compiled, and lists the steps.
+//! Graph to artifact: compiles each region of a partition and lists the steps.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use tilewright_runtime::tensor::DType;
 
 pub use tilewright_compiler::cost::macs;
 
-/// Why a model was not compiled.
+/// Errors of compilation.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// A node that nothing takes, or that the toolchain refused.
+    /// No backend can compile a node, or the toolchain failed.
     #[error(transparent)]
     Backend(#[from] BackendError),
-    /// A pass over the CPU's part went wrong.
+    /// A pass over the CPU's part failed.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// The CPU's part is no graph, which is an error of the partition.
-    #[error("the nodes of a region are no graph: {0}")]
+    /// The CPU's part is not a valid graph; this is a bug in the partition.
+    #[error("the nodes of a region do not form a graph: {0}")]
     Region(#[from] Box<GraphError>),
-    /// A value whose shape is not known.
+    /// A value's shape is not known.
     #[error("value {value} has the open shape {shape}; give its sizes with --bind SYMBOL=SIZE")]
     OpenShape {
         /// The value.
@@ -38,37 +38,36 @@ pub enum CompileError {
         /// Its type.
         shape: String,
     },
-    /// More memory than the accelerator has.
+    /// The model needs more memory than the accelerator has.
     #[error(
-        "the model needs {need} bytes of the memory of {hw} (weights {}, instructions {}, tensors {}), and there are {capacity}; the \
-         largest are {}; take a board with more (host.memory_mib, offset_bits of the configuration), a smaller input or batch, or \
-         --offload none",
+        "the model needs {need} bytes of memory on {hw} (weights {}, instructions {}, tensors {}), but only \
+         {capacity} are available; the largest buffers are {}; use a board with more (host.memory_mib, offset_bits of \
+         the configuration), a smaller input or batch, or --offload none",
         parts[0], parts[1], parts[2],
         largest.iter().map(|(name, bytes)| format!("{name} {bytes}")).collect::<Vec<_>>().join(", ")
     )]
     Memory {
         /// The configuration.
         hw: String,
-        /// Bytes that the model takes.
+        /// Bytes that the model needs.
         need: u64,
-        /// Bytes that there are.
+        /// Bytes available.
         capacity: u64,
         /// Bytes of weights, instructions and tensors.
         parts: [u64; 3],
         /// The largest buffers with their bytes.
         largest: Vec<(String, u64)>,
     },
-    /// The code generators contradict each other.
+    /// The code generators disagree.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
 }
 
-/// Compiles a graph in integer form with sizes known: every region that the partition gives, in its order; what stays with the
-/// host becomes code of `host`, for its processor or its GPU. Those regions go through passes of their own first; without any,
-/// every node's value is one of the artifact's.
+/// Compiles a graph in integer form with known sizes: every region of the partition, in order. `host` compiles the
+/// regions of the CPU or GPU, after `host_passes`. Without such passes, every node's value is a value of the artifact.
 ///
 /// # Errors
-/// [`CompileError`], naming the node or value.
+/// [`CompileError`], which names the node or value.
 pub fn compile(
     graph: &Graph,
     partition: &Partition,
@@ -90,7 +89,7 @@ pub fn compile(
     }
     let mut named: HashSet<ValueId> = graph.inputs().map(|(_, id)| id).collect();
     for (name, id) in graph.outputs() {
-        // What is an input as well, or another output, keeps its first name as a value.
+        // A value that is also an input or another output keeps its first name.
         let named = !named.insert(*id);
         let value = build.value(*id, Some(name.as_str()).filter(|_| !named))?;
         build.manifest.outputs.push(value);
@@ -107,7 +106,7 @@ pub fn compile(
                 _ => explanation.place,
             },
             why: match build.products.contains(&explanation.node) {
-                true => format!("{}; its product is cuBLASLt's where that is installed", explanation.why),
+                true => format!("{}; cuBLASLt computes its product if it is installed", explanation.why),
                 false => explanation.why.clone(),
             },
             macs: macs(graph, explanation.node),
@@ -121,7 +120,7 @@ pub fn compile(
     Ok(artifact)
 }
 
-/// Refuses what does not fit the memory that the configuration names.
+/// Fails if the artifact does not fit into the memory of the configuration.
 fn check_memory(artifact: &Artifact, config: &HwConfig) -> Result<(), CompileError> {
     let (mut need, capacity) = (artifact.device_need(), config.memory_bytes());
     if need.total() <= capacity {
@@ -138,9 +137,9 @@ struct Build<'g> {
     manifest: Manifest,
     blobs: Vec<Vec<u8>>,
     values: BTreeMap<ValueId, artifact::ValueId>,
-    /// Constants by where their tensors lie, which are kept there.
+    /// Values of constants by the address of their tensors, which are kept alive here.
     constants: HashMap<*const Tensor, (Arc<Tensor>, artifact::ValueId)>,
-    /// Nodes whose products a GPU's library may compute.
+    /// Nodes with products that a GPU library can compute.
     products: HashSet<NodeId>,
 }
 
@@ -167,7 +166,7 @@ impl<'g> Build<'g> {
         Build { graph, manifest, blobs: Vec::new(), values, constants, products }
     }
 
-    /// The artifact's value for a value of the graph, with the data of a constant.
+    /// The artifact's value for a value of the graph, including a constant's data.
     fn value(&mut self, id: ValueId, name: Option<&str>) -> Result<artifact::ValueId, CompileError> {
         if let Some(known) = self.values.get(&id) {
             if let Some(name) = name {
@@ -180,7 +179,7 @@ impl<'g> Build<'g> {
         Ok(made)
     }
 
-    /// A further value of the artifact for one of a graph; a constant that is there already stands for its like.
+    /// Adds a value of a graph to the artifact; equal constants share one value.
     fn add(&mut self, graph: &Graph, id: ValueId, name: Option<&str>) -> Result<artifact::ValueId, CompileError> {
         let data = graph.constant(id);
         if let Some((_, known)) = data.and_then(|tensor| self.constants.get(&Arc::as_ptr(tensor))) {
@@ -200,7 +199,7 @@ impl<'g> Build<'g> {
         Ok(made)
     }
 
-    /// The artifact's value for a constant of a backend's own.
+    /// Adds a constant that a backend created.
     fn own(&mut self, constant: OwnConstant) -> Result<artifact::ValueId, CompileError> {
         let OwnConstant { name, dtype, shape, bytes } = constant;
         let open = || CompileError::OpenShape { value: name.clone(), shape: dtype.name().to_string() };
@@ -219,7 +218,7 @@ impl<'g> Build<'g> {
         ids.iter().map(|id| self.value(*id, None)).collect()
     }
 
-    /// A region of the host: its nodes as a graph of their own, rewritten by the passes, compiled by the backend.
+    /// Compiles a region of the host: cuts it out as a graph of its own, runs the passes and calls the backend.
     fn host(
         &mut self,
         nodes: &[NodeId],
@@ -229,7 +228,8 @@ impl<'g> Build<'g> {
     ) -> Result<(), CompileError> {
         let cut = self.graph.cut(nodes).map_err(Box::new)?;
         let (part, report) = passes::run(cut.graph, host_passes, passes::Options::default())?;
-        // Nodes keep their names; values of theirs are the whole graph's at the borders alone where something was rewritten.
+        // Nodes keep their names. If a pass changed something, only the values at the region's borders match the whole
+        // graph.
         let named: HashMap<&str, NodeId> = nodes.iter().map(|id| (self.graph.node(*id).name.as_str(), *id)).collect();
         let mut whole: HashMap<ValueId, ValueId> = part.inputs().map(|(_, v)| v).zip(cut.inputs).collect();
         whole.extend(part.outputs().iter().map(|(_, v)| *v).zip(cut.outputs));
@@ -284,7 +284,7 @@ impl<'g> Build<'g> {
                 step_of.insert(*id, self.manifest.steps.len() as u32);
             }
             if with_products.contains(&entry.symbol) {
-                // A group begins with the node that the others joined.
+                // The first node of a group is the product that the others were fused into.
                 self.products.extend(names.first().and_then(|name| named.get(name)));
             }
             let workspace_bytes = entry.workspace_bytes as u64;

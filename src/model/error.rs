@@ -1,17 +1,17 @@
-//! Why a model did not become an artifact.
+//! Errors between a model file and its artifact.
 
 use super::compile::CompileError;
 use tilewright_compiler::frontend::ImportError;
 use tilewright_compiler::passes::PassError;
 use tilewright_runtime::session::SessionError;
 
-/// Why a model did not become an artifact.
+/// Why a model could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     /// The file cannot be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A pass went wrong.
+    /// A pass failed.
     #[error(transparent)]
     Pass(#[from] PassError),
     /// The graph does not compile.

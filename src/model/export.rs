@@ -1,12 +1,13 @@
-//! A compiled model as sources and objects for a C program: its code, its constants, and a function that runs the steps in order.
+//! Exports a compiled model to a C program: sources and object files with its code, its constants, and a function that
+//! runs all steps.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `NAME.h` | the function, sizes of inputs, outputs and workspace, what the code needs and imports |
-//! | `NAME.c` | the function: each step's call |
-//! | `NAME_code0.o` | the steps' code, one object a region |
+//! | `NAME.h` | the function, the sizes of inputs, outputs and workspace, and the imports that the code needs |
+//! | `NAME.c` | the function, which calls each step |
+//! | `NAME_code0.o` | the steps' code, one object per region |
 //! | `NAME_constants.o` | weights and other constants |
-//! | `tilewright_imports.c` | what the code calls beside the C library, for one thread |
+//! | `tilewright_imports.c` | functions that the code calls in addition to the C library, for one thread |
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -16,22 +17,22 @@ use tilewright_runtime::loader::{ImportTable, LoadError, needs};
 use tilewright_runtime::placement::{Buffer, place};
 use tilewright_runtime::tensor::shape_text;
 
-/// Everything begins at multiples of this.
+/// Alignment of constants and buffers.
 const ALIGN: u64 = 64;
 
-/// The imports for one thread.
+/// Source of the imports for one thread.
 const IMPORTS: &str = include_str!("export/tilewright_imports.c");
 
 /// Why a model was not exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A step that is no code of the processor's.
-    #[error("step {step} does not run on the processor alone; export a model that is compiled with --offload none")]
+    /// A step does not run on the CPU.
+    #[error("step {step} does not run on the CPU; export a model that is compiled with --offload none")]
     Step {
         /// The step.
         step: String,
     },
-    /// An object that does not read.
+    /// An object cannot be read.
     #[error("model {model}: {source}")]
     Object {
         /// The model.
@@ -39,7 +40,7 @@ pub enum ExportError {
         /// Why not.
         source: LoadError,
     },
-    /// An import that no list has, which is an error of the code generator.
+    /// An import that exported code does not provide; this is a bug in the code generator.
     #[error("model {model}: the code calls `{import}`, which is not among the imports of exported code")]
     Import {
         /// The model.
@@ -47,7 +48,7 @@ pub enum ExportError {
         /// The function.
         import: String,
     },
-    /// Two regions with functions of one name, which no linker takes.
+    /// Two regions have functions with the same name, so they cannot be linked.
     #[error("model {model}: two objects have a function `{function}`; export it compiled with --offload none")]
     Twice {
         /// The model.
@@ -55,7 +56,7 @@ pub enum ExportError {
         /// The function.
         function: String,
     },
-    /// The constants' object could not be made.
+    /// The object with the constants could not be made.
     #[error("model {model}: {reason}")]
     Constants {
         /// The model.
@@ -65,13 +66,13 @@ pub enum ExportError {
     },
 }
 
-/// A name as C takes it: letters, digits and underscores, beginning with a letter.
+/// Turns a name into a C identifier: letters, digits and underscores, starting with a letter.
 pub fn identifier(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("model_{plain}") }
 }
 
-/// Where a value lies when the function runs.
+/// Location of a value while the function runs.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Input(usize),
@@ -91,18 +92,18 @@ impl Place {
     }
 }
 
-/// Makes an object of bytes under a symbol.
+/// Makes an object file with some bytes under a symbol.
 pub type MakeObject<'a> = dyn Fn(&str, &[u8]) -> Result<Vec<u8>, String> + 'a;
 
-/// The files of a model under `name`, which C takes as an identifier; `constants` makes an object of bytes under a symbol for the
-/// artifact's processor.
+/// The exported files of a model. `name` must be a C identifier; `constants` makes an object file for the artifact's
+/// processor.
 ///
 /// # Errors
 /// [`ExportError`].
 pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<Vec<(String, Vec<u8>)>, ExportError> {
     let manifest = &artifact.manifest;
     let model = || manifest.model.clone();
-    // Where all outputs are constants or inputs there is no code.
+    // If all outputs are constants or inputs, there is no code.
     let (target, objects) =
         manifest.cpu.as_ref().map_or(("any processor", &[][..]), |cpu| (&cpu.target[..], &cpu.objects[..]));
     let mut files = Vec::new();
@@ -132,12 +133,13 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
     Ok(files)
 }
 
-/// Where all values lie.
+/// Memory layout of all values.
 struct Laid {
     places: HashMap<ValueId, Place>,
     constants: Vec<u8>,
-    /// Bytes of the workspace, and where in it that of each step begins.
+    /// Bytes of the workspace, including the scratch memory that all steps share.
     space: u64,
+    /// Offset of the scratch memory in the workspace.
     scratch: u64,
 }
 
@@ -163,7 +165,7 @@ impl Laid {
             let place = constant(id).unwrap_or(Place::Output(at));
             places.entry(*id).or_insert(place);
         }
-        // What steps hand to each other lies in the workspace as long as it is read.
+        // Values between steps are in the workspace from their first to their last use.
         let mut lives: Vec<(ValueId, Buffer)> = Vec::new();
         let mut known: HashMap<ValueId, usize> = HashMap::new();
         let (mut scratch_bytes, mut functions) = (0, HashMap::new());
@@ -196,16 +198,16 @@ impl Laid {
             places.insert(*id, Place::Space(*offset));
         }
         let scratch = placed.bytes.next_multiple_of(ALIGN);
-        // Never without a byte, of which C has no arrays.
+        // At least one byte, since C has no empty arrays.
         Ok(Laid { places, constants, space: (scratch + scratch_bytes).max(1), scratch })
     }
 
     fn header(&self, artifact: &Artifact, name: &str, target: &str, imports: &[String]) -> String {
         let (manifest, upper) = (&artifact.manifest, name.to_uppercase());
         let mut text = format!(
-            "/* Model {} for {target}, by {}.\n *\n * Link {name}.c, {name}_code*.o, {name}_constants.o, tilewright_imports.c (or functions of \
-             your own in its place)\n * and -lm. The code calls: {}.\n */\n#ifndef {upper}_H\n#define {upper}_H\n\n#ifdef \
-             __cplusplus\nextern \"C\" {{\n#endif\n",
+            "/* Model {} for {target}, by {}.\n *\n * Link {name}.c, {name}_code*.o, {name}_constants.o, \
+             tilewright_imports.c (or your own functions instead)\n * and -lm. The code calls: {}.\n */\n#ifndef \
+             {upper}_H\n#define {upper}_H\n\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n",
             comment(&manifest.model),
             comment(&manifest.producer),
             if imports.is_empty() { "nothing".to_string() } else { imports.join(", ") },
@@ -217,11 +219,11 @@ impl Laid {
         list(&mut text, artifact, (&upper, "OUTPUT"), &outputs.collect::<Vec<_>>());
         let _ = write!(
             text,
-            "\n/* Memory that the function works in, on a boundary of {ALIGN}; nothing in it matters before or after. */\n\
+            "\n/* Working memory of the function, aligned to {ALIGN} bytes; it needs no initialization. */\n\
              #define {upper}_WORKSPACE_BYTES {}\n\n\
-             /* Runs the model. inputs and outputs point to as many tensors as there are, dense, row-major, little-endian and\n \
-             * aligned to their elements; none that is written overlaps another. Returns 0. The function keeps no state: several\n \
-             * threads may call it, each with a workspace of its own. */\n\
+             /* Runs the model. inputs and outputs point to the tensors in the order above: dense, row-major, \
+             little-endian and\n * aligned to their elements; an output must not overlap another tensor. Returns 0. \
+             The function keeps no state:\n * several threads can call it, each with a workspace of its own. */\n\
              int {name}_run(const void *const *inputs, void *const *outputs, void *workspace);\n\n\
              #ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
             self.space
@@ -264,7 +266,7 @@ impl Laid {
                 arguments.join(",\n            ")
             );
         }
-        // Outputs that no step writes: inputs, constants, and what is an output already.
+        // Outputs that no step writes: inputs, constants, and values that are already another output.
         for (at, id) in manifest.outputs.iter().enumerate() {
             if !matches!(self.places.get(id), Some(Place::Output(own)) if *own == at) {
                 let bytes = manifest.values[id.0 as usize].bytes();
@@ -276,7 +278,7 @@ impl Laid {
     }
 }
 
-/// Number and sizes of the inputs or outputs.
+/// Writes the number and sizes of the inputs or outputs.
 fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids: &[(&ValueId, Option<&str>)]) {
     let _ = write!(text, "\n#define {upper}_{kind}S {}\n", ids.len());
     for (i, (id, name)) in ids.iter().enumerate() {
@@ -287,7 +289,7 @@ fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids
     }
 }
 
-/// Text that stands in a comment of C.
+/// Escapes text for a C comment.
 fn comment(text: &str) -> String {
     text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r', '\\'], " ")
 }
@@ -304,11 +306,11 @@ mod tests {
         assert_eq!(comment("a*/b/*c\nd"), "a* /b/ *c d");
     }
 
-    /// Nothing but the standard imports, each of them.
+    /// The C file provides every standard import.
     #[test]
     fn the_imports_of_c_are_those_of_the_runtime() {
         for name in ImportTable::standard().names() {
-            assert!(IMPORTS.contains(name), "tilewright_imports.c tells nothing of {name}");
+            assert!(IMPORTS.contains(name), "tilewright_imports.c does not mention {name}");
         }
     }
 }

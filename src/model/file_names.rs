@@ -1,12 +1,12 @@
-//! Names of values as names of files.
+//! Converts names of values to file names.
 
 use std::collections::BTreeSet;
 
-/// Longest file name without its ending, in bytes; file systems end at 255.
+/// Longest file name without its extension, in bytes; file systems allow 255.
 const LONGEST: usize = 200;
 
-/// A file name for each value, no two the same. A name that can be a file's own stays; in others every character that may
-/// mean something to a shell or file system becomes `_`, and a number tells apart what that makes equal.
+/// A unique file name for each value. A name that is valid as a file name stays unchanged. In others, each character
+/// that could have a meaning to a shell or file system becomes `_`, and a number makes equal results unique.
 pub fn file_names(values: &[&str], ending: &str) -> Vec<String> {
     let plain = |name: &str| -> String {
         let safe = name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' });

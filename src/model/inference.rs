@@ -1,13 +1,13 @@
-//! Inputs in, outputs and figures out: runs a session as often as the inputs ask for.
+//! Runs a session once per sample of the inputs, and returns outputs and figures.
 
 use tilewright_runtime::artifact::{About, Artifact, Place, Value, ValueId};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::{DType, Number, Tensor, shape_text};
 
-/// What is wrong with the inputs or labels given for a model.
+/// Errors in the inputs or labels given for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// A name that the model has not.
+    /// A name that is not an input of the model.
     #[error("the model has no input {name}; it has {}", known.join(", "))]
     Unknown {
         /// The name given.
@@ -22,10 +22,10 @@ pub enum InputError {
         name: String,
         /// Its type and shape.
         ty: String,
-        /// How it is given.
+        /// How to give it.
         remedy: String,
     },
-    /// An input that no data fill.
+    /// An input with a dimension of 0.
     #[error("input {name} ({ty}) has no elements: its dimension {axis} is 0")]
     Empty {
         /// The input.
@@ -35,8 +35,8 @@ pub enum InputError {
         /// The first dimension without elements.
         axis: usize,
     },
-    /// More data than inputs.
-    #[error("{given} arrays given, the model has {known} inputs; give each once")]
+    /// More arrays than inputs.
+    #[error("{given} arrays given, but the model has {known} inputs; give each once")]
     TooMany {
         /// Arrays given.
         given: usize,
@@ -49,18 +49,18 @@ pub enum InputError {
         /// The input.
         name: String,
     },
-    /// Element type or shape do not fit.
-    #[error("input {name} is {found}, the model takes {wanted}, or a multiple of its first axis")]
+    /// Element type or shape does not match.
+    #[error("input {name} is {found}, but the model needs {wanted}, or a multiple of its first dimension")]
     Type {
         /// The input.
         name: String,
         /// Type and shape given.
         found: String,
-        /// Type and shape taken.
+        /// Type and shape needed.
         wanted: String,
     },
-    /// Inputs ask for different numbers of runs.
-    #[error("input {name} has data for {found} runs, input {first} for {wanted}")]
+    /// Inputs have data for different numbers of runs.
+    #[error("input {name} has data for {found} runs, but input {first} for {wanted}")]
     Runs {
         /// The input.
         name: String,
@@ -71,67 +71,67 @@ pub enum InputError {
         /// Its runs.
         wanted: usize,
     },
-    /// Labels of another number than the answers.
-    #[error("{labels} labels given for {answers} answers; the labels' file must have one whole number for each")]
+    /// The number of labels differs from the number of answers.
+    #[error("{labels} labels given for {answers} answers; the label file must have one integer for each")]
     Labels {
-        /// Labels.
+        /// Number of labels.
         labels: usize,
-        /// Answers.
+        /// Number of answers.
         answers: usize,
     },
-    /// Labels that are no whole numbers.
-    #[error("the labels are {dtype}; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64")]
+    /// The labels are not integers.
+    #[error("the labels are {dtype}; the label file must have integers, of type i8 to i64 or u8 to u64")]
     LabelType {
         /// Their type.
         dtype: DType,
     },
-    /// A label that no answer can equal.
-    #[error("label {index} is {label}, but the model's first output tells {classes} classes apart; use 0 to {}", classes - 1)]
+    /// A label outside the range of classes.
+    #[error("label {index} is {label}, but the model's first output has {classes} classes; use 0 to {}", classes - 1)]
     LabelRange {
-        /// Its place, from 0.
+        /// Its index, from 0.
         index: usize,
         /// The label.
         label: i128,
         /// Elements of the output's last axis.
         classes: usize,
     },
-    /// Labels for a model that tells nothing apart.
-    #[error("labels are of no use here: the model has {what}; leave --labels out")]
+    /// Labels for a model without classes.
+    #[error("labels have no effect: the model has {what}; leave --labels out")]
     NoClasses {
-        /// What its outputs are.
+        /// What its output is instead.
         what: &'static str,
     },
 }
 
-/// How whole numbers of 8 bits become values of an input of floats: less the mean, over the scale. Floats are taken as they
-/// are.
+/// Normalization of u8 arrays for a float input: `(byte - mean) / scale`. Float arrays are not changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scaling {
-    /// Taken off.
+    /// Subtracted.
     pub mean: f32,
-    /// Divided by.
+    /// Divisor.
     pub scale: f32,
 }
 
 impl Scaling {
-    /// Numbers stay what they are.
+    /// Leaves numbers unchanged.
     pub const NONE: Scaling = Scaling { mean: 0.0, scale: 1.0 };
 }
 
-/// Shapes of arrays, which give the dimensions that a model leaves open their sizes; see [`crate::model::Sizes::data`].
+/// Shapes of arrays, which determine the sizes of a model's open dimensions; see [`crate::model::Sizes::data`].
 pub fn shapes(arrays: &[(Option<String>, Tensor)]) -> Vec<(Option<String>, Vec<usize>)> {
     arrays.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect()
 }
 
-/// The inputs of each run from arrays: those with names by name, then the others in order; the only array of a model of one
-/// input may have whatever name. What is not given comes from `rest`, an array for each input, where there is one.
+/// Assigns arrays to the model's inputs and splits them into runs. Named arrays are assigned by name, then the others
+/// in order; a single array for a model with one input can have any name. Inputs without an array get theirs from
+/// `rest`, if given.
 ///
-/// Arrays are of an input's own type, or whole numbers of 8 bits or floats of any width that become floats. The first axis
-/// runs over runs; axes of size 1 may be left out or added, and whole numbers may be `[N, H, W, C]` where the model takes
-/// `[N, C, H, W]`.
+/// An array must have the input's type; for a float input it can also be u8 or floats of any width. Its first dimension
+/// is a multiple of the input's. Dimensions of size 1 can be omitted or added, and integer arrays can be `[N, H, W, C]`
+/// for an input `[N, C, H, W]`.
 ///
 /// # Errors
-/// [`InputError`], naming the input.
+/// [`InputError`], which names the input.
 pub fn arrange(
     model: &[&Value],
     given: Vec<(Option<String>, Tensor)>,
@@ -141,7 +141,7 @@ pub fn arrange(
     split_scaled(model, &ordered(model, given, rest)?, scaling)
 }
 
-/// The arrays in the order of the model's inputs.
+/// Sorts the arrays into the order of the model's inputs.
 fn ordered(
     model: &[&Value],
     given: Vec<(Option<String>, Tensor)>,
@@ -177,12 +177,12 @@ fn ordered(
     let missing = |value: &Value| InputError::Missing {
         name: value.name.clone(),
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
-        remedy: format!("give it with --input {}=FILE, or --input random for made-up data", value.name),
+        remedy: format!("give it with --input {}=FILE, or use --input random", value.name),
     };
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }
 
-/// Outputs in the width of floats that the model's file names.
+/// Converts outputs to the float width that the model file declares.
 pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
     for (edge, tensor) in about.outputs.iter().zip(outputs) {
         if let Some(converted) = edge.floats.and_then(|floats| tensor.to_floats(floats)) {
@@ -191,7 +191,7 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
     }
 }
 
-/// Cuts every input into the pieces of single runs.
+/// Splits every input into runs.
 ///
 /// # Errors
 /// [`InputError::Empty`], [`InputError::Type`] or [`InputError::Runs`].
@@ -200,7 +200,7 @@ pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, In
 }
 
 fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
-    // A model without inputs computes what it has to once.
+    // A model without inputs runs once.
     let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
         if let Some(axis) = value.shape.iter().position(|&n| n == 0) {
@@ -223,7 +223,7 @@ fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result
     Ok(runs)
 }
 
-/// The bytes of an array as an input takes them, of one run behind the other.
+/// Converts an array to the bytes of an input, one run after another.
 fn fitted(value: &Value, given: &Tensor, scaling: Scaling) -> Result<Vec<u8>, InputError> {
     let floats = if value.dtype == DType::F32 { given.to_floats(DType::F32) } else { None };
     let array = floats.as_ref().unwrap_or(given);
@@ -248,7 +248,7 @@ fn fitted(value: &Value, given: &Tensor, scaling: Scaling) -> Result<Vec<u8>, In
     Ok(if scaled { bytes.iter().flat_map(real).collect() } else { bytes })
 }
 
-/// The bytes of images `[N, H, W, C]` as `[N, C, H, W]`.
+/// Transposes images from `[N, H, W, C]` to `[N, C, H, W]`.
 fn channels_first(images: &Tensor) -> Vec<u8> {
     let (size, channels) = (images.dtype.size(), images.shape[3]);
     let pixels = images.shape[1] * images.shape[2];
@@ -262,8 +262,8 @@ fn channels_first(images: &Tensor) -> Vec<u8> {
     bytes
 }
 
-/// Inputs for one run where nobody has given any, the same each time: integers over their whole range, floats from -1 to 1,
-/// and zeros and ones for numbers of 32 bits and more, which may be indices.
+/// Pseudo-random inputs for one run, the same each time: 8-bit integers over their whole range, floats from -1 to 1;
+/// wider integers are 0 or 1, because they can be indices. Inputs of f16 are 0.
 pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = move || {
@@ -293,17 +293,17 @@ pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
     model.iter().map(tensor).collect()
 }
 
-/// All runs together.
+/// Results of all runs.
 #[derive(Debug, Clone)]
 pub struct Results {
-    /// The model's outputs, those of all runs behind each other along the first axis.
+    /// The model's outputs, concatenated over all runs along the first dimension.
     pub outputs: Vec<Tensor>,
-    /// Steps of each run.
+    /// Report of each run.
     pub reports: Vec<RunReport>,
 }
 
 impl Results {
-    /// Runs.
+    /// Number of runs.
     pub fn runs(&self) -> usize {
         self.reports.len()
     }
@@ -313,12 +313,12 @@ impl Results {
         self.reports.iter().map(RunReport::wall_s).sum()
     }
 
-    /// Cycles of all runs, where the device knows time.
+    /// Cycles of all runs; none if the device is untimed.
     pub fn cycles(&self) -> Option<u64> {
         self.reports.iter().map(RunReport::cycles).sum::<Option<u64>>().filter(|_| !self.reports.is_empty())
     }
 
-    /// The accelerator's true MACs over what it could have done in its cycles, where the network has any.
+    /// The accelerator's useful MACs divided by the MACs possible in its cycles; none if the network has no MACs.
     pub fn utilization(&self, artifact: &Artifact, macs_per_cycle: u64) -> Option<f64> {
         let macs = artifact.manifest.offloaded_macs() * self.runs() as u64;
         self.cycles()
@@ -329,23 +329,23 @@ impl Results {
     /// Seconds in steps of one place.
     pub fn seconds_on(&self, place: Place) -> f64 {
         let steps = self.reports.iter().flat_map(|report| &report.steps).filter(|step| step.place == place);
-        // The sum of nothing would be minus zero.
+        // sum() of nothing would be -0.0.
         steps.fold(0.0, |sum, step| sum + step.wall_s)
     }
 }
 
-/// Runs every piece; `progress` is told the number of runs done.
+/// Runs the session on every run's inputs; `progress` receives the number of runs done.
 ///
 /// # Errors
-/// The session's.
+/// Errors of the session.
 pub fn run(session: &mut Session, runs: &[Vec<Tensor>], progress: impl FnMut(usize)) -> Result<Results, SessionError> {
     collect(runs, |inputs| session.run(inputs), progress)
 }
 
-/// The same; `watch` is handed each value of each run as soon as it is there.
+/// Like [`run`]; `watch` also receives each value of each run as soon as it is computed.
 ///
 /// # Errors
-/// The session's.
+/// Errors of the session.
 pub fn run_watched(
     session: &mut Session,
     runs: &[Vec<Tensor>],
@@ -355,7 +355,7 @@ pub fn run_watched(
     collect(runs, |inputs| session.run_watched(inputs, watch), progress)
 }
 
-/// The outputs of all runs one behind the other, with their reports.
+/// Concatenates the outputs of all runs and collects their reports.
 fn collect(
     runs: &[Vec<Tensor>],
     mut run: impl FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
@@ -385,7 +385,7 @@ fn collect(
     Ok(Results { outputs, reports })
 }
 
-/// The right answers of a model whose first output's last axis has an element for each class.
+/// The correct classes for a model whose first output has one element per class in its last dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labels {
     classes: usize,
@@ -393,7 +393,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Labels for `runs` runs of a model with this output: their number, type and values are checked before anything runs.
+    /// Checks labels for `runs` runs of a model with this output, before anything runs: number, type and values.
     ///
     /// # Errors
     /// [`InputError::Labels`], [`InputError::LabelType`], [`InputError::LabelRange`] or [`InputError::NoClasses`].
@@ -405,7 +405,7 @@ impl Labels {
     pub(crate) fn of(labels: &Tensor, output: &[usize], runs: usize) -> Result<Labels, InputError> {
         let classes = crate::model::classes::count(output);
         if classes < 2 {
-            return Err(InputError::NoClasses { what: "one number for an answer" });
+            return Err(InputError::NoClasses { what: "one number per answer" });
         }
         let answers = runs * output.iter().product::<usize>() / classes;
         if labels.len() != answers || answers == 0 {
@@ -423,7 +423,8 @@ impl Labels {
         Ok(Labels { classes, right: right.collect::<Result<_, _>>()? })
     }
 
-    /// The share of answers that equal their labels: the first greatest element of each row of `output`.
+    /// The fraction of answers that equal their labels. The answer is the first greatest element of each row of
+    /// `output`.
     pub fn accuracy(&self, output: &Tensor) -> f64 {
         let rows = Tensor { shape: vec![self.right.len(), self.classes], ..output.clone() };
         let answers = rows.argmax_last();
@@ -432,10 +433,10 @@ impl Labels {
     }
 }
 
-/// The share of answers that equal their labels, of outputs that are there already.
+/// The fraction of answers that equal their labels, for existing outputs.
 ///
 /// # Errors
-/// As [`Labels::check`].
+/// Same as [`Labels::check`].
 pub fn accuracy(output: &Tensor, labels: &Tensor) -> Result<f64, InputError> {
     Ok(Labels::of(labels, &output.shape, 1)?.accuracy(output))
 }

@@ -1,4 +1,4 @@
-//! This machine's times of the CPU's code, for placing operators by them.
+//! Measures the CPU code on this machine, to place operators by real times.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ use super::error::ModelError;
 use crate::model::compile::compile;
 use crate::model::inference::made_up;
 
-/// Runs of which the median counts, and one before them that warms caches.
+/// Number of runs that the median is taken of, after one run that warms the caches.
 const RUNS: usize = 7;
 
-/// Costs in which the CPU's times are this machine's; those of the accelerator, of layouts and of transfers stay estimates.
+/// Costs with CPU times measured on this machine; costs of the accelerator, of layouts and of transfers stay estimates.
 pub struct Measured<'c> {
     estimates: Analytic<'c>,
     times: HashMap<NodeId, u64>,
 }
 
 impl<'c> Measured<'c> {
-    /// Compiles the whole graph for the CPU and runs it some times on made-up inputs. The time of a function that computes
-    /// several nodes is divided among them as the estimates say.
+    /// Compiles the whole graph for the CPU and runs it several times on random inputs. The time of a function that
+    /// computes several nodes is divided among them in proportion to the estimates.
     ///
     /// # Errors
     /// [`ModelError::Compile`] or [`ModelError::Measure`].

@@ -1,4 +1,4 @@
-//! Pictures as inputs: decoded, cut, scaled and normalized as a model wants them.
+//! Pictures as inputs: decodes, crops, scales and normalizes them for a model.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -10,14 +10,14 @@ use image::{DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageReade
 use tilewright_runtime::artifact::{Edge, Normalization, Value};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
-/// Endings of the files that are read as pictures.
+/// Extensions of picture files that can be read.
 const ENDINGS: &[&str] = &["png", "jpg", "jpeg", "webp", "bmp", "gif"];
-/// Endings of other pictures.
+/// Extensions of other picture files.
 const UNREAD: &[&str] = &[
     "avif", "dng", "exr", "heic", "heif", "ico", "jp2", "jxl", "pbm", "pgm", "ppm", "psd", "svg", "tga", "tif", "tiff",
 ];
 
-/// Why a picture is no input.
+/// Why a picture cannot become an input.
 #[derive(Debug, thiserror::Error)]
 pub enum PictureError {
     /// The file cannot be read.
@@ -25,36 +25,36 @@ pub enum PictureError {
     Read {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file does not decode.
+    /// The file cannot be decoded.
     #[error("{file} is not a picture that can be read: {source}; give a PNG, JPEG, WebP, BMP or GIF file")]
     Decode {
         /// The file.
         file: String,
-        /// What the decoder said.
+        /// The decoder's error.
         source: ImageError,
     },
-    /// A picture in a format that is not read.
-    #[error("{file} is a picture of a format that is not read; convert it to PNG, JPEG, WebP, BMP or GIF")]
+    /// A picture in an unsupported format.
+    #[error("{file} is a picture in an unsupported format; convert it to PNG, JPEG, WebP, BMP or GIF")]
     Format {
         /// The file.
         file: String,
     },
-    /// The model's input holds no picture.
-    #[error("input {name} is {ty}, which takes no picture: {why}")]
+    /// The model's input is not a picture.
+    #[error("input {name} is {ty}, which is not a picture: {why}")]
     Shape {
         /// The input.
         name: String,
         /// Its type and shape.
         ty: String,
-        /// What a picture needs.
+        /// What a picture input needs.
         why: String,
     },
-    /// Nothing says how pixels become values.
+    /// The normalization is unknown.
     #[error(
-        "input {name} takes {dtype}, and its file does not say how pixels become that; give for example \
+        "input {name} is {dtype}, and the model file does not say how to normalize pixels; give for example \
          --preprocess mean=127.5,scale=127.5 for values from -1 to 1, or mean=0,scale=255 for 0 to 1"
     )]
     Normalization {
@@ -65,14 +65,14 @@ pub enum PictureError {
     },
 }
 
-/// How a picture comes to the input's size.
+/// How a picture is fitted to the input's size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fit {
-    /// The centre of the input's proportions, this share of the largest that fits.
+    /// The center crop with the input's proportions; the number is its fraction of the largest possible crop.
     Crop(f64),
-    /// The whole picture, its proportions changed.
+    /// The whole picture, distorted.
     Stretch,
-    /// The whole picture, the rest black.
+    /// The whole picture, padded with black.
     Pad,
 }
 
@@ -90,7 +90,7 @@ enum Layout {
     Nhwc,
 }
 
-/// How pictures are prepared: what was asked for; the rest is the model's or the usual.
+/// Preprocessing options that were given; options that are not set come from the model, or else are the defaults.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preprocess {
     fit: Option<Fit>,
@@ -101,18 +101,18 @@ pub struct Preprocess {
     layout: Option<Layout>,
 }
 
-/// How a picture comes to the input's size where nobody says.
+/// Default fit.
 const FIT: Fit = Fit::Crop(1.0);
 const FILTER: ResizeAlg = ResizeAlg::Convolution(FilterType::CatmullRom);
 
-/// The keys with what each takes, for messages and help.
+/// The keys with their values, for messages and help.
 pub const KEYS: &str = "crop=SHARE, fit=crop|stretch|pad, filter=nearest|bilinear|bicubic|lanczos, mean=M or M:M:M, \
                         scale=S or S:S:S, channels=rgb|bgr, layout=nchw|nhwc";
 
 impl std::str::FromStr for Preprocess {
     type Err = String;
 
-    /// Reads `KEY=VALUE` pairs between commas.
+    /// Parses `KEY=VALUE` pairs separated by commas.
     fn from_str(text: &str) -> Result<Preprocess, String> {
         let mut spec = Preprocess::default();
         let mut seen: Vec<&str> = Vec::new();
@@ -127,7 +127,7 @@ impl std::str::FromStr for Preprocess {
             match (key, value) {
                 ("crop", _) => {
                     let share = value.parse().ok().filter(|share: &f64| *share > 0.0 && *share <= 1.0);
-                    spec.fit = Some(Fit::Crop(share.ok_or_else(|| wrong("a share above 0, up to 1"))?));
+                    spec.fit = Some(Fit::Crop(share.ok_or_else(|| wrong("a fraction above 0, up to 1"))?));
                 }
                 ("fit", "crop") => spec.fit = Some(Fit::Crop(1.0)),
                 ("fit", "stretch") => spec.fit = Some(Fit::Stretch),
@@ -139,11 +139,12 @@ impl std::str::FromStr for Preprocess {
                 ("filter", "lanczos") => spec.filter = Some(ResizeAlg::Convolution(FilterType::Lanczos3)),
                 ("filter", _) => return Err(wrong("nearest, bilinear, bicubic or lanczos")),
                 ("mean", _) => {
-                    spec.mean = Some(numbers(value).ok_or_else(|| wrong("a number, or three between colons"))?);
+                    spec.mean = Some(numbers(value).ok_or_else(|| wrong("a number, or three separated by colons"))?);
                 }
                 ("scale", _) => {
                     let scale = numbers(value).filter(|list| list.iter().all(|s| s.is_normal()));
-                    spec.scale = Some(scale.ok_or_else(|| wrong("a number other than 0, or three between colons"))?);
+                    spec.scale =
+                        Some(scale.ok_or_else(|| wrong("a number other than 0, or three separated by colons"))?);
                 }
                 ("channels", "rgb") => spec.order = Some(Order::Rgb),
                 ("channels", "bgr") => spec.order = Some(Order::Bgr),
@@ -155,7 +156,7 @@ impl std::str::FromStr for Preprocess {
             }
         }
         if seen.contains(&"crop") && seen.contains(&"fit") {
-            return Err("crop and fit exclude each other".to_string());
+            return Err("crop and fit exclude each other; give one of them".to_string());
         }
         Ok(spec)
     }
@@ -167,7 +168,7 @@ fn numbers(text: &str) -> Option<Vec<f32>> {
     list.filter(|list| matches!(list.len(), 1 | 3))
 }
 
-/// Whether a file's name is a picture's.
+/// Whether a file has the extension of a supported picture format.
 pub fn is_picture(path: &Path) -> bool {
     ends_with(path, ENDINGS)
 }
@@ -176,7 +177,7 @@ fn ends_with(path: &Path, endings: &[&str]) -> bool {
     path.extension().and_then(|e| e.to_str()).is_some_and(|e| endings.iter().any(|known| known.eq_ignore_ascii_case(e)))
 }
 
-/// Refuses a file whose name ends as those of pictures that are not read.
+/// Fails if a file has the extension of an unsupported picture format.
 ///
 /// # Errors
 /// [`PictureError::Format`].
@@ -187,24 +188,24 @@ pub fn check_format(path: &Path) -> Result<(), PictureError> {
     Ok(())
 }
 
-/// Decodes a picture's bytes, and turns it as its Exif description says, which cameras write for how they were held; of
-/// several pictures in a file it is the first. `file` names it in errors.
+/// Decodes a picture, the first one if there are several, and rotates it by its Exif orientation. `file` is its name in
+/// errors.
 ///
 /// # Errors
 /// [`PictureError::Decode`].
 pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
     let upright = || -> Result<DynamicImage, ImageError> {
         let mut decoder = ImageReader::new(Cursor::new(bytes)).with_guessed_format()?.into_decoder()?;
-        // A damaged description turns nothing.
+        // A damaged Exif orientation is ignored.
         let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
-        // What a file claims is looked at before there is memory for it.
+        // Checks the size in the header before allocating memory for it.
         let mut limits = Limits::default();
         limits.reserve(decoder.total_bytes())?;
         decoder.set_limits(limits)?;
         let mut picture = DynamicImage::from_decoder(decoder)?;
-        // The decoder fills up what is not there.
+        // The decoder would fill missing data without an error.
         if bytes.starts_with(JPEG) && !jpeg_ends(bytes) {
-            return Err(ImageError::IoError(std::io::Error::other("the file ends before the picture does")));
+            return Err(ImageError::IoError(std::io::Error::other("the file is truncated")));
         }
         picture.apply_orientation(orientation);
         Ok(picture)
@@ -212,11 +213,11 @@ pub fn decode(bytes: &[u8], file: &str) -> Result<DynamicImage, PictureError> {
     upright().map_err(|source| PictureError::Decode { file: file.to_string(), source })
 }
 
-/// How a JPEG file begins.
+/// First bytes of a JPEG file.
 const JPEG: &[u8] = &[0xff, 0xd8];
 
-/// Whether a JPEG file has the mark of its end behind the beginning of its picture; one before may be that of a small picture
-/// in its description.
+/// Whether a JPEG file contains an end marker after the start of its scan. An earlier end marker can belong to a
+/// thumbnail in its metadata.
 fn jpeg_ends(bytes: &[u8]) -> bool {
     const SCAN: u8 = 0xda;
     const END: [u8; 2] = [0xff, 0xd9];
@@ -224,13 +225,13 @@ fn jpeg_ends(bytes: &[u8]) -> bool {
     while let Some(&[0xff, mark, high, low]) = bytes.get(at..at + 4)
         && mark != SCAN
     {
-        // A mark may have more of its first byte before it; a segment's length counts itself.
+        // A marker can be padded with 0xff bytes; a segment's length includes its own two bytes.
         at += if mark == 0xff { 1 } else { 2 + usize::from(u16::from_be_bytes([high, low])) };
     }
     bytes.get(at..).is_some_and(|rest| rest.windows(2).any(|pair| pair == END))
 }
 
-/// Reads a picture's file.
+/// Reads a picture file.
 ///
 /// # Errors
 /// [`PictureError::Read`], [`PictureError::Decode`].
@@ -242,7 +243,7 @@ pub fn read(path: &Path) -> Result<DynamicImage, PictureError> {
     }
 }
 
-/// Dimensions of an input for pictures.
+/// Dimensions of a picture input.
 struct Plane {
     width: usize,
     height: usize,
@@ -251,33 +252,33 @@ struct Plane {
 }
 
 impl Preprocess {
-    /// Mean and scale, where both were asked for.
+    /// Mean and scale, if both were given.
     pub fn normalization(&self) -> Option<Normalization> {
         Some(Normalization { mean: self.mean.clone()?, scale: self.scale.clone()? })
     }
 
-    /// Whether it asks for no more than a mean and a scale, which bytes of arrays take too.
+    /// Whether only mean and scale were given, which also apply to arrays of bytes.
     pub fn is_of_numbers(&self) -> bool {
         let Preprocess { fit, filter, mean: _, scale: _, order, layout } = self;
         fit.is_none() && filter.is_none() && order.is_none() && layout.is_none()
     }
 
-    /// The mean, where it was asked for.
+    /// The mean, if it was given.
     pub fn mean(&self) -> Option<&[f32]> {
         self.mean.as_deref()
     }
 
-    /// The scale, where it was asked for.
+    /// The scale, if it was given.
     pub fn scale(&self) -> Option<&[f32]> {
         self.scale.as_deref()
     }
 
-    /// Whether blue, green, red was asked for.
+    /// Whether `channels=bgr` was given.
     pub fn is_bgr(&self) -> bool {
         self.order == Some(Order::Bgr)
     }
 
-    /// This preparation, with what it leaves open as `base` says.
+    /// Returns these options, with those that are not set taken from `base`.
     pub fn over(&self, base: &Preprocess) -> Preprocess {
         Preprocess {
             fit: self.fit.or(base.fit),
@@ -289,8 +290,7 @@ impl Preprocess {
         }
     }
 
-    /// The input's values for pictures, which lie behind each other along the first axis: of its element type, with its
-    /// shape, the first axis as long as there are pictures.
+    /// Converts pictures to a tensor with the input's element type and shape, concatenated along the first dimension.
     ///
     /// # Errors
     /// [`PictureError::Shape`] or [`PictureError::Normalization`].
@@ -316,7 +316,7 @@ impl Preprocess {
         if input.shape.len() == 4 {
             shape[0] = pictures.len();
         } else {
-            // Without an axis for pictures they lie along the outermost.
+            // Without a batch dimension, pictures are concatenated along the outermost dimension.
             shape[0] *= pictures.len();
         }
         Ok(Tensor { dtype: input.dtype, shape, bytes })
@@ -336,7 +336,7 @@ impl Preprocess {
             (None, true, false) => Layout::Nchw,
             (None, false, true) => Layout::Nhwc,
             (None, true, true) => {
-                return Err(wrong("say where its channels are, with --preprocess layout=nchw or nhwc"));
+                return Err(wrong("give its layout with --preprocess layout=nchw or nhwc"));
             }
             (None, false, false) => return Err(wrong("one dimension must be 1 or 3 channels")),
         };
@@ -350,7 +350,7 @@ impl Preprocess {
         Ok(Plane { width, height, channels, layout })
     }
 
-    /// Appends the input's value of a channel's brightness, 0 to 255.
+    /// Returns a function that converts a channel's brightness, 0 to 255, and appends its bytes.
     #[allow(clippy::type_complexity)] // one closure for one type of input
     fn value(
         &self,
@@ -376,7 +376,7 @@ impl Preprocess {
             return Err(PictureError::Shape {
                 name: input.name.clone(),
                 ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
-                why: format!("{who} mean or scale for another number of channels than {channels}{remedy}"),
+                why: format!("{who} a mean or scale for a number of channels other than {channels}{remedy}"),
             });
         }
         let real = normalization.map(|n| {
@@ -402,7 +402,7 @@ impl Preprocess {
                 let quantized = quantized(-128);
                 Box::new(move |pixel, channel, bytes| bytes.push(quantized(real(pixel, channel)) as i8 as u8))
             }
-            // Inputs of 8 bits take pixels as they are, signed ones 128 less, where nothing else is said.
+            // By default, u8 inputs get the pixels unchanged, and i8 inputs the pixels minus 128.
             (DType::U8, None) => Box::new(|pixel, _, bytes| bytes.push(pixel as u8)),
             (DType::I8, None) => Box::new(|pixel, _, bytes| bytes.push((pixel as i32 - 128) as i8 as u8)),
             (DType::F32, None) => {
@@ -418,11 +418,11 @@ impl Preprocess {
         })
     }
 
-    /// The picture's pixels in the input's size, channel by channel within a pixel, 0 to 255.
+    /// The picture's pixels in the input's size, 0 to 255, with interleaved channels.
     fn sized(&self, picture: &DynamicImage, plane: &Plane) -> Vec<u8> {
         let (width, height) = (plane.width as u32, plane.height as u32);
         let (w, h) = picture.dimensions();
-        // Sides of the cut, in the input's proportions, where all of it is the picture's.
+        // Size of the crop in the input's proportions, limited to the picture.
         let cut = |largest: f64| {
             let side = |size: u32, whole: u32| ((f64::from(size) * largest) as u32).clamp(1, whole);
             (side(width, w), side(height, h))
@@ -445,7 +445,7 @@ impl Preprocess {
             _ => (picture.to_rgb8().into_raw(), PixelType::F32x3),
         };
         let cut = [(w - from_w) / 2, (h - from_h) / 2, from_w, from_h].map(f64::from);
-        // A decoded picture has pixels, and the cut lies inside it.
+        // Cannot fail: a decoded picture has pixels, and the crop is inside it.
         let small = resized(pixels, (w, h), ty, cut, (to_w, to_h), self.filter.unwrap_or(FILTER)).unwrap_or_default();
         if (to_w, to_h) == (width, height) {
             return small;
@@ -461,7 +461,7 @@ impl Preprocess {
     }
 }
 
-/// A part (left, top, width, height) of a picture in another size, rounded once, at the end.
+/// Resizes a part (left, top, width, height) of a picture; values are rounded once, at the end.
 fn resized(
     pixels: Vec<u8>,
     (w, h): (u32, u32),
@@ -479,7 +479,7 @@ fn resized(
     Some(to.buffer().chunks_exact(4).map(|bytes| value(bytes).round_ties_even().clamp(0.0, 255.0) as u8).collect())
 }
 
-/// Calls `f` for each index of three nested dimensions, the last the innermost.
+/// Calls `f` for each index of three nested dimensions, the last one innermost.
 fn every(outer: usize, middle: usize, inner: usize, mut f: impl FnMut(usize, usize, usize)) {
     for a in 0..outer {
         for b in 0..middle {

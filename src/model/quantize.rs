@@ -1,4 +1,4 @@
-//! Post-training quantization of a model's file: compiled code runs the networks, and arrays become samples.
+//! Post-training quantization of a model file: runs networks as compiled code and converts arrays to samples.
 
 mod pictures;
 
@@ -34,7 +34,7 @@ pub enum Error {
     Quantize {
         /// The model's file.
         file: String,
-        /// Why not.
+        /// The quantizer's error.
         source: QuantizeError,
     },
     /// The quantized network has no ONNX form.
@@ -42,10 +42,10 @@ pub enum Error {
     Write {
         /// The model's file.
         file: String,
-        /// Why not.
+        /// The writer's error.
         source: WriteError,
     },
-    /// Data that are no samples of the model's inputs, or labels that do not suit.
+    /// Data that does not match the model's inputs, or labels that do not match its output.
     #[error("{file}: {source}")]
     Data {
         /// The data's file.
@@ -53,7 +53,7 @@ pub enum Error {
         /// What is wrong.
         source: InputError,
     },
-    /// A network that does not run.
+    /// The network cannot be run.
     #[error("{0}")]
     Run(String),
     /// The quantized network's file cannot be written.
@@ -61,27 +61,27 @@ pub enum Error {
     File {
         /// The file.
         path: String,
-        /// Why not.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A written file that is not the network.
-    #[error("{file}: the quantized file {reason}; this is an error of tilewright, please report it; no file is left")]
+    /// The written file does not match the network.
+    #[error("{file}: the quantized file {reason}; this is a bug in tilewright, please report it; no file was written")]
     Written {
         /// The model's file.
         file: String,
-        /// What is wrong.
+        /// The mismatch.
         reason: String,
     },
 }
 
-/// Runs networks as code for this machine's processor.
+/// Runs networks as compiled code on this machine's CPU.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     config: HwConfig,
 }
 
 impl Compiled {
-    /// With a configuration that nothing is offloaded to.
+    /// Makes an engine; nothing is offloaded to `config`.
     pub fn new(config: &HwConfig) -> Compiled {
         Compiled { config: config.clone() }
     }
@@ -108,7 +108,7 @@ impl Run for Native {
     }
 }
 
-/// A float network in the form that is quantized.
+/// A float network, prepared for quantization.
 #[derive(Debug, Clone)]
 pub struct Prepared {
     file: String,
@@ -116,7 +116,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Imports a model's file and folds what can be folded.
+    /// Imports a model file and prepares it, for example by folding constants.
     ///
     /// # Errors
     /// [`Error::Model`] or [`Error::Quantize`].
@@ -152,12 +152,12 @@ impl Prepared {
         done.map_err(|source| Error::Quantize { file: self.file.clone(), source })
     }
 
-    /// Writes a quantized network as an ONNX file under a temporary name, reads it back and runs it on a sample: its inputs, its
-    /// outputs and what it computes must be those of the network. [`Unfinished::finish`] gives the file its name.
+    /// Writes a quantized network as an ONNX file under a temporary name, reads it back and runs it on a sample.
+    /// Inputs, outputs and results must match the network. [`Unfinished::finish`] renames the file to its final name.
     ///
     /// # Errors
-    /// [`Error::Write`] where the network has no ONNX form, [`Error::File`] where the file cannot be written, [`Error::Written`] where
-    /// it is not the network. No file is left then.
+    /// [`Error::Write`] if the network has no ONNX form, [`Error::File`] if the file cannot be written,
+    /// [`Error::Written`] if it does not match the network. In each case no file is left.
     pub fn write(
         &self,
         path: &Path,
@@ -187,7 +187,7 @@ impl Prepared {
         }
     }
 
-    /// Right answers, checked against the first output.
+    /// Checks labels against the first output.
     ///
     /// # Errors
     /// [`Error::Data`].
@@ -198,7 +198,7 @@ impl Prepared {
     }
 }
 
-/// Says how a file differs from the quantized network that it was written from, if it does.
+/// Checks that a file matches the quantized network that it was written from; the error says how it differs.
 fn check(file: &[u8], quantized: &Quantized, sample: &[Tensor], engine: &dyn Engine) -> Result<(), String> {
     let network = &quantized.graph;
     let again = onnx::import(file, "the file", None, &Sizes::default()).map_err(|e| format!("cannot be read: {e}"))?;
@@ -213,8 +213,8 @@ fn check(file: &[u8], quantized: &Quantized, sample: &[Tensor], engine: &dyn Eng
     }
     let run = |graph: &Graph| engine.open(graph).and_then(|mut run| run.run(sample));
     let found = run(&again).map_err(|e| format!("does not run: {e}"))?;
-    let wanted = run(network).map_err(|e| format!("does not run, as the network itself does not: {e}"))?;
-    // Noise over signal that quantization adds to each output of floats.
+    let wanted = run(network).map_err(|e| format!("cannot be compared, because the network does not run: {e}"))?;
+    // Noise-to-signal ratio that quantization adds to each float output.
     let mut noise = quantized.output_db.iter().map(|db| 10f64.powf(-db / 10.0));
     for (((name, _), found), wanted) in network.outputs().iter().zip(&found).zip(&wanted) {
         let noise = if wanted.ty().dtype == DType::F32 { noise.next().unwrap_or(0.0) } else { 0.0 };
@@ -225,8 +225,9 @@ fn check(file: &[u8], quantized: &Quantized, sample: &[Tensor], engine: &dyn Eng
     Ok(())
 }
 
-/// Whether two outputs are the same but for single steps of what they are computed from: the energy of the difference is at most `noise`
-/// times that of the signal. Only type and shape of other numbers than floats are compared: they may be places and classes.
+/// Whether two outputs match up to single quantization steps: the energy of the difference is at most `noise` times
+/// that of the signal. For types other than f32, only type and shape are compared, since the numbers can be positions
+/// or classes.
 fn near(found: &Tensor, wanted: &Tensor, noise: f64) -> bool {
     if found.ty() != wanted.ty() {
         return false;
@@ -239,7 +240,7 @@ fn near(found: &Tensor, wanted: &Tensor, noise: f64) -> bool {
     difference == 0.0 || difference <= noise * wanted.iter().map(|x| square(*x)).filter(|x| x.is_finite()).sum::<f64>()
 }
 
-/// The share of right answers of a network, of its first output.
+/// The fraction of correct answers in a network's first output.
 ///
 /// # Errors
 /// [`Error::Run`].
@@ -264,13 +265,13 @@ pub fn accuracy(
     Ok(all.map_or(0.0, |t| labels.accuracy(&t)))
 }
 
-/// What to do with a model whose products are all of floats, none of which an accelerator takes; nothing for others.
+/// What to do with a model whose products are all in floats, so that nothing can be offloaded; none for other models.
 pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
     if manifest.macs() == 0 || manifest.offloaded_macs() > 0 {
         return None;
     }
     let products = || manifest.nodes.iter().filter(|node| node.macs > 0);
-    // Weights of 8 bits alone make no integer product.
+    // Int8 weights alone do not make an integer product.
     let activation = |id: &ValueId| {
         let value = &manifest.values[id.0 as usize];
         value.constant.is_none() && matches!(value.dtype, tensor::DType::I8 | tensor::DType::U8)
@@ -281,34 +282,35 @@ pub fn advice(manifest: &Manifest, file: &str) -> Option<String> {
     }
     if products().any(|node| node.op.starts_with("hybrid_")) {
         return Some(format!(
-            "nothing of {file} can be offloaded: its weights are int8 but its activations floats, and the accelerator takes both \
-             in int8; make an int8 model of the float one that it is from with \
+            "nothing of {file} can be offloaded: its weights are int8, but its activations are floats, and the \
+             accelerator needs both in int8; make an int8 model from the original float model with \
              tilewright quantize FLOAT_MODEL --calibrate SAMPLES -o OUT.onnx"
         ));
     }
     if manifest.nodes.iter().any(|node| node.op == "quantize") {
         return Some(format!(
             "nothing of {file} can be offloaded: it is quantized, but in a form that leaves its products in floats; the accelerator \
-             takes int8 data with one scale and zero point, and int8 weights with one of each, or one for each output channel"
+             needs int8 data with one scale and zero point, and int8 weights with one of each, or one per output \
+             channel"
         ));
     }
     Some(format!(
-        "nothing of {file} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it with \
-         tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"
+        "nothing of {file} can be offloaded: it computes in floats, but the accelerator computes in int8; make an \
+         int8 model with tilewright quantize {file} --calibrate SAMPLES -o OUT.onnx"
     ))
 }
 
-/// Samples of the model's inputs from arrays, which are taken as [`inference::arrange`] takes them.
+/// Converts arrays to samples of the model's inputs, with the rules of [`inference::arrange`].
 ///
 /// # Errors
-/// [`InputError`], naming the input.
+/// [`InputError`], which names the input.
 pub fn samples(
     inputs: &[(&str, &TensorType)],
     arrays: Vec<(Option<String>, tensor::Tensor)>,
     scaling: Scaling,
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
     let missing = |name, ty| {
-        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one".into();
+        let remedy = "give a .npz file with an array for each input, or a .npy file if the model has one input".into();
         InputError::Missing { name, ty, remedy }
     };
     let value = |(name, ty): &(&str, &TensorType)| {
@@ -332,7 +334,7 @@ mod tests {
     use tilewright_compiler::graph::op::{Dequantize, HybridDense, MatMul, QMatMul, QuantRounding, Quantize};
     use tilewright_compiler::graph::{self, GraphBuilder};
 
-    /// What is said of a network that `make` builds of data `[1, 4]` and its weights.
+    /// The advice for a network that `make` builds with data of shape `[1, 4]`.
     fn advised(data: DType, make: impl Fn(&mut GraphBuilder, graph::ValueId)) -> Option<String> {
         let mut b = GraphBuilder::new("net");
         let x = b.input("x", TensorType::new(data, &[1, 4]));
@@ -356,7 +358,7 @@ mod tests {
             let y = b.node("y", HybridDense { asymmetric: false }, &[x, w, scale, bias]).unwrap();
             b.output("y", y);
         });
-        assert!(hybrid.unwrap().contains("its weights are int8 but its activations floats"));
+        assert!(hybrid.unwrap().contains("its weights are int8, but its activations are floats"));
         let quantized = advised(DType::F32, |b, x| {
             let (scale, zero_point, rounding) = (vec![0.1; 4], vec![0; 4], QuantRounding::HalfEven);
             let q =
@@ -427,7 +429,7 @@ mod tests {
         let ty = TensorType::new(DType::F32, &[1, 2]);
         let one = tensor::Tensor::from_f32(vec![1, 2], &[1.0, 2.0]).unwrap();
         let error = samples(&[("a", &ty), ("b", &ty)], vec![(None, one)], Scaling::NONE).unwrap_err().to_string();
-        let remedy = "give a .npz file with an array for each input, or a .npy file to a model of one";
+        let remedy = "give a .npz file with an array for each input, or a .npy file if the model has one input";
         assert_eq!(error, format!("input b (f32 1x2) is missing; {remedy}"));
     }
 

@@ -1,8 +1,8 @@
-//! Networks of well-known shapes with random weights, quantized: what a simulator takes for them is what it takes for the
-//! trained ones.
+//! Networks of well-known shapes with random weights, quantized. In a simulator they take the same time as the trained
+//! networks.
 //!
-//! Weights come from a fixed seed, scaled so that activations keep their size from layer to layer; a made-up input gives the
-//! quantized tensors their scales, so that nothing saturates.
+//! Weights come from a fixed seed and are scaled so that activations keep their magnitude from layer to layer. A random
+//! input determines the scales of the quantized tensors, so that nothing saturates.
 
 mod convolutional;
 mod layers;
@@ -20,25 +20,25 @@ use crate::model::quantize::{Choice, Compiled, Method, QuantizeOptions};
 pub use layers::{LAYERS, Layer};
 use net::Net;
 
-/// Names of the whole networks.
+/// Names of the complete networks.
 pub const NETWORKS: &[&str] =
     &["resnet18", "resnet34", "resnet50", "mobilenet-v1", "mobilenet-v2", "vgg16", "deit-tiny", "bert-tiny"];
 
-/// Why a network was not made.
+/// Why a network could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ShapeError {
-    /// There is none of this name.
-    #[error("no network of the name {name} can be made; there are {}", names())]
+    /// Unknown name.
+    #[error("there is no network shape named {name}; use one of {}", names())]
     Unknown {
         /// The name.
         name: String,
     },
-    /// The graph is not well formed.
+    /// The graph is invalid.
     #[error("{name}: {source}")]
     Graph {
         /// The network.
         name: String,
-        /// What is wrong.
+        /// The error.
         source: Box<GraphError>,
     },
     /// It cannot be quantized.
@@ -46,7 +46,7 @@ pub enum ShapeError {
     Quantize {
         /// The network.
         name: String,
-        /// Why not.
+        /// The quantizer's error.
         source: QuantizeError,
     },
     /// It has no ONNX form.
@@ -54,7 +54,7 @@ pub enum ShapeError {
     Write {
         /// The network.
         name: String,
-        /// Why not.
+        /// The writer's error.
         source: WriteError,
     },
 }
@@ -64,10 +64,10 @@ fn names() -> String {
     for layer in LAYERS {
         let _ = write!(text, ", {}", layer.name);
     }
-    text + "; a layer's name with -add behind it adds a second input to the result"
+    text + "; append -add to a layer's name to add a second input to its result"
 }
 
-/// The float network of this name.
+/// Makes the float network with this name.
 ///
 /// # Errors
 /// [`ShapeError::Unknown`] or [`ShapeError::Graph`].
@@ -93,7 +93,7 @@ pub fn float(name: &str) -> Result<Graph, ShapeError> {
     net.finish().map_err(wrong)
 }
 
-/// The network of this name in int8, between `quantize` and `dequantize`.
+/// Makes the network with this name in int8, between `quantize` and `dequantize`.
 ///
 /// # Errors
 /// [`ShapeError`].
@@ -106,7 +106,7 @@ pub fn quantized(name: &str) -> Result<Graph, ShapeError> {
     Ok(done.map_err(wrong)?.graph)
 }
 
-/// The network of this name as an ONNX file, in int8 or, where `floats` is true, as it is before that.
+/// Makes the network with this name as an ONNX file, in int8, or in floats if `floats` is true.
 ///
 /// # Errors
 /// [`ShapeError`].
@@ -115,7 +115,7 @@ pub fn onnx(name: &str, floats: bool) -> Result<Vec<u8>, ShapeError> {
     onnx::write(&graph).map_err(|source| ShapeError::Write { name: name.to_string(), source })
 }
 
-/// An input that is made up: values of a normal distribution; whole numbers below a thousand.
+/// A random input: normally distributed floats, or integers below 1000.
 pub fn input(graph: &Graph) -> Vec<Tensor> {
     let mut net = Net::new("input");
     let tensor = |net: &mut Net, v| {

@@ -1,27 +1,27 @@
-//! The values of a compiled model that can be looked at, in the order of the graph.
+//! The values of a compiled model that are visible after a run, in the order of the graph.
 
 use tilewright_runtime::artifact::{Manifest, Packing, Place, Step, StepKind, Value, ValueId};
 
-/// A value that leaves its step.
+/// A value that a step writes, or an input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Visible {
     /// The value.
     pub id: ValueId,
-    /// Name of the node that defines it, with `:1` and so on for those behind its first, or the input's name.
+    /// Name of the node that defines it, or of the input. A node's second output has the suffix `:1`, and so on.
     pub name: String,
-    /// What defines it, an index into the manifest's nodes; none for inputs.
+    /// Index of its defining node in the manifest; none for inputs.
     pub node: Option<usize>,
-    /// The step that writes it; none for inputs.
+    /// Index of the step that writes it; none for inputs.
     pub step: Option<usize>,
 }
 
 impl Visible {
-    /// Type, shape and what the model's file says.
+    /// Its entry in the manifest: type, shape and the names in the model file.
     pub fn value<'m>(&self, manifest: &'m Manifest) -> &'m Value {
         &manifest.values[self.id.0 as usize]
     }
 
-    /// Every name that a person may know it by: the node's, those of the outputs that it is, and the file's.
+    /// Every name of the value: the node's, those of the outputs that it is, and the file's.
     pub fn names<'m>(&'m self, manifest: &'m Manifest) -> impl Iterator<Item = &'m str> {
         let value = self.value(manifest);
         let file = value.source.iter().flat_map(|source| source.names());
@@ -29,12 +29,12 @@ impl Visible {
         [self.name.as_str(), value.name.as_str()].into_iter().chain(outputs).chain(file)
     }
 
-    /// Where its step runs.
+    /// Where its step runs; none for inputs.
     pub fn place(&self, manifest: &Manifest) -> Option<Place> {
         Some(place_of(&manifest.steps[self.step?]))
     }
 
-    /// How the device that wrote it had it.
+    /// Its memory layout on the device that wrote it.
     pub fn packing(&self, manifest: &Manifest) -> Packing {
         let packing = self.step.and_then(|step| match &manifest.steps[step].kind {
             StepKind::Accel(accel) => {
@@ -59,13 +59,13 @@ pub fn place_of(step: &Step) -> Place {
 /// A value that never leaves its step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hidden {
-    /// What defines it, an index into the manifest's nodes.
+    /// Index of its defining node in the manifest.
     pub node: usize,
-    /// Name of the step that it stays in; none where nothing computes it.
+    /// Name of the step that it stays in; none if no step computes it.
     pub step: Option<String>,
 }
 
-/// The model's inputs, then what its nodes define, in their order; and the nodes whose values stay inside a step.
+/// The model's inputs, then the visible values of its nodes in order; and the nodes whose values stay inside a step.
 pub fn values(manifest: &Manifest) -> (Vec<Visible>, Vec<Hidden>) {
     let mut step_of = vec![None; manifest.values.len()];
     for (step, written) in manifest.steps.iter().enumerate() {
@@ -95,7 +95,7 @@ pub fn values(manifest: &Manifest) -> (Vec<Visible>, Vec<Hidden>) {
             hidden.push(Hidden { node, step });
         }
     }
-    // What no node is known to define, as in files of older writers.
+    // Values without a defining node, as in files of older versions.
     for (at, step) in step_of.iter().enumerate().filter(|(at, step)| step.is_some() && !listed[*at]) {
         let name = manifest.values[at].name.clone();
         visible.push(Visible { id: ValueId(at as u32), name, node: None, step: *step });

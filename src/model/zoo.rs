@@ -1,4 +1,4 @@
-//! The networks that the program brings along, each with an input, the answer that is expected to it, and its licence.
+//! The built-in networks, each with a sample input, the expected result and its license.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,51 +10,51 @@ use tilewright_runtime::tensor::{Tensor, largest_distance};
 
 use crate::model::picture::Preprocess;
 
-/// What stands before a network's name where a file is expected.
+/// Prefix of a network's name in place of a model file.
 pub const PREFIX: &str = "zoo:";
-/// Digits of the hash in a folder's name.
+/// Hash digits in the name of a cache folder.
 const HASH_DIGITS: usize = 16;
 
-/// The input that a network brings along.
+/// The sample input of a network.
 #[derive(Debug, Clone, Copy)]
 pub enum Sample {
     /// The first input, as a .npy file.
     Array(&'static [u8]),
-    /// A picture's name and file.
+    /// Name and contents of a picture file.
     Picture(&'static str, &'static [u8]),
 }
 
-/// The answer to the sample, from another program.
+/// The expected result for the sample, computed by another program.
 #[derive(Debug, Clone, Copy)]
 pub enum Expected {
-    /// The outputs as .npy files, and the largest difference that is right.
+    /// The outputs as .npy files, and the largest allowed difference.
     Arrays(&'static [&'static [u8]], f64),
-    /// The likeliest classes, with probabilities and the largest difference of those that is right.
+    /// The likeliest classes with their probabilities, and the largest allowed difference of a probability.
     Classes(&'static [(usize, f64)], f64),
 }
 
-/// A network.
+/// A built-in network.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// Its name, behind [`PREFIX`].
+    /// Its name, without [`PREFIX`].
     pub name: &'static str,
     /// What it does.
     pub title: &'static str,
-    /// Where it is from.
+    /// Origin of its weights.
     pub source: &'static str,
-    /// Its licence.
+    /// Its license.
     pub licence: &'static str,
-    /// Name of its file.
+    /// Name of its model file.
     pub file: &'static str,
-    /// The file.
+    /// Contents of the model file.
     pub bytes: &'static [u8],
-    /// How pictures are prepared, as `--preprocess` takes it; empty where it takes none.
+    /// Preprocessing of pictures, as in `--preprocess`; empty if it does not accept pictures.
     pub preprocess: &'static str,
-    /// Names of its classes, one a line; empty where it tells none apart.
+    /// Names of its classes, one per line; empty if it has none.
     pub class_names: &'static str,
-    /// An input.
+    /// The sample input.
     pub sample: Sample,
-    /// The answer to it.
+    /// The expected result.
     pub expected: Expected,
 }
 
@@ -152,17 +152,17 @@ pub const ENTRIES: &[Entry] = &[
     },
 ];
 
-/// Why a network of the zoo is not at hand.
+/// Why a network of the zoo cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ZooError {
-    /// There is none of this name.
+    /// Unknown name.
     #[error("the zoo has no network {name}; it has {}", names())]
     Unknown {
         /// The name.
         name: String,
     },
     /// Its file cannot be written into the cache.
-    #[error("cannot write {}: {source}; name a folder that can be written with XDG_CACHE_HOME", path.display())]
+    #[error("cannot write {}: {source}; set XDG_CACHE_HOME to a writable folder", path.display())]
     Cache {
         /// The file.
         path: PathBuf,
@@ -175,7 +175,7 @@ fn names() -> String {
     ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The network of this name.
+/// Finds the network with this name.
 ///
 /// # Errors
 /// [`ZooError::Unknown`], with all names.
@@ -184,13 +184,13 @@ pub fn find(name: &str) -> Result<&'static Entry, ZooError> {
 }
 
 impl Entry {
-    /// How it wants its pictures.
+    /// Its preprocessing of pictures.
     pub fn preprocess(&self) -> Preprocess {
-        // A test parses every entry's.
+        // A test checks that every entry's text parses.
         self.preprocess.parse().unwrap_or_default()
     }
 
-    /// Puts the network's file into a folder of `cache` named by its contents, where it is not there yet, or damaged.
+    /// Writes the network's file into a folder of `cache` named after its hash, if it is missing or damaged there.
     ///
     /// # Errors
     /// [`ZooError::Cache`].
@@ -209,21 +209,21 @@ impl Entry {
 }
 
 impl Expected {
-    /// Compares outputs with the expected answer: what differs most, and whether that is right.
+    /// Compares outputs with the expected result.
     ///
     /// # Errors
-    /// As text, where the answer carried along is damaged or of another shape.
+    /// A text, if the embedded result is damaged or has a different shape.
     pub fn compare(&self, outputs: &[Tensor]) -> Result<Comparison, String> {
         match self {
             Expected::Arrays(files, tolerance) => {
                 let mut largest = 0.0f64;
                 if files.len() != outputs.len() {
-                    return Err(format!("{} outputs, where {} are expected", outputs.len(), files.len()));
+                    return Err(format!("{} outputs, but {} are expected", outputs.len(), files.len()));
                 }
                 for (file, output) in files.iter().zip(outputs) {
                     let wanted = npy::parse(file)?;
                     if wanted.len() != output.len() {
-                        return Err(format!("{} elements, where {} are expected", output.len(), wanted.len()));
+                        return Err(format!("{} elements, but {} are expected", output.len(), wanted.len()));
                     }
                     largest = largest.max(largest_distance(output.to_f64(), wanted.to_f64()));
                 }
@@ -243,19 +243,19 @@ impl Expected {
     }
 }
 
-/// How far an answer is from the expected one.
+/// The difference between a result and the expected one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Comparison {
     /// The largest difference.
     pub largest: f64,
-    /// The largest that is right.
+    /// The largest allowed difference.
     pub tolerance: f64,
-    /// What differs.
+    /// Kind of the numbers compared.
     pub what: &'static str,
 }
 
 impl Comparison {
-    /// Whether the answer is right.
+    /// Whether the difference is within the tolerance.
     pub fn holds(&self) -> bool {
         self.largest <= self.tolerance
     }
@@ -276,7 +276,7 @@ mod tests {
             let _: Preprocess = entry.preprocess.parse().expect("it is well formed");
         }
         let names: std::collections::BTreeSet<&str> = ENTRIES.iter().map(|entry| entry.name).collect();
-        assert_eq!(names.len(), ENTRIES.len(), "a name stands twice");
+        assert_eq!(names.len(), ENTRIES.len(), "a name occurs twice");
         let error = find("alexnet").unwrap_err().to_string();
         assert!(error.starts_with("the zoo has no network alexnet; it has lenet, "), "{error}");
     }
@@ -302,7 +302,7 @@ mod tests {
         assert!(entry.expected.compare(std::slice::from_ref(&right)).expect("the same shape").holds());
         right.bytes[3] = 0x7f; // a float beyond all others
         assert!(!entry.expected.compare(std::slice::from_ref(&right)).expect("the same shape").holds());
-        right.bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()); // what is no number stands before ordinary ones
+        right.bytes[..4].copy_from_slice(&f32::NAN.to_le_bytes()); // a NaN before correct values
         right.bytes[4..].copy_from_slice(&npy::parse(files[0]).expect("it is sound").bytes[4..]);
         assert!(!entry.expected.compare(&[right]).expect("the same shape").holds());
     }

@@ -135,13 +135,10 @@ fn inputs_that_do_not_fit_are_named() {
     let run = |options: &[&str], message: &str| {
         refused(dir.path(), &[&["run", "l.twa"][..], options].concat(), message);
     };
-    run(
-        &[],
-        "input input (f32 1x1x28x28) is missing; give it with --input input=FILE, or --input random for made-up data",
-    );
+    run(&[], "input input (f32 1x1x28x28) is missing; give it with --input input=FILE, or use --input random");
     run(&["--input", &format!("image={}", digits())], "the model has no input image; it has input");
     let labels = carried("digits/labels.npy");
-    let takes = "input input is i64 32, the model takes f32 1x1x28x28, or a multiple of its first axis";
+    let takes = "input input is i64 32, but the model needs f32 1x1x28x28, or a multiple of its first dimension";
     run(&["--input", &labels], &format!("{labels}: {takes}"));
     run(&["--input", "no.npy"], "cannot read no.npy: No such file or directory (os error 2)");
     std::fs::write(dir.path().join("text.npy"), "1 2 3").unwrap();
@@ -152,10 +149,7 @@ fn inputs_that_do_not_fit_are_named() {
     );
     run(
         &["--input", &digits(), "--labels", &digits()],
-        &format!(
-            "{}: 25088 labels given for 32 answers; the labels' file must have one whole number for each",
-            digits()
-        ),
+        &format!("{}: 25088 labels given for 32 answers; the label file must have one integer for each", digits()),
     );
     run(&["--step", "--input", &digits()], "--step is for programs, but l.twa is a model");
     let bad = |name: &str, labels: &Tensor, message: &str| {
@@ -165,14 +159,14 @@ fn inputs_that_do_not_fit_are_named() {
     bad(
         "float.npy",
         &Tensor::from_f32(vec![32], &[0.0; 32]).unwrap(),
-        "the labels are f32; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64",
+        "the labels are f32; the label file must have integers, of type i8 to i64 or u8 to u64",
     );
     let mut values = [9; 32];
     values[31] = 10;
     bad(
         "far.npy",
         &Tensor::from_i8(vec![32], &values).unwrap(),
-        "label 31 is 10, but the model's first output tells 10 classes apart; use 0 to 9",
+        "label 31 is 10, but the model's first output has 10 classes; use 0 to 9",
     );
 }
 

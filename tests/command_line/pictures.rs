@@ -70,7 +70,7 @@ fn pictures_and_names_that_do_not_fit_are_refused() {
         (&["run", "zoo:lenet", "--preprocess", "mean=1"], "--preprocess is for pictures"),
         (
             &["run", "zoo:lenet", "--class-names", "two.txt"],
-            "two.txt has 2 names, one a line, but the model's first output, 1x10, has 10",
+            "two.txt has 2 names, one per line, but the model's first output, 1x10, has 10",
         ),
         (&["run", "zoo:lenet", "--class-names", "none.txt"], "cannot read the names of classes in none.txt"),
         (&["run", model, "--input", &format!("picture={photo}")], "the model has no input picture; it has input"),

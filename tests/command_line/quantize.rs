@@ -113,7 +113,7 @@ fn a_float_model_says_that_nothing_is_offloaded() {
         outcome.stderr
     };
     let note = format!(
-        "note: nothing of {0} can be offloaded: it computes in floats, and the accelerator in int8; make an int8 model of it \
+        "note: nothing of {0} can be offloaded: it computes in floats, but the accelerator computes in int8; make an int8 model \
          with tilewright quantize {0} --calibrate SAMPLES -o OUT.onnx\n",
         lenet()
     );
@@ -168,7 +168,7 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
     let wrong = |data: &str, message: &str| {
         refused(path, &["quantize", &model, "--calibrate", data, "-o", "q.onnx"], message);
     };
-    let takes = "the model takes f32 1x1x28x28, or a multiple of its first axis";
+    let takes = "but the model needs f32 1x1x28x28, or a multiple of its first dimension";
     wrong("wide.npy", &format!("wide.npy: input input is f32 2x1x28x29, {takes}"));
     wrong("none.npy", &format!("none.npy: input input is f32 0x1x28x28, {takes}"));
     wrong("words.npy", &format!("words.npy: input input is i64 1x1x28x28, {takes}"));
@@ -203,8 +203,8 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
         let arguments = ["quantize", &model, "--calibrate", &good, "-o", "q.onnx"];
         refused(path, &[&arguments[..], &data].concat(), message);
     };
-    labelled("few.npy", "few.npy: 3 labels given for 32 answers; the labels' file must have one whole number for each");
-    labelled("large.npy", "large.npy: label 0 is 10, but the model's first output tells 10 classes apart; use 0 to 9");
+    labelled("few.npy", "few.npy: 3 labels given for 32 answers; the label file must have one integer for each");
+    labelled("large.npy", "large.npy: label 0 is 10, but the model's first output has 10 classes; use 0 to 9");
     let qdq = carried("lenet-mnist/model_qdq_perchannel.onnx");
     let outcome = tilewright(path, &["quantize", &qdq, "--calibrate", &good, "-o", "q.onnx"]);
     assert_eq!(outcome.code, 2);

@@ -174,7 +174,8 @@ fn what_cannot_run_is_refused() {
         ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
         (
             "serial:",
-            "serial: is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), spi:PATH or",
+            "serial: is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's \
+             bitstream), spi:PATH or",
         ),
         ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
         ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),

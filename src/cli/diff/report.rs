@@ -98,7 +98,7 @@ impl Report<'_> {
         let Some((side, Departure { run, output, difference })) = &self.ordinary else { return "equal\n".into() };
         format!(
             "with kept values both are equal; on {side} the ordinary program differs from the one with kept values:\n\
-                         output {output}{:?} of run {} is {}, with kept values {}; {} of {} elements differ, by at most {}\n",
+             output {output}{:?} of run {} is {}, with kept values {}; {} of {} elements differ, by at most {}\n",
             difference.index,
             run + 1,
             difference.values[1],

@@ -20,8 +20,8 @@ enum Content {
 /// The input data, read but not yet preprocessed.
 #[derive(Default)]
 pub struct Given {
+    list: Vec<(Option<String>, Content)>,
     /// Input names given in the arguments, not in files.
-    /// Names of inputs that the arguments say, beside those in files.
     asked: Vec<String>,
     /// Paths of the array files.
     arrays: Vec<String>,
@@ -95,8 +95,8 @@ impl Given {
         let bytes = |(_, content): &(_, Content)| matches!(content, Content::Array(t) if t.dtype == DType::U8);
         if !self.list.iter().any(bytes) {
             bail!(
-                "--preprocess is for pictures and u8 arrays, but no --input is one; give a .png, .jpg, .webp, .bmp or .gif \
-                                 file, or a u8 array"
+                "--preprocess is for pictures and u8 arrays, but no --input is one; give a .png, .jpg, .webp, .bmp or \
+                 .gif file, or a u8 array"
             );
         }
         if !preprocess.is_of_numbers() {

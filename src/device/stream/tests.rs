@@ -59,7 +59,8 @@ fn other_files_and_other_configurations_are_refused() {
     assert_eq!(
         message(&file, &other),
         format!(
-            "p.bin: it was encoded for the configuration with hash {:016x}, but 1x8x8 has {:016x}; give the right one with --hw",
+            "p.bin: it was encoded for the configuration with hash {:016x}, but 1x8x8 has {:016x}; give the right one \
+             with --hw",
             made.hash(),
             other.hash()
         )

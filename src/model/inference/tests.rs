@@ -28,14 +28,11 @@ fn names_come_first_and_the_rest_in_order() {
     let message = |names: &[Option<&str>]| order(names).unwrap_err().to_string();
     assert_eq!(message(&[Some("x")]), "the model has no input x; it has a, b, c");
     assert_eq!(message(&[Some("a"), Some("a")]), "input a is given twice");
-    assert_eq!(
-        message(&[None]),
-        "input b (i8 1) is missing; give it with --input b=FILE, or --input random for made-up data"
-    );
+    assert_eq!(message(&[None]), "input b (i8 1) is missing; give it with --input b=FILE, or use --input random");
     let rest = vec![Tensor::from_i8(vec![1], &[9]).unwrap(); 3];
     let filled = ordered(&[&a, &b, &c], given(&[Some("b")]), Some(rest)).unwrap();
     assert_eq!(filled.iter().map(|t| t.bytes[0]).collect::<Vec<_>>(), [9, 0, 9]);
-    assert_eq!(message(&[None; 4]), "4 arrays given, the model has 3 inputs; give each once");
+    assert_eq!(message(&[None; 4]), "4 arrays given, but the model has 3 inputs; give each once");
 }
 
 #[test]
@@ -46,12 +43,12 @@ fn a_longer_first_axis_means_more_runs() {
     assert_eq!(runs[1][0].bytes, [6, 7, 8, 9, 10, 11]);
     assert_eq!(runs[1][1].shape, [1, 2]);
     let message = |a: &[usize], b: &[usize]| split(&[&x, &y], &[bytes(a), bytes(b)]).unwrap_err().to_string();
-    assert_eq!(message(&[4, 3], &[1, 2]), "input y has data for 1 runs, input x for 2");
+    assert_eq!(message(&[4, 3], &[1, 2]), "input y has data for 1 runs, but input x for 2");
     for shape in [&[3, 3][..], &[2, 4], &[2], &[0, 3], &[1, 3]] {
         let found = shape_text(shape);
         assert_eq!(
             message(shape, &[1, 2]),
-            format!("input x is i8 {found}, the model takes i8 2x3, or a multiple of its first axis")
+            format!("input x is i8 {found}, but the model needs i8 2x3, or a multiple of its first dimension")
         );
     }
     let error = split(&[&value("e", &[1, 0, 4])], &[bytes(&[1, 0, 4])]).unwrap_err().to_string();
@@ -64,7 +61,7 @@ fn accuracy_counts_the_right_answers() {
     let labels = Tensor::from_i8(vec![2], &[1, 2]).unwrap();
     assert_eq!(accuracy(&output, &labels).unwrap(), 0.5);
     let error = accuracy(&output, &Tensor::from_i8(vec![1], &[1]).unwrap()).unwrap_err().to_string();
-    assert_eq!(error, "1 labels given for 2 answers; the labels' file must have one whole number for each");
+    assert_eq!(error, "1 labels given for 2 answers; the label file must have one integer for each");
 }
 
 #[test]
@@ -78,32 +75,32 @@ fn labels_are_checked_before_there_are_answers() {
         logits[at] = 1;
     }
     assert_eq!(checked.accuracy(&Tensor::from_i8(vec![4, 3], &logits).unwrap()), 0.75);
-    // Runs of a model whose output has one axis lie behind each other along it.
+    // Runs of a model whose output has one dimension are concatenated along it.
     let one_axis = Labels::check(&labels, Some(&value("y", &[3])), 4).unwrap();
     assert_eq!(one_axis.accuracy(&Tensor::from_i8(vec![12], &logits).unwrap()), 0.75);
 
     let message = |labels: &Tensor| check(labels).unwrap_err().to_string();
     assert_eq!(
         message(&Tensor::from_i8(vec![3], &[0; 3]).unwrap()),
-        "3 labels given for 4 answers; the labels' file must have one whole number for each"
+        "3 labels given for 4 answers; the label file must have one integer for each"
     );
     assert_eq!(
         message(&Tensor::from_f32(vec![4], &[0.0; 4]).unwrap()),
-        "the labels are f32; the labels' file must have whole numbers, of type i8 to i64 or u8 to u64"
+        "the labels are f32; the label file must have integers, of type i8 to i64 or u8 to u64"
     );
     for (last, dtype) in [(-1, DType::I64), (3, DType::I64), (3, DType::U16), (-2, DType::I16), (1 << 40, DType::U64)] {
         let values = [0i64, 0, 0, last];
         let bytes = values.iter().flat_map(|v| v.to_le_bytes()[..dtype.size()].to_vec()).collect();
         assert_eq!(
             message(&Tensor::new(dtype, vec![4], bytes).unwrap()),
-            format!("label 3 is {last}, but the model's first output tells 3 classes apart; use 0 to 2")
+            format!("label 3 is {last}, but the model's first output has 3 classes; use 0 to 2")
         );
     }
     assert!(matches!(Labels::check(&labels, None, 2), Err(InputError::NoClasses { .. })));
     assert!(matches!(Labels::check(&labels, Some(&value("y", &[2, 1])), 2), Err(InputError::NoClasses { .. })));
 }
 
-/// A graph of a relu whose outputs are named three times, beside the input itself.
+/// A graph with one relu, which is an output under two names, and with its input as a third output.
 fn named_often() -> Artifact {
     use tilewright_compiler::graph::op::Relu;
     use tilewright_compiler::graph::{DType, GraphBuilder, TensorType};
@@ -169,5 +166,5 @@ fn bytes_become_floats_and_images_what_the_model_takes() {
     let turned = [vec![real([0, 2, 4, 1, 3, 5])], vec![real([6, 8, 10, 7, 9, 11])]];
     assert_eq!(runs("any", &[2, 1, 3, 2]).unwrap(), turned);
     let error = runs("any", &[4, 3]).unwrap_err().to_string();
-    assert_eq!(error, "input x is u8 4x3, the model takes f32 1x2x1x3, or a multiple of its first axis");
+    assert_eq!(error, "input x is u8 4x3, but the model needs f32 1x2x1x3, or a multiple of its first dimension");
 }

@@ -52,7 +52,7 @@ fn inputs_of_8_bits_take_pixels_or_what_the_file_says() {
     // (0 - 100) / 50 = -2, -4 steps; (200 - 100) / 50 = 2, 4 steps.
     assert_eq!(floats(&quantized)[..3], [6.0, 6.0, 14.0]);
     let asked = tensor("fit=stretch,filter=nearest,mean=0", &input(DType::U8, &[1, 2, 4, 3]), &edge).unwrap();
-    assert_eq!(floats(&asked)[..3], [10.0, 10.0, 18.0], "what is asked for stands above the file");
+    assert_eq!(floats(&asked)[..3], [10.0, 10.0, 18.0], "options override the file");
 }
 
 #[test]
@@ -74,13 +74,16 @@ fn inputs_that_take_no_picture_say_why() {
     assert!(error("mean=0", DType::F32, &[1, 3, 8, 3]).contains("layout=nchw or nhwc"));
     assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, u8 or i8"));
     let asked = error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]);
-    assert!(asked.contains("--preprocess gives mean or scale for another number of channels than 1"), "{asked}");
-    // What the file says is not blamed on the option.
+    assert!(asked.contains("--preprocess gives a mean or scale for a number of channels other than 1"), "{asked}");
+    // The message blames the file, not the option.
     let normalization = Some(Normalization { mean: vec![1.0, 2.0], scale: vec![1.0] });
     let edge = Edge { normalization, ..Edge::default() };
     let own = |spec: &str| tensor(spec, &input(DType::F32, &[1, 8, 8, 3]), &edge).map_err(|e| e.to_string());
     let found = own("scale=2").unwrap_err();
-    assert!(found.contains("the model's metadata give mean or scale for another number of channels than 3"), "{found}");
+    assert!(
+        found.contains("the model's metadata give a mean or scale for a number of channels other than 3"),
+        "{found}"
+    );
     assert!(own("mean=0").is_ok());
 }
 
@@ -89,11 +92,11 @@ fn a_wrong_preparation_is_named() {
     let error = |text: &str| text.parse::<Preprocess>().unwrap_err();
     assert_eq!(error("crop"), format!("crop is not of the form KEY=VALUE; keys are {KEYS}"));
     assert_eq!(error("zoom=2"), format!("zoom is not known; keys are {KEYS}"));
-    assert_eq!(error("crop=1.5"), "crop=1.5: crop takes a share above 0, up to 1");
-    assert_eq!(error("scale=0"), "scale=0: scale takes a number other than 0, or three between colons");
-    assert_eq!(error("mean=1:2"), "mean=1:2: mean takes a number, or three between colons");
+    assert_eq!(error("crop=1.5"), "crop=1.5: crop takes a fraction above 0, up to 1");
+    assert_eq!(error("scale=0"), "scale=0: scale takes a number other than 0, or three separated by colons");
+    assert_eq!(error("mean=1:2"), "mean=1:2: mean takes a number, or three separated by colons");
     assert_eq!(error("mean=1,mean=2"), "mean is given twice");
-    assert_eq!(error("crop=0.5,fit=pad"), "crop and fit exclude each other");
+    assert_eq!(error("crop=0.5,fit=pad"), "crop and fit exclude each other; give one of them");
 }
 
 #[test]
@@ -106,10 +109,9 @@ fn what_is_no_picture_is_named() {
     assert!(error.contains("nowhere/cat.jpg"), "{error}");
 }
 
-/// The picture as a file of a format.
 #[test]
 fn a_picture_that_claims_more_than_memory_is_refused_by_its_head() {
-    // A bitmap of 65,535 x 65,535 pixels without any.
+    // The header of a bitmap of 65,535 x 65,535 pixels, without pixels.
     let mut head = b"BM\x36\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0".to_vec();
     head.extend([65535u32, 65535].iter().flat_map(|n| n.to_le_bytes()));
     head.extend(b"\x01\0\x18\0");
@@ -118,6 +120,7 @@ fn a_picture_that_claims_more_than_memory_is_refused_by_its_head() {
     assert!(matches!(&refused, PictureError::Decode { source: image::ImageError::Limits(_), .. }), "{refused}");
 }
 
+/// Encodes a picture in a format.
 fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
     let mut bytes = Cursor::new(Vec::new());
     picture.write_to(&mut bytes, format).unwrap();
@@ -128,15 +131,14 @@ fn file(picture: &DynamicImage, format: ImageFormat) -> Vec<u8> {
 fn a_jpeg_that_ends_early_is_refused() {
     let whole = file(&ramp(), ImageFormat::Jpeg);
     assert!(decode(&whole, "ramp.jpg").is_ok());
-    // What comes behind a picture is not looked at.
+    // Bytes after the picture are ignored.
     assert!(decode(&[&whole[..], b"more"].concat(), "ramp.jpg").is_ok());
     for kept in [whole.len() - 1, whole.len() - 2, whole.len() - 10] {
         let error = decode(&whole[..kept], "ramp.jpg").unwrap_err().to_string();
-        let expected =
-            "ramp.jpg is not a picture that can be read: the file ends before the picture does; give a PNG, ";
+        let expected = "ramp.jpg is not a picture that can be read: the file is truncated; give a PNG, ";
         assert!(error.starts_with(expected), "{kept}: {error}");
     }
-    // A description with an end of its own.
+    // A metadata segment that contains an end marker.
     let description = [&[0xff, 0xe1, 0, 6][..], &[0xff, 0xd9, 0, 0]].concat();
     let described = [&whole[..2], &description, &whole[2..]].concat();
     assert!(decode(&described, "ramp.jpg").is_ok() && decode(&described[..described.len() - 2], "ramp.jpg").is_err());
@@ -152,19 +154,16 @@ fn files_of_each_format_are_read() {
     }
     assert!(["a.WEBP", "a.bmp", "a.gif", "a.jpeg"].iter().all(|name| is_picture(Path::new(name))));
     let error = check_format(Path::new("IMG_1.HEIC")).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "IMG_1.HEIC is a picture of a format that is not read; convert it to PNG, JPEG, WebP, BMP or GIF"
-    );
+    assert_eq!(error, "IMG_1.HEIC is a picture in an unsupported format; convert it to PNG, JPEG, WebP, BMP or GIF");
     assert!(check_format(Path::new("a.npy")).is_ok());
 }
 
 #[test]
 fn photos_are_turned_as_the_camera_was_held() {
-    // Bright above, dark below.
+    // Bright top, dark bottom.
     let photo = DynamicImage::ImageRgb8(RgbImage::from_fn(32, 16, |_, y| Rgb([if y < 8 { 250 } else { 5 }; 3])));
     let plain = file(&photo, ImageFormat::Jpeg);
-    // The orientation's tag in a segment of its own behind the file's first two bytes.
+    // An Exif segment with the orientation, after the file's first two bytes.
     let turned = |orientation: u8| {
         let mut exif = b"Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
         exif.extend([orientation, 0, 0, 0, 0, 0, 0]);
@@ -176,7 +175,7 @@ fn photos_are_turned_as_the_camera_was_held() {
     assert_eq!(turned(1).dimensions(), (32, 16));
     assert!(bright(turned(1).get_pixel(16, 2)) && !bright(turned(1).get_pixel(16, 14)));
     assert!(!bright(turned(3).get_pixel(16, 2)) && bright(turned(3).get_pixel(16, 14)));
-    // Held upright, the camera's top at the right.
+    // Portrait, with the camera's top at the right.
     assert_eq!(turned(6).dimensions(), (16, 32));
     assert!(bright(turned(6).get_pixel(14, 16)) && !bright(turned(6).get_pixel(2, 16)));
     assert!(!bright(turned(8).get_pixel(14, 16)) && bright(turned(8).get_pixel(2, 16)));

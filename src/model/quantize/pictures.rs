@@ -1,4 +1,4 @@
-//! Pictures of a folder as samples, each cut several times.
+//! Samples from the pictures of a folder, each cropped several times.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use tilewright_runtime::tensor::{DType, Tensor};
 
 use crate::model::picture::{self, PictureError, Preprocess};
 
-/// Why a folder gives no samples.
+/// Why a folder cannot give samples.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder cannot be read.
@@ -20,48 +20,50 @@ pub enum FolderError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// The folder has no pictures.
     #[error("{folder} has no pictures; put .png, .jpg, .webp, .bmp or .gif files there, or give a .npy or .npz file")]
     Empty {
         /// The folder.
         folder: String,
     },
-    /// Pictures are for one input alone.
-    #[error("{folder} has pictures for one input, and the model has {count}; give a .npz file with an array for each")]
+    /// Pictures work only for a model with one input.
+    #[error("{folder} has pictures for one input, but the model has {count}; give a .npz file with an array for each")]
     Inputs {
         /// The folder.
         folder: String,
         /// Inputs of the model.
         count: usize,
     },
-    /// More samples than memory should take.
+    /// The samples need too much memory.
     #[error(
-        "{pictures} pictures, {crops} crops of each, are {bytes} bytes of samples, and {} are the most; give fewer with --crops",
+        "{pictures} pictures with {crops} crops each need {bytes} bytes of samples, but the limit is {}; use fewer \
+         --crops or pictures",
         MOST_BYTES
     )]
     Large {
-        /// Pictures.
+        /// Number of pictures.
         pictures: usize,
-        /// Samples of each.
+        /// Samples per picture.
         crops: usize,
         /// Bytes of all samples.
         bytes: usize,
     },
-    /// A picture that is none, or that the model does not take.
+    /// A picture cannot be read, or does not fit the model.
     #[error(transparent)]
     Picture(#[from] PictureError),
 }
 
-/// The most bytes of samples: they are all in memory.
+/// Most bytes of samples, since all of them are in memory.
 const MOST_BYTES: usize = 4 << 30;
-/// The least side of a cut, of the picture's shorter side.
+/// Smallest side of a crop, as a fraction of the picture's shorter side.
 const LEAST: f64 = 0.4;
 
-/// The pictures of a folder, in the order of their names, as an array of the model's only input: each `crops` times, first
-/// as `preprocess` cuts it, then squares of it of random size and place, every other one mirrored. The same for every call.
+/// The pictures of a folder, sorted by name, as an array for the model's only input. Each picture is used `crops`
+/// times: once whole, as `preprocess` crops it, and as squares of random size and position, every other one mirrored.
+/// The result is the same for every call.
 ///
 /// # Errors
-/// [`FolderError`], naming the folder or the picture.
+/// [`FolderError`], which names the folder or the picture.
 pub fn folder(
     folder: &Path,
     crops: usize,
@@ -96,17 +98,17 @@ pub fn folder(
     Ok(preprocess.tensor(&cut, &value, edge)?)
 }
 
-/// The shape of a folder's first picture, `[1, H, W, C]`, which gives the dimensions that a model leaves open their sizes.
+/// The shape of a folder's first picture, `[1, H, W, C]`, which determines the sizes of a model's open dimensions.
 ///
 /// # Errors
-/// [`FolderError`], naming the folder or the picture.
+/// [`FolderError`], which names the folder or the picture.
 pub fn folder_shape(folder: &Path) -> Result<Vec<usize>, FolderError> {
     let first = list(folder)?.swap_remove(0);
     let (width, height) = picture::read(&first)?.dimensions();
     Ok(vec![1, height as usize, width as usize, 3])
 }
 
-/// The pictures of a folder in the order of their names: one at least.
+/// The pictures of a folder, sorted by name; at least one.
 fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let named = || folder.display().to_string();
     let failed = |source| FolderError::Read { folder: named(), source };
@@ -119,7 +121,7 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     Ok(files)
 }
 
-/// A square of a picture, mirrored where `k` is odd.
+/// A random square of a picture, mirrored if `k` is odd.
 fn square(whole: &DynamicImage, k: usize, seed: &mut Seed) -> DynamicImage {
     let (width, height) = whole.dimensions();
     let side = f64::from(width.min(height)) * (LEAST + (1.0 - LEAST) * seed.next());
@@ -129,7 +131,7 @@ fn square(whole: &DynamicImage, k: usize, seed: &mut Seed) -> DynamicImage {
     if k % 2 == 1 { cut.fliph() } else { cut }
 }
 
-/// Numbers from 0 to below 1, the same in every run.
+/// A generator of numbers in `[0, 1)`, the same in every run.
 struct Seed(u64);
 
 impl Seed {

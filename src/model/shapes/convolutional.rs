@@ -1,10 +1,10 @@
-//! Convolutional networks for pictures of 224 x 224 and a thousand classes.
+//! Convolutional networks for pictures of 224 x 224 and 1000 classes.
 
 use super::net::{Made, Net, RECTIFIED, Window};
 use tilewright_compiler::graph::op::{Clip, GlobalAvgPool, Layout, MaxPool2d, Relu};
 use tilewright_compiler::graph::{DType, GraphError, ValueId};
 
-/// How large a branch is that is added to its block's data.
+/// Magnitude of a residual branch relative to the data that it is added to.
 const BRANCH: f32 = 0.5;
 const CLASSES: usize = 1000;
 
@@ -17,7 +17,7 @@ fn rectified(net: &mut Net, x: ValueId, w: Window) -> Made {
     net.node(Relu {}, &[x])
 }
 
-/// A convolution whose results are held within 0 and 6.
+/// A convolution whose results are clipped to 0 to 6.
 fn clipped(net: &mut Net, x: ValueId, w: Window) -> Made {
     let x = net.conv(x, w, RECTIFIED)?;
     net.node(Clip { lo: 0.0, hi: 6.0 }, &[x])
@@ -29,7 +29,7 @@ fn max_pool(net: &mut Net, x: ValueId, kernel: usize, stride: usize, pad: usize)
     net.node(op, &[x])
 }
 
-/// Mean over the picture, then the classes.
+/// Global average pooling, then the fully connected layer of the classes.
 fn classify(net: &mut Net, x: ValueId) -> Result<(), GraphError> {
     let channels = net.shape(x)[1];
     let x = net.node(GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[x])?;
@@ -39,7 +39,7 @@ fn classify(net: &mut Net, x: ValueId) -> Result<(), GraphError> {
     Ok(())
 }
 
-/// ResNet with so many blocks a stage, of three convolutions or of two.
+/// ResNet with the given number of blocks per stage, each of three convolutions if `deep`, else of two.
 pub fn resnet(net: &mut Net, blocks: [usize; 4], deep: bool) -> Result<(), GraphError> {
     let x = picture(net);
     let x = rectified(net, x, Window::same(64, 7, 2))?;
@@ -67,7 +67,7 @@ pub fn resnet(net: &mut Net, blocks: [usize; 4], deep: bool) -> Result<(), Graph
     classify(net, x)
 }
 
-/// MobileNet of depthwise and pointwise layers.
+/// MobileNet v1: depthwise and pointwise layers.
 pub fn mobilenet_v1(net: &mut Net) -> Result<(), GraphError> {
     let x = picture(net);
     let mut x = clipped(net, x, Window::same(32, 3, 2))?;
@@ -94,11 +94,11 @@ pub fn mobilenet_v1(net: &mut Net) -> Result<(), GraphError> {
     classify(net, x)
 }
 
-/// MobileNet of inverted residual blocks.
+/// MobileNet v2: inverted residual blocks.
 pub fn mobilenet_v2(net: &mut Net) -> Result<(), GraphError> {
     let x = picture(net);
     let mut x = clipped(net, x, Window::same(32, 3, 2))?;
-    // Factor of the expansion, channels, blocks, stride of the first.
+    // Expansion factor, channels, blocks, stride of the first block.
     let stages =
         [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)];
     for (factor, out, count, first) in stages {

@@ -1,10 +1,10 @@
-//! Single layers of ResNet-18: the set that VTA was measured on.
+//! Single layers of ResNet-18: the set of VTA's measurements.
 
 use super::net::{Net, RECTIFIED, Window};
 use tilewright_compiler::graph::op::Relu;
 use tilewright_compiler::graph::{DType, GraphError};
 
-/// A convolution of ResNet-18 with bias, requantization and a rectifier.
+/// A convolution of ResNet-18 with bias, requantization and ReLU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layer {
     /// Its name.
@@ -17,9 +17,9 @@ pub struct Layer {
     pub out: usize,
     /// Height and width of the window.
     pub kernel: usize,
-    /// Step.
+    /// Stride.
     pub stride: usize,
-    /// How often ResNet-18 has it.
+    /// How often it occurs in ResNet-18.
     pub times: u64,
 }
 
@@ -48,17 +48,17 @@ impl Layer {
         (self.size - 1) / self.stride + 1
     }
 
-    /// Multiplications.
+    /// Number of multiplications.
     pub fn macs(&self) -> u64 {
         (self.out_size().pow(2) * self.out * self.channels * self.kernel.pow(2)) as u64
     }
 
-    /// Whether it is one of those that a peak rate is asked of.
+    /// Whether it is a 3x3 layer with stride 1, the kind that the peak rate is measured on.
     pub fn is_plain(&self) -> bool {
         self.kernel == 3 && self.stride == 1
     }
 
-    /// The layer by itself, with an addition before the rectifier if asked for.
+    /// Builds the layer alone, with an addition before the ReLU if `add` is set.
     pub(super) fn build(&self, net: &mut Net, add: bool) -> Result<(), GraphError> {
         let x = net.input("data", DType::F32, &[1, self.channels, self.size, self.size]);
         let mut y = net.conv(x, Window::same(self.out, self.kernel, self.stride), RECTIFIED)?;

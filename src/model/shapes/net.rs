@@ -1,4 +1,4 @@
-//! Graphs with random weights, operator by operator.
+//! Builds graphs with random weights, operator by operator.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -8,7 +8,7 @@ use tilewright_compiler::graph::op::{
 };
 use tilewright_compiler::graph::{DType, Graph, GraphBuilder, GraphError, Tensor, TensorType, ValueId};
 
-/// A node's result, or what is wrong with it.
+/// A node's result, or its error.
 pub type Made = Result<ValueId, GraphError>;
 
 /// A network under construction.
@@ -18,54 +18,54 @@ pub struct Net {
     count: usize,
 }
 
-/// Keeps the size of what goes through a rectifier.
+/// Gain of a layer before a ReLU that keeps the magnitude of activations.
 pub const RECTIFIED: f32 = std::f32::consts::SQRT_2;
 
 /// A convolution's window and channels.
 #[derive(Debug, Clone, Copy)]
 pub struct Window {
-    /// Results.
+    /// Output channels.
     pub out: usize,
-    /// Height and width.
+    /// Height and width of the window.
     pub kernel: usize,
-    /// Step.
+    /// Stride.
     pub stride: usize,
-    /// On all sides.
+    /// Padding on all sides.
     pub pad: usize,
     /// Groups of channels.
     pub groups: usize,
 }
 
 impl Window {
-    /// One that keeps the image's size, but for the stride.
+    /// A window with padding that keeps the image's size if the stride is 1.
     pub fn same(out: usize, kernel: usize, stride: usize) -> Window {
         Window { out, kernel, stride, pad: kernel / 2, groups: 1 }
     }
 
-    /// A window for each channel.
+    /// A window per channel.
     pub fn depthwise(channels: usize, stride: usize) -> Window {
         Window { groups: channels, ..Window::same(channels, 3, stride) }
     }
 }
 
 impl Net {
-    /// An empty network whose weights follow from its name.
+    /// An empty network; its name determines the weights.
     pub fn new(name: &str) -> Net {
         let seed = name.bytes().fold(0x5eed, |seed: u64, byte| seed.wrapping_mul(0x100_0193) ^ u64::from(byte));
         Net { b: GraphBuilder::new(name), rng: SmallRng::seed_from_u64(seed), count: 0 }
     }
 
-    /// A number from 0 to 1.
+    /// A random number from 0 to 1.
     pub fn uniform(&mut self) -> f32 {
         self.rng.random()
     }
 
-    /// A number of mean 0 and variance 1, near a normal distribution's.
+    /// A random number with mean 0 and variance 1, approximately normally distributed.
     pub fn normal(&mut self) -> f32 {
         (0..4).map(|_| self.uniform() - 0.5).sum::<f32>() * 3f32.sqrt()
     }
 
-    /// The network.
+    /// Finishes the network.
     pub fn finish(self) -> Result<Graph, GraphError> {
         self.b.finish()
     }
@@ -78,12 +78,12 @@ impl Net {
         self.b.output(name, v);
     }
 
-    /// Sizes of a value; all of them are known here.
+    /// Shape of a value; all shapes are known here.
     pub fn shape(&self, v: ValueId) -> Vec<usize> {
         self.b.ty(v).shape().unwrap_or_default()
     }
 
-    /// A node with a name of its own.
+    /// Adds a node with a unique name.
     pub fn node(&mut self, op: impl Into<Op>, inputs: &[ValueId]) -> Made {
         let op = op.into();
         self.count += 1;
@@ -96,7 +96,7 @@ impl Net {
         self.b.constant(&name, value)
     }
 
-    /// Numbers about `mean`, with this standard deviation.
+    /// Random parameters with this mean and standard deviation.
     pub fn parameters(&mut self, what: &str, shape: &[usize], (mean, deviation): (f32, f32)) -> ValueId {
         let value = Tensor::from_fn(shape, |_| mean + deviation * self.normal());
         self.constant(what, value)
@@ -152,7 +152,7 @@ impl Net {
         self.node(Transpose { perm: perm.to_vec() }, &[x])
     }
 
-    /// Normalisation of each row of a matrix.
+    /// Layer normalization of each row of a matrix.
     pub fn layer_norm(&mut self, x: ValueId) -> Made {
         let width = self.shape(x)[1];
         let mean = |net: &mut Net, v| net.node(Reduce { kind: ReduceKind::Mean, axes: vec![1], keep_dims: true }, &[v]);

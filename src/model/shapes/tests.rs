@@ -58,5 +58,5 @@ fn a_quantized_layer_neither_saturates_nor_vanishes() {
 #[test]
 fn an_unknown_name_is_told_the_known_ones() {
     let error = float("alexnet").unwrap_err().to_string();
-    assert!(error.starts_with("no network of the name alexnet can be made; there are resnet18, "), "{error}");
+    assert!(error.starts_with("there is no network shape named alexnet; use one of resnet18, "), "{error}");
 }

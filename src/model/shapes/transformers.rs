@@ -1,17 +1,17 @@
-//! Encoders of tokens.
+//! Transformer encoders.
 
 use super::net::{Made, Net, Window};
 use tilewright_compiler::graph::op::{Concat, Gather, Slice, Softmax, UnaryKind};
 use tilewright_compiler::graph::{DType, GraphError, ValueId};
 
-/// How large a branch is that is added to its block's data.
+/// Magnitude of a residual branch relative to the data that it is added to.
 const BRANCH: f32 = 0.5;
 
-/// Attention of some heads on `[tokens, width]`.
+/// Multi-head attention on `[tokens, width]`.
 fn attention(net: &mut Net, x: ValueId, heads: usize) -> Made {
     let [tokens, width] = [net.shape(x)[0], net.shape(x)[1]];
     let each = width / heads;
-    // The root of a head's width divides the queries' weights.
+    // The weights of the queries are divided by the square root of a head's width.
     let query = net.dense(x, width, 1.0 / (each as f32).sqrt())?;
     let key = net.dense(x, width, 1.0)?;
     let value = net.dense(x, width, 1.0)?;
@@ -42,7 +42,7 @@ fn first_row(net: &mut Net, x: ValueId) -> Made {
     net.node(Slice { starts: vec![0, 0], sizes: vec![1, width], steps: vec![1, 1] }, &[x])
 }
 
-/// DeiT-tiny: 196 patches and a token of the class, 12 blocks of width 192 and three heads.
+/// DeiT-tiny: 196 patches and a class token, 12 blocks of width 192 and three heads.
 pub fn deit_tiny(net: &mut Net) -> Result<(), GraphError> {
     const WIDTH: usize = 192;
     let image = net.input("image", DType::F32, &[1, 3, 224, 224]);
