@@ -1,8 +1,8 @@
-//! Two trained networks at work: one reads handwritten digits, the other names what is on photos; each on the accelerator
-//! and on this machine's processor.
+//! A demo of two trained networks, each on the accelerator and on this machine's CPU: one reads handwritten digits, the
+//! other classifies photos.
 //!
-//! `make demo` runs it. The digits appear in the terminal with the answers, the photos as a table of names; cycles,
-//! utilization and times stand below.
+//! `make demo` runs it. It prints the digits with the answers, the photos as a table of classes, and cycles,
+//! utilization and times below.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -22,12 +22,13 @@ use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::Tensor;
 
 const HW: &str = "1x16x16";
-/// Digits beside each other in 80 columns.
+/// Digits next to each other in 80 columns.
 const PER_ROW: usize = 6;
-/// Pixels of a side, and of the empty margin around a digit.
+/// Side of a digit in pixels, and width of its empty margin.
 const SIDE: usize = 28;
 const MARGIN: usize = 4;
-/// The photos with the class that another runtime names with this network, and its probability there (`photos/README.md`).
+/// The photos, each with the class that another runtime computes with this network and its probability there
+/// (`photos/README.md`).
 const PHOTOS: &[(&str, &str, f64)] = &[
     ("chelsea.png", "tiger cat", 0.39),
     ("coffee.png", "espresso", 0.95),
@@ -35,11 +36,11 @@ const PHOTOS: &[(&str, &str, f64)] = &[
     ("camera.png", "tripod", 0.93),
     ("china.jpg", "palace", 0.39),
 ];
-/// Another bicubic filter and another decoder move a probability by less.
+/// Tolerance of a probability; other bicubic filters and decoders change it by less.
 const NEAR: f64 = 0.03;
-/// The share of the multipliers' time that a network of this size is to use; the digits' is too small for it.
+/// Least utilization of the multipliers for a network of this size; the digits' network is too small for it.
 const LEAST_UTILIZATION: f64 = 0.35;
-/// The photo that the RTL names.
+/// Index of the photo that runs on the RTL.
 const ON_RTL: usize = 1;
 
 fn main() -> Result<()> {
@@ -52,7 +53,7 @@ fn main() -> Result<()> {
     photos(&config)
 }
 
-/// The network for a place, and the seconds that it took.
+/// Compiles a network with or without offloading; returns the artifact and the seconds.
 fn compile(network: &str, config: &HwConfig, offload: bool) -> Result<(Artifact, f64)> {
     let started = Instant::now();
     let file = zoo::find(network)?.extract(&tilewright_sim::rtl::default_cache_dir()?)?;
@@ -66,7 +67,7 @@ fn rtl(config: &HwConfig) -> Result<Option<Box<dyn Device>>> {
     device::open(DeviceKind::RTL, config, Extras::default(), &tell).context("the simulator of the RTL")
 }
 
-/// Figures of a run on the RTL; the share of the multipliers' time that is used.
+/// Prints the figures of a run on the RTL; returns the utilization of the multipliers.
 fn figures(config: &HwConfig, artifact: &Artifact, results: &Results, one: &str) -> Result<f64> {
     let cycles = results.cycles().context("the RTL counts cycles")?;
     let utilization = results.utilization(artifact, config.macs_per_cycle()).unwrap_or(0.0);
@@ -181,10 +182,10 @@ fn run(what: &str, artifact: Artifact, device: Option<Box<dyn Device>>, inputs: 
     Ok((results, started.elapsed().as_secs_f64()))
 }
 
-/// Prints the digits without their margins, two rows of pixels to a line, each block of them with the answers below.
+/// Prints the digits without their margins, two rows of pixels per line, with the answers below each block.
 fn show_digits(digits: &Tensor, labels: &Tensor, answers: &[usize]) {
     let side = (SIDE - 2 * MARGIN) / 2;
-    // The mean of two by two pixels decides.
+    // Decides by the mean of two by two pixels.
     let dark = |digit: usize, y: usize, x: usize| {
         let pixel = |dy: usize, dx: usize| {
             digits.get_f64(digit * SIDE * SIDE + (MARGIN + 2 * y + dy) * SIDE + MARGIN + 2 * x + dx)
@@ -219,7 +220,7 @@ fn show_digits(digits: &Tensor, labels: &Tensor, answers: &[usize]) {
     }
 }
 
-/// Shows what is being done, on a terminal.
+/// Shows the current activity on a terminal.
 fn tell(what: &str) {
     if std::io::stderr().is_terminal() {
         eprint!("\r\x1b[K{what}");

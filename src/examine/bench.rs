@@ -1,7 +1,7 @@
-//! What a model takes on several devices, side by side: end to end and layer by layer.
+//! Compares a model's time on several devices, end to end and layer by layer.
 //!
-//! Accelerator times are exact cycles at the configuration's clock; times of this machine's processor are measured; those of
-//! the configuration's target host are modelled. `docs/compare.md` says where every figure comes from.
+//! Accelerator times are exact cycles at the configuration's clock. Times of this machine's CPU are measured; those of
+//! the configuration's target host are modeled. `docs/compare.md` says where each figure comes from.
 
 mod accelerated;
 mod agree;
@@ -39,48 +39,49 @@ use crate::model::{self, Fallback, Offload, Precision};
 use agree::agree;
 use request::build;
 
-/// What was found.
+/// Result of a comparison.
 #[derive(Debug, Clone)]
 pub struct Bench {
     /// The model's name.
     pub model: String,
     /// Multiply-accumulates of one run.
     pub macs: u64,
-    /// Threads of the processor's pool.
+    /// Threads of the CPU thread pool.
     pub threads: usize,
-    /// Runs before those that counted.
+    /// Warm-up runs.
     pub warm_up: usize,
-    /// Runs that counted.
+    /// Measured runs.
     pub repetitions: usize,
-    /// Level of optimisation.
+    /// Optimization level.
     pub level: u8,
-    /// How wide floats are in a GPU's memory.
+    /// Float width in a GPU's memory.
     pub precision: Precision,
-    /// The devices, missing ones too.
+    /// The devices, including missing ones.
     pub columns: Vec<Column>,
-    /// The target hosts of the configurations, each with its modelled time of the whole model in milliseconds.
+    /// The target hosts of the configurations, with their modeled times of the whole model.
     pub hosts: Vec<Host>,
-    /// Milliseconds of this machine's processor alone.
+    /// Milliseconds of the whole model on this machine's CPU.
     pub cpu_ms: f64,
-    /// What each way to offload comes to.
+    /// Figures of each way to offload.
     pub offload: Vec<OffloadRow>,
 }
 
-/// A target host that runs the whole model by itself.
+/// A target host that runs the whole model alone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Host {
-    /// The configuration that names it.
+    /// The configuration that declares it.
     pub hw: String,
     /// Its name.
     pub target: String,
-    /// Milliseconds of the model, by the host's model; none where a size is not known.
+    /// Modeled milliseconds of the whole model; none if a size is not known.
     pub latency_ms: Option<f64>,
 }
 
-/// Compiles and measures. `told` hears what is being done and how much of it is: pieces done and all of them.
+/// Compiles and measures. `told` receives the current activity, the number of pieces done and their total.
 ///
 /// # Errors
-/// [`BenchError`]. A device that is not there, or a configuration that the model does not compile for, is a column that says so.
+/// [`BenchError`]. A missing device, or a configuration for which the model does not compile, is not an error: its
+/// column contains the reason.
 pub fn bench(
     graph: &Graph,
     inputs: &[Tensor],
@@ -106,10 +107,10 @@ fn on_threads(
     let on_gpus = request.devices.iter().filter(|asked| asked.is_gpu()).count();
     let pieces = 1 + on_gpus + if accelerators > 0 { request.configs.len() * of_a_config } else { 0 };
     let done = std::cell::Cell::new(0);
-    // Each piece is told as it begins, when all that were told before it are done.
+    // Reports each piece when it begins, so all earlier ones are done.
     let piece = |what: &str| told(what, done.replace(done.get() + 1), pieces);
     piece("cpu");
-    // Every speed-up stands on the processor's time, so it is measured whether it is asked for or not.
+    // Speed-ups are relative to the CPU, so it is always measured.
     let alone = build(graph, &first, Offload::None, request.level)?;
     let cpu = plain::processor(&alone, inputs, request).map_err(BenchError::Processor)?;
     let mut bench = Bench {
@@ -155,7 +156,7 @@ fn on_threads(
         }
     }
     for (at, config) in request.configs.iter().enumerate() {
-        // The host's own time is that of the model without an accelerator, and of this configuration's host.
+        // The host's own time comes from the model compiled without offloading, for this configuration's host.
         let latency_ms = match built.get(at) {
             _ if at == 0 => frame::host_alone_ms(&alone),
             Some(Ok(built)) if request.offload == Offload::None => frame::host_alone_ms(built),
@@ -173,7 +174,7 @@ fn on_threads(
     Ok(bench)
 }
 
-/// Refuses names of which one stands for two.
+/// Fails if a name occurs twice.
 fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Result<(), BenchError> {
     let mut seen = std::collections::HashSet::new();
     for name in names {
@@ -184,7 +185,7 @@ fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Res
     Ok(())
 }
 
-/// The whole model on this machine's GPU, or why not.
+/// Runs the whole model on this machine's GPU; the error says why not.
 fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
     tilewright_runtime::cuda::available().map_err(|missing| missing.to_string())?;
     let fallback = Fallback::Cuda(request.precision);

@@ -1,10 +1,9 @@
-//! Which rewrite of the graph changes the evaluator's answer.
+//! Finds the rewrite of the graph that changes the evaluator's result.
 //!
-//! Patches are applied in the same order each time, so the graph after any number of them can be made again. Where the
-//! answer after a row of patches is another than before, halving the row finds neighbours of which the later one differs.
-//! Patches that put integers in the place of floats change answers by a step here and there, which multiplies along a
-//! network's way, so they are judged one by one: each computes from the values that were there before all of them
-//! ([`each`]).
+//! Patches are always applied in the same order, so the graph after any number of them can be rebuilt. If a sequence of
+//! patches changes the answer, halving the sequence finds the patch that does it. Patches that replace floats by
+//! integers can change answers by a step here and there, and such steps grow along the network. So they are judged one
+//! by one: each computes from the values before all of them ([`each`]).
 
 mod each;
 mod error;
@@ -19,53 +18,53 @@ use tilewright_runtime::tensor;
 
 use crate::examine::diff::{Difference, Tolerance, compare};
 
-/// Patches of one kind behind each other.
+/// A sequence of consecutive patches of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stretch {
-    /// Number of its first patch, from 1, and of its last.
+    /// Numbers of its first and last patch, from 1.
     pub patches: [usize; 2],
-    /// Whether its passes promise to change no answer.
+    /// Whether its passes must not change any answer.
     pub exact: bool,
-    /// What counted as equal: of the answer where the passes are exact, else of each patch's results.
+    /// Tolerance of the comparison: of the answer if the passes are exact, else of each patch's results.
     pub tolerance: Tolerance,
-    /// How the answer differs over the stretch, beyond nothing at all: the output and the greatest distance.
+    /// The output that changes most over the stretch, and its largest difference; none if nothing changes at all.
     pub largest: Option<(String, f64)>,
 }
 
 /// The patch that changes the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
-    /// Its number among all, from 1.
+    /// Its number, from 1.
     pub number: usize,
-    /// Pass, name and node.
+    /// Its pass, name and node.
     pub applied: Applied,
-    /// What it took away: operators of the graph before that the one behind it lacks, and what it put there, by name.
+    /// Operators that it removed.
     pub before: Vec<String>,
-    /// Nodes that are new.
+    /// Nodes that it added.
     pub after: Vec<String>,
-    /// The run whose answer changes, from 0.
+    /// Index of the run whose answer changes, from 0.
     pub run: usize,
-    /// The output that changes; of an inexact patch the value that another takes the place of.
+    /// The output that changes; for an inexact patch, the value that it replaces.
     pub output: String,
-    /// How it changes, against the answer, or the value, before the stretch.
+    /// The difference from the answer, or from the value, before the stretch.
     pub difference: Difference,
 }
 
-/// What was found.
+/// Result of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bisection {
-    /// All patches.
+    /// Number of all patches.
     pub patches: usize,
-    /// Graphs that were evaluated.
+    /// Number of graphs that were evaluated.
     pub evaluations: usize,
-    /// Stretches up to the first whose answer changes.
+    /// The stretches up to the first one that changes an answer.
     pub stretches: Vec<Stretch>,
-    /// The patch, where there is one.
+    /// The patch that changes the answer, if there is one.
     pub suspect: Option<Suspect>,
 }
 
-/// Looks for the first patch after which the answer for any of the `runs`' inputs is another; `tolerance` is for passes that promise to
-/// change nothing, the results of others have [`each::STEPS`] at least.
+/// Finds the first patch that changes the answer for the inputs of any of the `runs`. `tolerance` is for exact passes;
+/// results of inexact passes may differ by at least [`each::STEPS`].
 ///
 /// # Errors
 /// [`BisectError`].
@@ -119,7 +118,7 @@ pub fn bisect(
 /// The outputs of each run, by name.
 type Answer = Vec<Vec<(String, tensor::Tensor)>>;
 
-/// Answers after so many patches, each computed once.
+/// Answers after any number of patches, each computed once.
 struct Answers<'g> {
     graph: &'g Graph,
     passes: &'g [Box<dyn Pass>],
@@ -133,7 +132,7 @@ impl Answers<'_> {
         Ok(run(self.graph.clone(), self.passes, options)?.0)
     }
 
-    /// A patch with what it changes.
+    /// Describes a patch and what it changes.
     fn suspect(
         &self,
         applied: &[Applied],
@@ -173,7 +172,7 @@ fn differences(a: &Answer, b: &Answer, tolerance: &Tolerance) -> impl Iterator<I
     outputs.filter_map(|(run, (name, x), (_, y))| Some((run, name.clone(), compare(x, y, tolerance)?)))
 }
 
-/// Nodes of one graph that another has not, each with its operator; constants are left out.
+/// Nodes of `graph` that `other` does not have, with their operators; without constants.
 fn only_in(graph: &Graph, other: &Graph) -> Vec<String> {
     let text = |graph: &Graph| -> Vec<String> {
         let nodes = graph.nodes().filter(|(_, node)| node.op.name() != "constant");

@@ -1,4 +1,4 @@
-//! Two runs of a model, or a run and arrays, compared value by value in the order of the graph.
+//! Compares two runs of a model, or a run with arrays, value by value in the order of the graph.
 
 mod compare;
 mod ordinary;
@@ -21,7 +21,7 @@ use tilewright_runtime::tensor::{Tensor, shape_text};
 
 use crate::model::values::{Hidden, Visible, values};
 
-/// A model on a device, with what it had in its values in the last run.
+/// A model on a device, with the values of its last run.
 pub struct Side {
     session: Session,
     config: HwConfig,
@@ -31,10 +31,10 @@ pub struct Side {
 }
 
 impl Side {
-    /// Makes an artifact ready on a device.
+    /// Prepares an artifact on a device.
     ///
     /// # Errors
-    /// The session's.
+    /// Errors of the session.
     pub fn new(artifact: Artifact, config: &HwConfig, device: Option<Box<dyn Device>>) -> Result<Side, SessionError> {
         let (visible, hidden) = values(&artifact.manifest);
         let session = Session::new(artifact, &Registry::new(), device)?;
@@ -51,12 +51,12 @@ impl Side {
         &self.config
     }
 
-    /// What it shows of the model, in the order of the graph.
+    /// The visible values of the model, in the order of the graph.
     pub fn visible(&self) -> &[Visible] {
         &self.visible
     }
 
-    /// Nodes whose values it does not show.
+    /// Nodes whose values are not visible.
     pub fn hidden(&self) -> &[Hidden] {
         &self.hidden
     }
@@ -64,7 +64,7 @@ impl Side {
     /// Runs the model once and keeps every value.
     ///
     /// # Errors
-    /// The session's.
+    /// Errors of the session.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(), SessionError> {
         let manifest: Manifest = self.session.artifact().manifest.clone();
         let mut found = vec![None; manifest.values.len()];
@@ -82,27 +82,27 @@ impl Side {
     }
 }
 
-/// What a run is compared with.
+/// The other side of a comparison.
 pub enum Other<'s> {
     /// Another run.
     Side(&'s Side),
-    /// Arrays, and the run that they are of.
+    /// Arrays, and the index of the run to take from them.
     Arrays(&'s Reference, usize),
 }
 
-/// What a comparison of one run found.
+/// Result of comparing one run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Comparison {
-    /// Names of the values that both have, in the order of the graph, each with how it differs.
+    /// The values that both sides have, in the order of the graph, each with its difference if there is one.
     pub values: Vec<(Visible, Option<Difference>)>,
-    /// Values that are not even of one type: each with its type on both sides.
+    /// Values with different types or shapes, each with those of both sides.
     pub unlike: Vec<(Visible, [String; 2])>,
-    /// Values of the first side that the other does not show.
+    /// Number of values that only the first side shows.
     pub alone: usize,
 }
 
 impl Comparison {
-    /// Whether nothing differs of what both show.
+    /// Whether all values that both sides show are equal.
     pub fn is_equal(&self) -> bool {
         self.unlike.is_empty() && self.first().is_none()
     }
@@ -112,7 +112,7 @@ impl Comparison {
         self.values.iter().find_map(|(value, difference)| Some((value, difference.as_ref()?)))
     }
 
-    /// How many differ.
+    /// Number of values that differ.
     pub fn differing(&self) -> usize {
         self.values.iter().filter(|(_, difference)| difference.is_some()).count()
     }
@@ -121,7 +121,7 @@ impl Comparison {
 /// Compares the last run of `a`, value by value.
 ///
 /// # Errors
-/// [`ReferenceError`] where an array does not fit its value.
+/// [`ReferenceError`] if an array does not match its value.
 pub fn compare_all(a: &Side, other: &Other, tolerance: &Tolerance) -> Result<Comparison, ReferenceError> {
     let manifest = &a.artifact().manifest;
     let mut comparison = Comparison::default();

@@ -1,4 +1,4 @@
-//! Every value of a run as a folder of `.npy` files with an index.
+//! Writes every value of a run to a folder of `.npy` files with an index.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,54 +12,54 @@ use tilewright_runtime::{files, npy};
 use crate::model::file_names::file_names;
 use crate::model::values::{Hidden, Visible, values};
 
-/// What the index says that it is.
+/// Value of the key `format` in the index.
 pub const FORMAT: &str = "tilewright-tensors";
-/// Name of the index.
+/// File name of the index.
 pub const INDEX: &str = "index.json";
 
-/// Why values were not written.
+/// Why values could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum DumpError {
-    /// The folder's name is a file's.
-    #[error("{path} is a file; name a folder, or one that can be made")]
+    /// The path is a file, not a folder.
+    #[error("{path} is a file; name a folder, or one to create")]
     File {
         /// The file.
         path: PathBuf,
     },
-    /// The folder has something else in it.
-    #[error("{path} is not empty, and no dump of tensors; name another folder, or empty this one")]
+    /// The folder contains something else.
+    #[error("{path} is not empty and not a tensor dump; name another folder, or empty this one")]
     Foreign {
         /// The folder.
         path: PathBuf,
     },
-    /// The system refused.
-    #[error("{path} cannot be written: {source}; name a folder that can")]
+    /// A system error.
+    #[error("{path} cannot be written: {source}; name a writable folder")]
     Io {
         /// The folder or file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Writes values to a folder that takes its place when all of them are there.
+/// Writes values to a temporary folder, which replaces the target when it is complete.
 pub struct Dump {
     target: PathBuf,
     folder: TempDir,
     visible: Vec<Visible>,
     hidden: Vec<Hidden>,
     names: Vec<String>,
-    /// Place in `visible` of each value.
+    /// Index in `visible` of each value.
     place: Vec<Option<usize>>,
     failed: Option<DumpError>,
 }
 
 impl Dump {
-    /// Makes ready for `runs` runs of a model, without a trace in the target until [`Dump::finish`]. An earlier dump there
-    /// will be replaced.
+    /// Prepares a dump of `runs` runs of a model. The target does not change before [`Dump::finish`], which replaces an
+    /// earlier dump there.
     ///
     /// # Errors
-    /// [`DumpError`], where the target is something else or cannot be written.
+    /// [`DumpError`] if the target is something else or cannot be written.
     pub fn new(target: &Path, manifest: &Manifest, runs: usize) -> Result<Dump, DumpError> {
         let at = |path: &Path| {
             let path = path.to_path_buf();
@@ -84,21 +84,21 @@ impl Dump {
         Ok(Dump { target, folder, visible, hidden, names, place, failed: None })
     }
 
-    /// Takes a value of the run under way, as [`tilewright_runtime::session::Session::run_watched`] hands it out. What goes
-    /// wrong is told by [`Dump::finish`].
+    /// Records a value of the current run, as [`tilewright_runtime::session::Session::run_watched`] reports it.
+    /// [`Dump::finish`] returns its errors.
     pub fn take(&mut self, id: ValueId, bytes: &[u8]) {
         let Some(index) = self.place[id.0 as usize].filter(|_| self.failed.is_none()) else { return };
-        // Opened each time: a large model has more values than a process may have files.
+        // Opens the file each time, since a large model has more values than a process can have open files.
         let file = OpenOptions::new().append(true).open(self.folder.path().join(&self.names[index]));
         if let Err(source) = file.and_then(|mut file| file.write_all(bytes)) {
             self.failed = Some(DumpError::Io { path: self.target.join(&self.names[index]), source });
         }
     }
 
-    /// Writes the index and puts the folder in its place. `about` is added to the index.
+    /// Writes the index, including `about`, and moves the folder to the target.
     ///
     /// # Errors
-    /// [`DumpError::Io`], also of [`Dump::take`]; then nothing is left behind.
+    /// [`DumpError::Io`], also for errors of [`Dump::take`]; in that case nothing is left behind.
     pub fn finish(mut self, manifest: &Manifest, about: Json) -> Result<Summary, DumpError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -112,7 +112,7 @@ impl Dump {
             fs::set_permissions(self.folder.path(), fs::Permissions::from_mode(0o755)).map_err(at)?;
         }
         check_target(&self.target)?;
-        // An earlier dump goes away only when the new one stands beside it.
+        // Removes an earlier dump only after the new one is in place.
         let earlier = self.target.exists().then(|| self.folder.path().with_extension("earlier"));
         if let Some(earlier) = &earlier {
             fs::rename(&self.target, earlier).map_err(at)?;
@@ -127,7 +127,7 @@ impl Dump {
             fs::remove_dir_all(earlier).map_err(at)?;
         }
         let summary = Summary { written: self.visible.len(), hidden: self.hidden.len() };
-        // The folder has another name now, so there is nothing to remove.
+        // The folder was renamed, so there is nothing to remove.
         let _ = self.folder.keep();
         Ok(summary)
     }
@@ -178,7 +178,7 @@ impl Dump {
     }
 }
 
-/// What a dump holds.
+/// Number of values in a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// Values written.
@@ -187,7 +187,7 @@ pub struct Summary {
     pub hidden: usize,
 }
 
-/// The shape of `runs` tensors behind each other along the first axis.
+/// The shape of `runs` tensors concatenated along the first dimension.
 pub fn stacked(shape: &[usize], runs: usize) -> Vec<usize> {
     match shape.split_first() {
         Some((first, rest)) => [&[first * runs], rest].concat(),
@@ -217,7 +217,7 @@ fn is_index(bytes: &[u8]) -> bool {
     serde_json::from_slice::<Json>(bytes).is_ok_and(|index| index["format"] == FORMAT)
 }
 
-/// How the device had a value; files have all in the model's own order.
+/// Describes the layout that the device used; the files always use the model's own layout.
 fn layout(packing: Packing) -> Json {
     let image = |order: &str, i: Image| json!({ "order": order, "block": i.block, "n": i.n, "c": i.c, "h": i.h, "w": i.w, "pads": i.pads });
     match packing {

@@ -1,8 +1,8 @@
-//! Where each operator runs and why, and what it takes there and elsewhere, as a table.
+//! The table of `--explain`: where each operator runs and why, and its cost there and elsewhere.
 
 use tilewright_runtime::artifact::{Manifest, NodeCost, NodeInfo};
 
-/// The nodes of a model, one a line. Figures of a layer stand in the line of its first node.
+/// The table with one line per node. The line of a layer's first node has the layer's figures.
 pub fn table(manifest: &Manifest) -> String {
     let total = manifest.macs().max(1) as f64;
     let width =
@@ -33,29 +33,29 @@ fn cpu_measured(manifest: &Manifest) -> bool {
     manifest.nodes.iter().filter_map(|n| n.cost.as_ref()).any(|c| c.cpu_measured)
 }
 
-/// The head of the CPU's times.
+/// The heading of the column with CPU times.
 pub fn cpu_title(manifest: &Manifest) -> &'static str {
     if cpu_measured(manifest) { "CPU measured" } else { "CPU modelled" }
 }
 
-/// Where the times come from.
+/// Explains where the times come from.
 pub fn note(manifest: &Manifest) -> String {
     let source = match cpu_measured(manifest) {
-        true => "is this machine's",
-        false => "is that of a model of the configuration's host",
+        true => "is measured on this machine",
+        false => "comes from a model of the configuration's host",
     };
     format!(
-        "accelerator: by the cycle model for layers that run there, else estimated; the CPU's time {source}; to move: what \
-         layouts, transfers and launches would take more if these nodes alone ran in the other place"
+        "accelerator: by the cycle model for layers that run there, else estimated; the CPU's time {source}; to move: \
+         how much more layout changes, transfers and launches would take if only these nodes ran in the other place"
     )
 }
 
-/// What a layer costs, of its first node alone.
+/// The cost of a layer, only for its first node.
 pub fn cost_of_layer(node: &NodeInfo) -> Option<&NodeCost> {
     node.cost.as_ref().filter(|cost| cost.layer == node.name)
 }
 
-/// Time on the accelerator, on the CPU, and what changes with a move.
+/// Time on the accelerator, time on the CPU, and the extra cost of a move.
 fn figures(node: &NodeInfo) -> [String; 3] {
     if node.cost.is_none() {
         return Default::default();

@@ -1,11 +1,15 @@
-//! A run cut into the layers of the model: what each took, and what it moved.
+//! Divides a run into the layers of the model, with their time and traffic.
 //!
-//! A layer is what is computed in one go: on the accelerator the nodes of one plan, on the CPU what `--explain` weighs
-//! together. Layers overlap on the accelerator: the next one's data are loaded, and its products begin, before the last results
-//! are stored. Each cycle still counts for one layer, so that cycles add up to those of their programs: a layer has them until
-//! the array begins with the next one, or until its last instruction is done, whichever comes first. All cycles in which the
-//! array works for a layer are the layer's own then, and it cannot use more than the whole array. The host's steps add up too: layers of one step share its time, and a step that holds
-//! no node of the model, as a layout's transpose that compilation added, is a layer of its own.
+//! A layer is what one plan computes on the accelerator, or what `--explain` lists together on the CPU.
+//!
+//! Layers overlap on the accelerator: while a layer's last results are stored, the next layer's data is loaded and its
+//! products begin. Each cycle still counts for exactly one layer, so that the cycles of all layers add up to those of
+//! their programs: a layer ends when the array begins with the next one, or when its last instruction is done,
+//! whichever comes first. So all cycles in which the array works for a layer count for this layer, and its utilization
+//! cannot exceed 100 %.
+//!
+//! The host's steps add up too: layers of one step share its time. A step without a node of the model, such as a layout
+//! transpose that compilation added, is a layer of its own.
 
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::{Insn, Op, Unit};
@@ -16,38 +20,38 @@ use tilewright_runtime::session::RunReport;
 use crate::model::clock::part_ends;
 use crate::model::values::place_of;
 
-/// The operator of a step that holds no node of the model.
+/// The operator of a step without a node of the model.
 pub const ADDED: &str = "added";
 
 /// A layer of a compiled model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// The name of its first node, or of its step where compilation added it.
+    /// Name of its first node, or of its step if compilation added it.
     pub name: String,
     /// The operators of its nodes, or [`ADDED`].
     pub ops: Vec<String>,
-    /// Its nodes, by their places in the manifest; none of what compilation added.
+    /// Indices of its nodes in the manifest; none if compilation added it.
     pub nodes: Vec<usize>,
-    /// The step that computes it; none where nothing is left to do.
+    /// The step that computes it; none if there is nothing to compute.
     pub step: Option<usize>,
     /// Where it runs.
     pub place: Place,
-    /// Multiply-accumulates of the network, padding not counted.
+    /// Multiply-accumulates of the network, without padding.
     pub macs: u64,
-    /// Nanoseconds on the host that the configuration names, by its model, which has the model's own nodes alone.
+    /// Modeled nanoseconds on the configuration's host; none for steps that compilation added.
     pub host_ns: Option<u64>,
-    /// What it took on the accelerator, where it ran there.
+    /// Its figures on the accelerator, if it ran there.
     pub accel: Option<OnAccel>,
 }
 
-/// What a layer took on the accelerator.
+/// Figures of a layer on the accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OnAccel {
-    /// Cycles that count for it, where the device keeps them apart; those of all layers add up to the program's.
+    /// Cycles that count for the layer, if the device reports spans; those of all layers add up to the program's.
     pub cycles: Option<u64>,
-    /// Cycles from its first instruction's start to its last one's end, which other layers' may overlap.
+    /// Cycles from the start of its first instruction to the end of its last; other layers can overlap them.
     pub span: Option<u64>,
-    /// Cycles in which load, gemm, vector and store worked on its instructions, whenever that was.
+    /// Cycles in which load, gemm, vector and store worked on its instructions.
     pub busy: [u64; 4],
     /// Bytes that its loads read.
     pub read: u64,
@@ -56,27 +60,28 @@ pub struct OnAccel {
 }
 
 impl Layer {
-    /// Its name and operators, as people know it.
+    /// Its operators as one text.
     pub fn operators(&self) -> String {
         self.ops.join("+")
     }
 
-    /// The share of its step's time that is its own, of all layers of a run: as the model of the configuration's host says.
+    /// Its fraction of its step's time, by the modeled times of all layers of the step.
     pub fn share(&self, all: &[Layer]) -> f64 {
         let weight = |layer: &Layer| layer.host_ns.unwrap_or(1).max(1) as f64;
         let beside = all.iter().filter(|other| other.step == self.step && other.place == self.place);
         weight(self) / beside.map(weight).sum::<f64>()
     }
 
-    /// The share of the array's time that its true multiply-accumulates fill.
+    /// The fraction of the array's time that its useful multiply-accumulates fill.
     pub fn utilization(&self, macs_per_cycle: u64) -> Option<f64> {
         let cycles = self.accel?.cycles.filter(|cycles| *cycles > 0)?;
         Some(self.macs as f64 / (cycles * macs_per_cycle) as f64)
     }
 }
 
-/// The layers of an artifact in the order of their first nodes, those that compilation added before what follows them; with the
-/// figures of a run where one is given, whose programs are those of [`crate::examine::trace::programs`].
+/// The layers of an artifact in the order of their first nodes; steps that compilation added come before the layers
+/// that follow them. With a `report`, the layers have the figures of that run. `programs` comes from
+/// [`crate::examine::trace::programs`].
 pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunReport>) -> Vec<Layer> {
     let manifest = &artifact.manifest;
     let mut layers: Vec<Layer> = Vec::new();
@@ -113,7 +118,7 @@ pub fn layers(artifact: &Artifact, programs: &[Vec<Insn>], report: Option<&RunRe
     layers
 }
 
-/// Puts in the host's steps that no node of the model stands for.
+/// Inserts the host's steps that belong to no node of the model.
 fn add_steps_without_nodes(manifest: &Manifest, layers: &mut Vec<Layer>) {
     for (number, step) in manifest.steps.iter().enumerate() {
         let place = place_of(step);
@@ -135,7 +140,7 @@ fn add_steps_without_nodes(manifest: &Manifest, layers: &mut Vec<Layer>) {
     }
 }
 
-/// What tells a node's layer from others.
+/// Identifies a node's layer.
 fn key(node: &NodeInfo) -> &str {
     node.cost.as_ref().map_or(&node.name, |cost| &cost.layer)
 }
@@ -144,7 +149,7 @@ fn host_ns(node: &NodeInfo) -> Option<u64> {
     node.cost.as_ref().and_then(|cost| cost.cpu_ns.filter(|_| !cost.cpu_measured))
 }
 
-/// Gives the layers of one program their cycles and bytes.
+/// Sets cycles and bytes of the layers of one program.
 fn time(manifest: &Manifest, layers: &mut [Layer], step: usize, program: &[Insn], report: &RunReport) {
     let (Some(StepKind::Accel(accel)), Some(taken)) =
         (manifest.steps.get(step).map(|s| &s.kind), report.steps.get(step))
@@ -177,16 +182,16 @@ fn time(manifest: &Manifest, layers: &mut [Layer], step: usize, program: &[Insn]
 /// A part of a program in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Part {
-    /// The cycle, counted from the program's start, from which on cycles count for the next part.
+    /// The first cycle, from the program's start, that counts for the next part.
     pub stop: u64,
-    /// Cycles from its first instruction's start to its last one's end.
+    /// Cycles from the start of its first instruction to the end of its last.
     pub span: u64,
     /// Cycles in which each unit worked on its instructions.
     pub busy: [u64; 4],
 }
 
-/// The parts of a program, of which `i` ends before instruction `ends[i]`; the last one stops with the program's `cycles`. None
-/// where an instruction did not retire.
+/// Divides a program into parts: part `i` ends before instruction `ends[i]`, and the last part ends with the program's
+/// `cycles`. None if an instruction did not retire.
 pub(crate) fn parts(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<Part>> {
     let stops = part_ends(insns, spans, ends, cycles)?;
     let mut of_unit = Unit::ALL.map(|unit| spans.iter().filter(move |span| span.unit == unit));
@@ -204,7 +209,7 @@ pub(crate) fn parts(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Opti
             }
         }
         at = end;
-        // Gemm begins with an instruction when it has issued all of those before.
+        // Gemm starts an instruction only after it has issued all earlier ones.
         if let Some(begun) = on_array {
             parts.iter_mut().for_each(|part| part.stop = part.stop.min(begun));
         }
@@ -213,7 +218,7 @@ pub(crate) fn parts(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Opti
     Some(parts)
 }
 
-/// Bytes that loads read and stores write.
+/// Bytes that loads read and that stores write.
 pub fn moved(insns: &[Insn]) -> (u64, u64) {
     let bytes = |counts: [u32; 3]| counts.into_iter().map(u64::from).product::<u64>();
     insns.iter().fold((0, 0), |(read, written), insn| match insn.op {
@@ -229,8 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// A layer of a load, a product and a store, one of vector alone, and one like the first, each instruction with its unit's
-    /// ordinal, start, end and cycles of work.
+    /// A layer with a load, a product and a store, one with only a vector instruction, and one like the first. Each
+    /// instruction has its unit's ordinal, start, end and busy cycles.
     fn run() -> (Vec<Insn>, Vec<Span>) {
         let text = "load mem=inp row_bytes=16\ngemm uops=1\nstore mem=out row_bytes=16\nvector op=add uops=1\n\
                     load mem=inp row_bytes=16\ngemm uops=1\nstore mem=out row_bytes=16";
@@ -253,14 +258,15 @@ mod tests {
     fn a_cycle_counts_for_the_layer_that_has_the_array_and_work_for_its_own() {
         let (insns, spans) = run();
         let found = parts(&insns, &spans, &[3, 4, 7], Some(103)).expect("all retired");
-        // The third layer's product begins while the first one's result is still stored, and before the second layer is done.
+        // The third layer's product begins before the first layer's result is stored and before the second layer is
+        // done.
         assert_eq!(found.iter().map(|part| part.stop).collect::<Vec<_>>(), [38, 38, 103]);
         assert_eq!(found.iter().map(|part| part.span).collect::<Vec<_>>(), [90, 10, 91]);
         assert_eq!(
             found.iter().map(|part| part.busy).collect::<Vec<_>>(),
             [[8, 28, 0, 20], [0, 0, 9, 0], [20, 40, 0, 9]]
         );
-        // Without a product there is nothing to hand over: each ends with its last instruction.
+        // Without a product, each layer ends with its last instruction.
         let stops: Vec<u64> =
             parts(&insns[..4], &spans[..4], &[3, 4], Some(95)).expect("all retired").iter().map(|p| p.stop).collect();
         assert_eq!(stops, [90, 95]);

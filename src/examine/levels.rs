@@ -1,4 +1,4 @@
-//! What a level of optimisation does to a model, in figures.
+//! Measures the effect of an optimization level on a model.
 
 use std::path::Path;
 
@@ -21,20 +21,20 @@ pub enum LevelError {
     /// The model does not run.
     #[error(transparent)]
     Session(#[from] SessionError),
-    /// A program that does not decode.
-    #[error("instruction {index} of step {step} does not decode; this is an error of the compiler")]
+    /// A program cannot be decoded.
+    #[error("instruction {index} of step {step} does not decode; this is a bug in the compiler")]
     Decode {
         /// The step.
         step: String,
-        /// The instruction's place.
+        /// Index of the instruction.
         index: usize,
     },
 }
 
-/// A model at one level.
+/// Figures of a model at one level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figures {
-    /// Nodes of the graph behind the passes, constants left out.
+    /// Nodes of the graph after the passes, without constants.
     pub nodes: usize,
     /// Programs of the accelerator and functions of the CPU.
     pub steps: usize,
@@ -42,13 +42,13 @@ pub struct Figures {
     pub instructions: usize,
     /// Bytes that loads, stores and fetches of one run move.
     pub dram_bytes: u64,
-    /// Cycles of one run, where the device knows time.
+    /// Cycles of one run; none if the device is untimed.
     pub cycles: Option<u64>,
     /// Least seconds of a run with nothing offloaded.
     pub cpu_s: f64,
 }
 
-/// Compiles a model at a level, runs it once on the device and `repeats` times on the CPU, with inputs that are made up.
+/// Compiles a model at a level and runs it with random inputs, once on the device and `repeats` times on the CPU.
 ///
 /// # Errors
 /// [`LevelError`].

@@ -1,4 +1,4 @@
-//! Looks at runs: comparison, bisection, dumps, traces, profiles, benchmarks.
+//! Analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks.
 
 pub mod bench;
 pub mod bisect;

@@ -1,5 +1,5 @@
-//! A run looked at from all sides, as data and as one page that opens without a network: where each node runs, what layers
-//! take, when every unit works or waits and why, what scratchpads hold, which tensors cross the memory bus.
+//! Profiles a run, as data and as one offline HTML page: where each node runs, the time of each layer, when each unit
+//! works or waits and why, the use of scratchpads, and the memory traffic of each tensor.
 
 pub mod compare;
 mod json;
@@ -32,33 +32,33 @@ use crate::examine::layers::{Layer, layers};
 use crate::examine::trace::{self, UnknownInsn};
 use crate::model::{self, ModelError, Offload};
 
-/// What is run, and how.
+/// What to profile, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The accelerator.
     pub config: &'a HwConfig,
-    /// A device that knows cycles: the cycle model or the design.
+    /// A device with exact cycles: the cycle model or the RTL.
     pub device: DeviceKind,
-    /// What it gets.
+    /// What the accelerator computes.
     pub offload: Offload,
-    /// Level of optimisation, 0 to 3.
+    /// Optimization level, 0 to 3.
     pub level: u8,
-    /// Runs on this machine whose times count, and those before them.
+    /// Warm-up and measured runs on this machine.
     pub runs: Runs,
     /// File for the design's signals.
     pub waves: Option<&'a std::path::Path>,
 }
 
-/// Why there is no profile.
+/// Why a profile could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The model does not compile.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A compiled program that its configuration does not know.
+    /// A compiled program contains an instruction that its configuration does not support.
     #[error(transparent)]
     Program(#[from] UnknownInsn),
-    /// The device is not there.
+    /// The device cannot be opened.
     #[error(transparent)]
     Device(#[from] DeviceError),
     /// The run failed.
@@ -66,42 +66,43 @@ pub enum ProfileError {
     Session(#[from] SessionError),
 }
 
-/// What was found.
+/// Result of profiling.
 #[derive(Debug)]
 pub struct Profile {
     /// The compiled model.
     pub artifact: Artifact,
     /// The programs of its steps.
     pub programs: Vec<Vec<Insn>>,
-    /// The run whose cycles count.
+    /// The run with exact cycles.
     pub report: RunReport,
-    /// Runs on this machine whose times count, with that run's cycles.
+    /// Measured runs on this machine, with that run's cycles.
     pub timed: Vec<RunReport>,
-    /// How many there were.
+    /// Number of warm-up and measured runs.
     pub runs: Runs,
     /// Its layers.
     pub layers: Vec<Layer>,
     /// The model's nodes and what they read.
     pub network: Network,
-    /// When units worked and waited.
+    /// When each unit works and waits.
     pub timeline: Timeline,
-    /// What scratchpads held.
+    /// Use of the scratchpads over time.
     pub occupancy: Occupancy,
-    /// Which tensors crossed the memory bus.
+    /// Memory traffic of each tensor.
     pub traffic: Vec<Moved>,
-    /// One input with this machine's processor as the host, by the medians of its steps, and a stream of inputs like those timed.
+    /// Latency of one input with this machine's CPU as the host, by the medians of its steps; and throughput of a
+    /// stream of inputs.
     pub frame: (Frame, Option<bench::Stream>),
-    /// The same on the configuration's target host.
+    /// The same with the configuration's target host.
     pub on_target: Option<(Frame, Option<bench::Stream>)>,
-    /// Milliseconds of the target host without an accelerator, by its model.
+    /// Modeled milliseconds of the target host without an accelerator.
     pub host_alone_ms: Option<f64>,
 }
 
-/// What [`profile`] does, piece by piece.
+/// Number of steps that [`profile`] reports as progress.
 pub const PIECES: usize = 4;
 
-/// Compiles, runs once for cycles, and some times for what this machine does, with the functional simulator in the device's
-/// place, then looks at it. `told` hears what is being done and how many of the [`PIECES`] are.
+/// Profiles a model: compiles it, runs it once for exact cycles, and several times with the functional simulator to
+/// time this machine. `told` receives the current activity and how many of the [`PIECES`] are done.
 ///
 /// # Errors
 /// [`ProfileError`].
@@ -168,7 +169,7 @@ pub fn profile(
     })
 }
 
-/// A run whose steps took the middle of what they took in some.
+/// A run in which each step has the median time of several runs.
 fn middle(runs: &[RunReport]) -> RunReport {
     let mut run = runs.first().cloned().unwrap_or_default();
     for (number, step) in run.steps.iter_mut().enumerate() {
@@ -181,7 +182,7 @@ fn middle(runs: &[RunReport]) -> RunReport {
     run
 }
 
-/// What scratchpads held while each program ran, one after the other.
+/// Use of the scratchpads while the programs run, one after another.
 fn occupancies(config: &HwConfig, artifact: &Artifact, report: &RunReport) -> Occupancy {
     let mut occupancy = occupancy::Events::new(config);
     for (step, taken) in artifact.manifest.steps.iter().zip(&report.steps) {

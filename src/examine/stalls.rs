@@ -1,4 +1,4 @@
-//! Which instructions kept their units waiting longest, and for whom.
+//! Finds the instructions that stalled their units longest, and what they waited for.
 
 use std::collections::HashMap;
 
@@ -17,29 +17,29 @@ type States = [u64; UnitState::ALL.len()];
 pub struct Stall {
     /// Its unit.
     pub unit: Unit,
-    /// Its place among its unit's, from 0.
+    /// Its index among its unit's instructions, from 0.
     pub ordinal: u32,
-    /// Its place in the stream, where the program is at hand.
+    /// Its index in the stream, if the program is available.
     pub place: Option<usize>,
-    /// Its text; empty where the program is not at hand.
+    /// Its text; empty if the program is not available.
     pub text: String,
-    /// Its layer, or the name of its program where layers are not known.
+    /// Its layer, or the name of its program if layers are not known.
     pub layer: String,
-    /// Whether it started; in a deadlock some never do.
+    /// Whether it started; after a deadlock some never did.
     pub started: bool,
     /// Cycles of all its runs, by state.
     pub states: States,
-    /// The instructions that gave the tokens it waited for: unit, ordinal and place in the stream.
+    /// The instructions that pushed the tokens it waited for: unit, ordinal and index in the stream.
     pub tokens_of: Vec<(Unit, u32, usize)>,
 }
 
 impl Stall {
-    /// Cycles in which its unit waited on its behalf.
+    /// Cycles that its unit waited for it.
     pub fn cycles(&self) -> u64 {
         causes(&self.states).map(|(_, cycles)| cycles).sum()
     }
 
-    /// What it waited for and how long, the longest first.
+    /// What it waited for and how long, the longest wait first.
     fn waits(&self) -> String {
         let mut causes: Vec<(UnitState, u64)> = causes(&self.states).collect();
         causes.sort_by_key(|(_, cycles)| std::cmp::Reverse(*cycles));
@@ -57,33 +57,33 @@ impl Stall {
     }
 }
 
-/// The worst of the instructions that waited.
+/// The instructions that waited longest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stalls {
-    /// Cycles in which load, gemm, vector and store waited on an instruction's behalf, all together.
+    /// Cycles that load, gemm, vector and store waited for an instruction, in total.
     pub cycles: u64,
     /// Cycles of all commands.
     pub of: u64,
-    /// Instructions that waited.
+    /// Number of instructions that waited.
     pub insns: usize,
-    /// Those that waited longest, the longest first; of several that waited as long the one of the lower unit, then the
-    /// earlier.
+    /// The instructions that waited longest, the longest first; for equal times the lower unit first, then the earlier
+    /// one.
     pub worst: Vec<Stall>,
 }
 
-/// The stalls among states, with their cycles, where they have any.
+/// The stall states with a nonzero number of cycles.
 pub fn causes(states: &States) -> impl Iterator<Item = (UnitState, u64)> + use<'_> {
     let stalls = UnitState::ALL.iter().copied().filter(|state| state.is_stall());
     stalls.map(|state| (state, states[state as usize])).filter(|(_, cycles)| *cycles > 0)
 }
 
-/// The stalls among states by their names.
+/// The stall states by name.
 pub(crate) fn by_name(states: &States) -> Map<String, Value> {
     causes(states).map(|(state, cycles)| (state.name().to_string(), json!(cycles))).collect()
 }
 
-/// The waits of the instructions that a deadlock kept from starting, the next of each unit that waits: what the counters
-/// have beyond the spans. Empty where the run ended otherwise, or has no counters.
+/// The waits of instructions that a deadlock kept from starting: for each waiting unit its next instruction, with the
+/// cycles that its counters have beyond the spans. Empty if the run ended in another way or has no counters.
 pub fn never_started(report: &RunReport) -> Vec<Span> {
     let deadlock = report.trap.is_some_and(|trap| trap.cause == TrapCause::Deadlock);
     let Some(counters) = report.counters.filter(|_| deadlock) else { return Vec::new() };
@@ -92,19 +92,19 @@ pub fn never_started(report: &RunReport) -> Vec<Span> {
         let mut ordinal = 0;
         for span in report.spans.iter().filter(|span| span.unit == unit) {
             ordinal += 1;
-            // Hardware that counts no causes shows less than the spans.
+            // Hardware without counters of causes reports fewer cycles than the spans.
             states.iter_mut().zip(span.states).for_each(|(left, cycles)| *left = left.saturating_sub(cycles));
         }
         UnitState::ALL.iter().filter(|state| !state.is_stall()).for_each(|state| states[*state as usize] = 0);
         let start = report.cycles.unwrap_or(0);
-        // An instruction that waits to start waits for a token.
+        // An instruction that has not started waits for a token.
         let waits = UnitState::ALL.iter().any(|state| state.token_of().is_some() && states[*state as usize] > 0);
         waits.then_some(Span { unit, ordinal, start, end: None, states })
     };
     Unit::ALL.into_iter().filter_map(waits).collect()
 }
 
-/// The `most` instructions that waited longest in commands; of a program that ran several times, all runs together.
+/// The `most` instructions that waited longest, summed over all runs of the same program.
 pub fn worst(parts: &[Part], most: usize) -> Stalls {
     let mut found: HashMap<(usize, Unit, u32), (&Part, bool, States)> = HashMap::new();
     for part in parts {
@@ -154,13 +154,14 @@ pub fn worst(parts: &[Part], most: usize) -> Stalls {
     Stalls { cycles, of: parts.iter().map(|part| part.cycles).sum(), insns, worst }
 }
 
-/// Where the instructions of a program stand, and who gives them their tokens.
+/// Index of a program's instructions, and of those that push their tokens.
 struct Index {
-    /// Places in the stream of each unit's instructions.
+    /// Indices in the stream of each unit's instructions.
     places: [Vec<usize>; 4],
-    /// The place of each instruction among its unit's.
+    /// Index of each instruction among its unit's instructions.
     ordinals: Vec<u32>,
-    /// The places of the instructions that give the tokens of each: of two units the n-th pop takes the n-th push.
+    /// For each instruction, the indices of those that push its tokens: between two units, the n-th pop takes the n-th
+    /// push.
     givers: Vec<Vec<usize>>,
 }
 
@@ -186,7 +187,7 @@ impl Index {
 }
 
 impl Stalls {
-    /// A table for people.
+    /// The stalls as a text table.
     pub fn table(&self) -> String {
         let share = |cycles: u64, of: u64| 100.0 * cycles as f64 / of.max(1) as f64;
         let mut text = format!(
@@ -221,7 +222,7 @@ impl Stalls {
         text
     }
 
-    /// The same for programs.
+    /// The stalls as JSON.
     pub fn json(&self) -> Value {
         let worst: Vec<Value> = self
             .worst
@@ -289,7 +290,7 @@ mod tests {
         let worst = &found.worst[0];
         assert_eq!((worst.unit, worst.ordinal, worst.place, worst.cycles()), (Unit::Store, 1, Some(3), 54));
         assert_eq!(worst.waits(), "40 token of load 1, 14 data");
-        // As long, and earlier in the order of units.
+        // The same number of cycles, and earlier in the order of units.
         assert_eq!((found.worst[1].unit, found.worst[1].cycles()), (Unit::Load, 8));
         assert!(found.table().contains("77.1 %  store 1 at 3"), "{}", found.table());
         assert_eq!(found.json()["worst"][0]["tokens_of"][0]["place"], 1);

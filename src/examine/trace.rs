@@ -1,5 +1,5 @@
-//! When instructions ran and what they waited for, as a trace for Perfetto and Chrome: the trace event format's complete
-//! events.
+//! Writes a trace of when instructions ran and what they waited for, for Perfetto and Chrome, as complete events of the
+//! trace event format.
 
 use std::io;
 use std::path::Path;
@@ -15,19 +15,19 @@ use tilewright_runtime::session::RunReport;
 use super::parts::{Part, layer_of};
 use super::stalls;
 
-/// An instruction of a compiled step that its configuration does not know.
+/// An instruction of a compiled step that its configuration does not support.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("step {step}: instruction {at}: {reason}")]
 pub struct UnknownInsn {
     /// The step.
     pub step: String,
-    /// Its place in the stream.
+    /// Index of the instruction in the stream.
     pub at: usize,
     /// What is wrong with it.
     pub reason: String,
 }
 
-/// The program of each step; empty for those of the CPU.
+/// The program of each step; empty for steps of the CPU or GPU.
 ///
 /// # Errors
 /// [`UnknownInsn`].
@@ -62,8 +62,8 @@ pub fn parts<'a>(artifact: &'a Artifact, reports: &'a [RunReport], programs: &'a
     parts
 }
 
-/// The trace of commands that ran one after the other at a clock of `clock_mhz`; times are microseconds. Instructions of a
-/// unit that overlap lie in lanes.
+/// The trace of commands that ran one after another at a clock of `clock_mhz`; times are in microseconds. Overlapping
+/// instructions of a unit go into separate lanes.
 pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
     let us = |cycles: u64| cycles as f64 / clock_mhz;
     let mut events = vec![json!({ "ph": "M", "pid": 1, "name": "process_name", "args": { "name": hw } })];
@@ -118,21 +118,21 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
             "otherData": { "clock_mhz": clock_mhz, "cycle": "1 cycle is 1 / clock_mhz microseconds" } })
 }
 
-/// Writes the trace of commands that ran one after the other, at the configuration's clock.
+/// Writes the trace of commands that ran one after another, at the configuration's clock.
 ///
 /// # Errors
-/// The file cannot be written; then nothing is.
+/// If the file cannot be written; in that case nothing is written.
 pub fn write(path: &Path, config: &HwConfig, parts: &[Part]) -> io::Result<()> {
     let value = trace(&config.name, config.host.clock_mhz, parts);
     write_whole(path, &[value.to_string().as_bytes()])
 }
 
-/// The number of a unit's lane among the trace's threads.
+/// Thread number of a unit's lane in the trace.
 fn thread(unit: Unit, lane: usize) -> usize {
     (unit as usize + 1) * 100 + lane
 }
 
-/// An instruction's first words: what it does and to what.
+/// The first two words of an instruction: the operation and its target.
 fn title(insn: &Insn) -> String {
     print_insn(insn).split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }

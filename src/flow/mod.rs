@@ -1,4 +1,4 @@
-//! Hardware to bitstreams: shells of boards, and checks of netlists.
+//! Hardware to bitstreams: board shells and netlist checks.
 
 pub mod netlist_check;
 pub mod synth;

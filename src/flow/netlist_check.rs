@@ -1,12 +1,12 @@
-//! Whether a netlist computes what the sources say: the same programs on both, over the same link.
+//! Checks whether a netlist computes the same as the sources: runs the same programs on both, over the same link.
 //!
-//! The sources are Verilated as a virtual board; the synthesized netlist, the routed one and the bitstream, read back, are simulated
-//! gate by gate, their cells replaced by their models. Both have the same model of the board's SDRAM at their pins, where there is one.
-//! The driver that talks to real boards runs a layer of a network and random programs on each; memory, cycles, retired
-//! instructions and counters must be equal. Programs with planted faults are among them, so that traps are compared too.
+//! The sources are Verilated as a virtual board. The synthesized netlist, the routed one and the bitstream, read back,
+//! are simulated gate by gate, with models of their cells. If the board has an SDRAM, both use the same model of it.
+//! The driver of real boards runs a layer of a network and random programs on each. Memory, cycles, retired
+//! instructions and counters must be equal. Some programs have planted faults, so that traps are compared too.
 //!
-//! Memory on the board is filled and looked at from outside but for a part that goes over the line, which would take as long as
-//! hundreds of programs for all of it.
+//! Memory on the board is mostly written and read directly in its model. Only a part goes over the line, because all of
+//! it would take as long as hundreds of programs.
 
 mod job;
 mod layer;
@@ -36,18 +36,18 @@ pub use layer::LayerError;
 
 use job::Job;
 
-/// Instructions of a program of each unit, about.
+/// Approximate number of instructions per unit in a program.
 const LENGTH: usize = 12;
-/// Cycles that a program may take at the least.
+/// Least cycle limit of a program.
 const LEAST_LIMIT: u64 = 100_000;
-/// Bytes of what a command changed that are read back over the line, where memory is on the board.
+/// Bytes of a command's changes that are read back over the line if memory is on the board.
 const READ_BACK: u64 = 64;
-/// Of so many programs one has a planted fault.
+/// One of this many programs has a planted fault.
 const FAULT_EVERY: usize = 16;
-/// The clock's port.
+/// Name of the clock port.
 const CLOCK: &str = "clk";
 
-/// What names this check: how programs are run and compared, and the simulator of netlists.
+/// Identifies this check: a hash of the code that runs and compares programs, and of the netlist simulator.
 pub fn name() -> &'static str {
     static NAME: LazyLock<String> = LazyLock::new(|| {
         let mut sha = Sha256::new();
@@ -60,7 +60,7 @@ pub fn name() -> &'static str {
     &NAME
 }
 
-/// Why a netlist was not checked.
+/// Why a netlist could not be checked.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckError {
     /// The netlist cannot be turned into a model.
@@ -69,10 +69,10 @@ pub enum CheckError {
     /// The model cannot be simulated.
     #[error(transparent)]
     Netlist(#[from] NetlistError),
-    /// The sources' simulator cannot be built or fails.
+    /// The sources' simulator cannot be built or failed.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// The network's layer cannot be made.
+    /// The network's layer cannot be compiled.
     #[error(transparent)]
     Layer(#[from] LayerError),
     /// A simulated board does not answer.
@@ -80,12 +80,12 @@ pub enum CheckError {
     Link {
         /// Which board.
         board: &'static str,
-        /// What was seen.
+        /// The link's error.
         error: LinkError,
     },
 }
 
-/// What a check is of.
+/// What to check.
 pub struct Request<'a> {
     /// The board.
     pub board: &'a Board,
@@ -93,20 +93,20 @@ pub struct Request<'a> {
     pub config: &'a HwConfig,
     /// The shell's Verilog.
     pub shell: &'a str,
-    /// The clock that was asked for, MHz; from the one that the part makes for it follows the line's speed.
+    /// The requested clock in MHz. The line's speed follows from the clock that the part generates for it.
     pub mhz: f64,
-    /// Programs to run.
+    /// Number of random programs.
     pub programs: u64,
-    /// The first program's seed; the others' follow.
+    /// Seed of the first program; the others follow from it.
     pub seed: u64,
 }
 
-/// Runs a layer and the programs on the sources and on every netlist that there is, one after the other; what is found of each goes to
-/// `checks` as soon as it is.
+/// Runs a layer and the programs on the sources and on every available netlist, one after another. Each result is
+/// appended to `checks` as soon as it is known.
 ///
 /// # Errors
-/// [`CheckError`]: neither a difference, which stands in the result, as does that a netlist gives no answer or ends in an error
-/// where the sources do not, nor that there is no way to check a netlist.
+/// [`CheckError`]. These cases are results, not errors: a difference; a netlist that does not answer, or that fails
+/// although the sources do not; and a netlist that cannot be checked.
 pub fn check(
     request: &Request,
     outcome: &Outcome,
@@ -149,7 +149,7 @@ pub fn check(
             }
             Err(error) => return Err(error.into()),
         };
-        // What the sources do is asked for once there is a netlist to compare with it.
+        // The sources run only once there is a netlist to compare them with.
         if runs.is_empty() {
             let sources = VirtualBoard::new(&design, Some(cache.to_path_buf()), building)?;
             runs = of_sources(sources, config, std::mem::take(&mut jobs))?;
@@ -169,7 +169,7 @@ fn of_sources<S: SimulatedBoard>(sources: S, config: &HwConfig, jobs: Vec<Job>) 
     jobs.into_iter().map(|job| Ok((run(&mut sources, &job, None)?, job))).collect()
 }
 
-/// Runs on a netlist what ran on the sources, until it differs.
+/// Runs on a netlist what ran on the sources, until the first difference.
 fn compare<S: SimulatedBoard>(
     what: &'static str,
     netlist: S,
@@ -180,18 +180,18 @@ fn compare<S: SimulatedBoard>(
     let begun = Instant::now();
     let mut check = NetlistCheck { netlist: what.into(), ..NetlistCheck::default() };
     match open(netlist, config) {
-        Err(error) => check.difference = Some(format!("the netlist does not answer as a board does: {error}")),
+        Err(error) => check.difference = Some(format!("the netlist does not answer like a board: {error}")),
         Ok(mut device) => {
             for (at, (expected, job)) in runs.iter().enumerate() {
                 tell(steps::Progress::Running { what, done: at, of: runs.len() });
                 check.programs += u64::from(job.is_program);
                 check.cycles += expected.report.cycles.unwrap_or(0);
-                // A netlist that is wrong may never end.
+                // A wrong netlist might never end.
                 let limit = expected.report.cycles.map(|cycles| 2 * cycles + LEAST_LIMIT);
                 let found = run(&mut device, job, limit);
-                // The same went well with the sources, so that what goes wrong is the netlist's.
+                // The sources ran this without an error, so an error is the netlist's fault.
                 let difference = match found {
-                    Err(error) => Some(format!("the netlist ends in an error, the sources do not: {error}")),
+                    Err(error) => Some(format!("the netlist fails, but the sources do not: {error}")),
                     Ok(found) => difference(expected, &found),
                 };
                 check.difference = difference.map(|what| format!("{}: {what}{}", job.name, job.text));
@@ -205,30 +205,28 @@ fn compare<S: SimulatedBoard>(
     check
 }
 
-/// Why no netlist of a board can be checked, if so.
+/// Why no netlist of a board can be checked; none if they can be.
 pub fn cannot(board: &Board) -> Option<&'static str> {
     match &board.host {
-        Host::Processor { .. } => {
-            Some("the core is a processor's peripheral, and programs come over a serial line here")
-        }
-        Host::Spi { .. } => Some("the board's link is SPI, and programs come over a serial line here"),
+        Host::Processor { .. } => Some("the core is a peripheral of the processor, but the check needs a serial line"),
+        Host::Spi { .. } => Some("the board's link is SPI, but the check needs a serial line"),
         Host::Uart { .. } => match board.memory {
             Memory::Block { kib } | Memory::Spram { kib } if u64::from(kib) * 1024 < MEMORY_BYTES => {
-                Some("its memory in the part is smaller than what the programs use")
+                Some("its on-chip memory is smaller than what the programs need")
             }
             _ => None,
         },
     }
 }
 
-/// Why nothing is said of a netlist, if nothing is to run.
+/// The reason if there is nothing to run.
 fn nothing(jobs: &[Job], config: &HwConfig) -> Option<String> {
     let why =
-        || format!("there is nothing to run: {} takes no layer of {}; give --programs", config.name, layer::NETWORK);
+        || format!("there is nothing to run: {} supports no layer of {}; give --programs", config.name, layer::NETWORK);
     jobs.is_empty().then(why)
 }
 
-/// The programs of a check: one series, which fills the memories once, and in it programs that trap.
+/// The programs of a check: one series, which fills the memories once and includes programs that trap.
 fn programs(request: &Request) -> Vec<Program> {
     let mut kinds = FaultKind::ALL.iter().copied().filter(|kind| kind.is_functional()).cycle();
     let (config, wanted) = (request.config, request.programs as usize);
@@ -236,18 +234,18 @@ fn programs(request: &Request) -> Vec<Program> {
     members.into_iter().map(|member| member.program).collect()
 }
 
-/// What a program left.
+/// Result of a program.
 struct Run {
     report: RunReport,
     memory: Vec<u8>,
-    /// The hash of what a chip on the board holds beyond.
+    /// Hash of the contents of an SDRAM chip above `memory`.
     beyond: u64,
-    /// What came back over the line, where memory is on the board.
+    /// Bytes read back over the line if memory is on the board.
     came: Vec<u8>,
 }
 
 fn open<S: SimulatedBoard>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>, LinkError> {
-    // A simulated board answers at once, and its time is that of its cycles.
+    // A simulated board answers at once, and its time advances with its cycles.
     let options = LinkOptions {
         answer: Duration::from_millis(20),
         poll: Duration::from_millis(10),
@@ -272,7 +270,8 @@ fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u
     };
     for (at, (addr, bytes)) in job.writes.iter().enumerate() {
         match device.stream_mut().sdram_mut() {
-            // The whole memory, before a program's stream: hundreds of clock cycles a byte if it went over the line.
+            // The whole memory, before a program's stream. Over the line, each byte would take hundreds of clock
+            // cycles.
             Some(chip) if at == 0 => {
                 let addr = *addr as usize;
                 chip.bytes_mut()[addr..addr + bytes.len()].copy_from_slice(bytes);
@@ -293,10 +292,10 @@ fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u
     Ok(Run { report, memory: near.to_vec(), beyond: hasher.finish(), came })
 }
 
-/// What two runs of a program differ in.
+/// Describes the first difference between two runs of a program.
 fn difference(expected: &Run, found: &Run) -> Option<String> {
     if expected.report != found.report {
-        return Some(format!("the sources report {:?}, the netlist {:?}", expected.report, found.report));
+        return Some(format!("the sources report {:?}, but the netlist {:?}", expected.report, found.report));
     }
     if let Some(at) = expected.memory.iter().zip(&found.memory).position(|(a, b)| a != b) {
         return Some(format!(

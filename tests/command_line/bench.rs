@@ -239,8 +239,10 @@ fn what_cannot_be_compared_is_refused_by_name() {
     for (arguments, what) in
         [(["--devices", "csim,cpu,csim"], "device csim"), (["--hw", "1x8x8,1x8x8"], "configuration 1x8x8")]
     {
-        let message =
-            format!("{}: {what} is given twice, and results go by names; give it once, or another name", lenet());
+        let message = format!(
+            "{}: {what} is given twice, but results need unique names; give it once, or under another name",
+            lenet()
+        );
         refused(dir.path(), &[&["bench", &lenet()][..], &arguments].concat(), &message);
     }
     let path = "nowhere/b.csv";

@@ -249,22 +249,22 @@ fn arrays_that_do_not_fit_are_refused() {
     };
     check(
         "npz:unknown.npz",
-        "unknown.npz has arrays that the model has not: nobody; its values have names like input, \
+        "unknown.npz has arrays that the model does not have: nobody; its values have names like input, \
          input_QuantizeLinear, /Relu_output_0_QuantizeLinear",
     );
     check(
         "npz:flat.npz",
-        "array /Relu_output_0_QuantizeLinear of flat.npz has shape 6272, value /Relu_output_0_QuantizeLinear has 1x8x28x28 \
+        "array /Relu_output_0_QuantizeLinear of flat.npz has shape 6272, but value /Relu_output_0_QuantizeLinear has 1x8x28x28 \
          in 1 run(s); save it in the model's own layout, with the inputs of the same runs",
     );
     check(
         "npz:wide.npz",
-        "array /Relu_output_0_QuantizeLinear of wide.npz is i32, value /Relu_output_0_QuantizeLinear is i8; \
+        "array /Relu_output_0_QuantizeLinear of wide.npz is i32, but value /Relu_output_0_QuantizeLinear is i8; \
          convert it with .astype",
     );
     check(
         "npz:twice.npz",
-        "twice.npz has value /Relu_output_0_QuantizeLinear twice, as /Relu_output_0_QuantizeLinear and as \
+        "twice.npz has value /Relu_output_0_QuantizeLinear twice with different contents, as /Relu_output_0_QuantizeLinear and as \
          /Relu_output_0_QuantizeLinear_Output; leave one out",
     );
     check(
@@ -273,13 +273,10 @@ fn arrays_that_do_not_fit_are_refused() {
     );
     check("npz:none.npz", "cannot read none.npz: No such file or directory (os error 2)");
     let make = "make one with: tilewright run MODEL --dump-tensors DIR";
-    check("dir:none", &format!("none is not there; {make}"));
-    check("dir:d.npy", &format!("d.npy is no folder; {make}"));
-    check(
-        "dir:empty",
-        &format!("empty has no index.json that can be read (No such file or directory (os error 2)); {make}"),
-    );
-    check("dir:other", &format!("other has an index.json of something else; {make}"));
+    check("dir:none", &format!("none does not exist; {make}"));
+    check("dir:d.npy", &format!("d.npy is not a folder; {make}"));
+    check("dir:empty", &format!("empty has no readable index.json (No such file or directory (os error 2)); {make}"));
+    check("dir:other", &format!("other has an index.json in another format; {make}"));
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", "npz:broken.npz"]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.starts_with("error: broken.npz is not a usable NumPy file: "), "{}", outcome.stderr);
@@ -287,7 +284,7 @@ fn arrays_that_do_not_fit_are_refused() {
     refused(
         dir.path(),
         &["diff", &lenet(), "--input", "d.npy", "--b", "npz:inside.npz"],
-        "none of the 1 arrays of inside.npz is a value that can be compared; `run --dump-tensors DIR` lists those that can",
+        "none of the 1 arrays in inside.npz is a value that can be compared; `run --dump-tensors DIR` lists those that can",
     );
     refused(
         dir.path(),
@@ -308,7 +305,7 @@ fn arrays_that_do_not_fit_are_refused() {
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--b", "gpu"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("or npz:FILE or dir:DIR for arrays"), "{}", outcome.stderr);
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--tolerance", "few"]);
-    assert!(outcome.code == 2 && outcome.stderr.contains("few is no tolerance"), "{}", outcome.stderr);
+    assert!(outcome.code == 2 && outcome.stderr.contains("few is not a tolerance"), "{}", outcome.stderr);
 }
 
 /// A float model of four elements, `x` to `y`: a relu, two identities behind it and a softmax.

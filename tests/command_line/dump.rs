@@ -87,9 +87,9 @@ fn only_an_earlier_dump_is_replaced() {
     let arguments = |target| ["run", "m.onnx", "--input", "d.npy", "--device", "cpu", "--dump-tensors", target];
     std::fs::copy(lenet(), dir.path().join("m.onnx")).unwrap();
     std::fs::copy(digits(), dir.path().join("d.npy")).unwrap();
-    let message = "--dump-tensors: file is a file; name a folder, or one that can be made";
+    let message = "--dump-tensors: file is a file; name a folder, or one to create";
     refused(dir.path(), &arguments("file"), message);
-    let message = "--dump-tensors: full is not empty, and no dump of tensors; name another folder, or empty this one";
+    let message = "--dump-tensors: full is not empty and not a tensor dump; name another folder, or empty this one";
     refused(dir.path(), &arguments("full"), message);
     assert_eq!(std::fs::read_dir(dir.path().join("full")).unwrap().count(), 1);
     assert_eq!(run("new/folder").code, 0);

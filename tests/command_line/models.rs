@@ -201,7 +201,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_run() {
         let options = ["--input", &digits(), "--output-dir", out, "--device", "rtl"];
         refused(dir.path(), &[&["run", "l.twa"][..], &options].concat(), message);
     };
-    run("l.twa", "--output-dir l.twa is a file; name a folder, or one that can be made");
+    run("l.twa", "--output-dir l.twa is a file; name a folder, or one to create");
     run("l.twa/out", "--output-dir l.twa/out cannot be written: Not a directory (os error 20)");
     std::fs::create_dir_all(dir.path().join("o/logits.npy")).unwrap();
     run("o", "--output-dir o cannot be written: o/logits.npy is not a plain file");

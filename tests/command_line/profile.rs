@@ -125,7 +125,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     }
     let told = compared_figures(&text);
     assert_eq!(told.len(), 8, "all but the energy, of which nothing is known: {text}");
-    for (name, unit) in [("array used", "%"), ("MACs offloaded", "100.0 %"), ("answers a second", ".")] {
+    for (name, unit) in [("array used", "%"), ("MACs offloaded", "100.0 %"), ("answers per second", ".")] {
         assert!(told.iter().any(|line| line.starts_with(name) && line.contains(unit)), "{name}: {text}");
     }
     assert!(dir.path().join("c.html").exists());
@@ -145,8 +145,8 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
         data["model"]["sha256"].as_str().unwrap()[..8].to_string()
     };
     let message = format!(
-        "a.json is of {} ({}) [1,1,28,28], d.json of {block} ({}) [1,15,15,24]: profiles of two models, or of other sizes of its \
-         inputs, do not compare",
+        "a.json is of {} ({}) [1,1,28,28], but d.json of {block} ({}) [1,15,15,24]; compare profiles of one model with the same \
+         input sizes",
         lenet(),
         hash("a.json"),
         hash("d.json")
@@ -165,10 +165,10 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     }
     fine(dir.path(), &["profile", "--compare", "a.json", "b.json", "--report", "ab.html"]);
     std::fs::write(dir.path().join("x.json"), "{}").unwrap();
-    let message = "x.json is no profile; give the .json file that profile --report writes beside its page";
+    let message = "x.json is not a profile; give the .json file that profile --report writes next to its page";
     refused(dir.path(), &["profile", "--compare", "a.json", "x.json"], message);
     std::fs::write(dir.path().join("y.json"), "{\"format\": \"tilewright-profile\", \"version\": 9}").unwrap();
-    let message = "y.json is a profile of version 9, this program reads 3; profile the model again";
+    let message = "y.json is a profile of version 9, but this program reads 3; profile the model again";
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
 }
 

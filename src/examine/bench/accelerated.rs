@@ -1,4 +1,4 @@
-//! Accelerators: exact cycles at the configuration's clock from one run, and this machine's share of the work measured.
+//! Measures accelerators: exact cycles from one run, and this machine's part of the work by timing.
 
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place, StepKind};
@@ -15,7 +15,7 @@ use crate::examine::layers::{self, Layer};
 use crate::examine::trace;
 use crate::model::Precision;
 
-/// A device on a configuration. What keeps it from running is told in its place of the table.
+/// The column of a device on a configuration. If it cannot run, the column contains the reason.
 pub(super) fn column(
     asked: &Asked,
     config: &HwConfig,
@@ -40,24 +40,24 @@ pub(super) fn column(
     Ok(Column { name, device: asked.name.clone(), hw: Some(config.clone()), figures })
 }
 
-/// What was run.
+/// Runs of a device.
 struct Measured {
-    /// A run with cycles, instruction by instruction.
+    /// A run with exact cycles per instruction.
     exact: Option<RunReport>,
-    /// Runs whose seconds count.
+    /// Measured runs.
     timed: Timed,
     outputs: Vec<Tensor>,
 }
 
 impl Measured {
-    /// A run that tells what all of them have in common.
+    /// Any run, for what is the same in all of them.
     fn one(&self) -> Option<&RunReport> {
         self.exact.as_ref().or(self.timed.reports.first())
     }
 }
 
-/// Cycles depend on no value and are the same in every run, so that simulators of time run once; what this machine does is
-/// timed with the functional simulator in their place.
+/// Runs a device. Cycles do not depend on values and are the same in every run, so timed simulators run only once; the
+/// time of this machine is measured with the functional simulator in their place.
 fn run(
     kind: DeviceKind,
     config: &HwConfig,
@@ -81,14 +81,14 @@ fn run(
     Ok(Measured { exact: None, outputs: std::mem::take(&mut timed.outputs), timed })
 }
 
-/// A run that was timed with the cycles of the one that has them.
+/// A measured run with the cycles of the exact one.
 pub(crate) fn with_cycles(timed: &RunReport, exact: &RunReport) -> RunReport {
     let mut report = timed.clone();
     report.steps.iter_mut().zip(&exact.steps).for_each(|(step, exact)| step.cycles = exact.cycles);
     report
 }
 
-/// The steps of every run that counted, with the cycles of the run that has them, and what each call took around its steps.
+/// The steps of every measured run, with exact cycles, plus the time of each call outside its steps.
 fn ways(is_board: bool, config: &HwConfig, artifact: &Artifact, measured: &Measured) -> Vec<Vec<StepTime>> {
     let runs = measured.timed.reports.iter().zip(&measured.timed.calls_ms);
     let way = |(report, call_ms): (&RunReport, &f64)| {
@@ -141,7 +141,7 @@ fn figures(
     Figures {
         latency_ms: Spread::of(frames.iter().map(Frame::latency_ms).collect()),
         frame,
-        // A simulator without time simulates on the host's threads, beside which nothing else would run.
+        // An untimed simulator uses the host's threads, so the host could not work in parallel with it.
         stream: if simulated { *stream } else { replay(&ways, How::Replayed) },
         simulated,
         is_board,
@@ -167,7 +167,7 @@ fn figures(
                     ..plain::untimed(artifact, layer)
                 },
                 None if layer.place == Place::Accel => {
-                    // A view of another tensor: nothing is left to do.
+                    // A view of another tensor: there is nothing to compute.
                     LayerTime { latency_ms: cycles.map(|_| Spread::default()), ..plain::untimed(artifact, layer) }
                 }
                 None => plain::on_host(artifact, layers, layer, reports),

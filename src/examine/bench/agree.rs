@@ -1,12 +1,12 @@
-//! Whether two devices computed the same.
+//! Checks whether two devices computed the same.
 
 use tilewright_runtime::tensor::Tensor;
 
 use crate::examine::diff::{Tolerance, compare};
 use crate::model::Precision;
 
-/// Whether two devices gave the same: integers exactly, floats up to the order of their sums, and where they were kept in 16 bits, of
-/// which eleven count, up to what some dozen layers make of that.
+/// Whether two devices computed the same: integers exactly, floats up to the order of summation. For f16 floats, which
+/// have 11 significant bits, the tolerance covers the rounding of some dozen layers.
 pub(super) fn agree(a: &[Tensor], b: &[Tensor], precision: Precision) -> bool {
     let relative = match precision {
         Precision::F32 => 1e-5,

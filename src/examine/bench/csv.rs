@@ -1,16 +1,16 @@
-//! A comparison as comma-separated values: a line for each device and layer, and one for each device's whole.
+//! A comparison as CSV: a line for each device and layer, and one for each whole device.
 
 use super::{Bench, Column, LayerTime, Spread};
 
-/// The columns.
+/// The header line.
 const HEAD: &str = "device,hw,layer,operator,where,latency_ms_min,latency_ms_median,latency_ms_max,target_host_ms,macs,cycles,\
                     utilization,bytes_read,bytes_written,missing";
 
-/// Digits of a number that is no count; the object for programs has all that a number holds.
+/// Significant digits of a number that is not a count; the JSON form has full precision.
 const DIGITS: usize = 9;
 
 impl Bench {
-    /// The text, with its head; the whole of a device has no layer's name.
+    /// The CSV text with its header. Lines of whole devices have no layer name.
     pub fn csv(&self) -> String {
         let mut text = format!("{HEAD}\n");
         for column in &self.columns {
@@ -63,14 +63,14 @@ fn spread(ms: Option<Spread>) -> String {
     [0, 1, 2].map(|at| number(ms.map(|ms| ms[at]))).join(",")
 }
 
-/// A number with [`DIGITS`] that mean something and no zeros behind them: what a sum of parts has beyond them is noise.
+/// Formats a number with [`DIGITS`] significant digits, without trailing zeros; further digits of a sum would be noise.
 fn number(value: Option<f64>) -> String {
     let Some(value) = value else { return String::new() };
     let rounded = format!("{value:.*e}", DIGITS - 1);
     rounded.parse().unwrap_or(value).to_string()
 }
 
-/// A field in quotes where it has what would end it.
+/// Quotes a field if it contains a separator.
 fn quoted(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),

@@ -1,4 +1,4 @@
-//! What one input takes from its arrival to its answer, in parts that are told apart.
+//! Latency of one input from arrival to answer, divided into parts.
 
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_hw::config::HwConfig;
@@ -13,18 +13,18 @@ use crate::examine::layers::Layer;
 pub struct Frame {
     /// In the accelerator.
     pub accel_ms: f64,
-    /// Starting its programs and seeing their ends.
+    /// Starting its programs and waiting for their ends.
     pub launch_ms: f64,
-    /// In operators that the host computes, and in the call around them.
+    /// In operators on the host, and in the call around them.
     pub host_ms: f64,
-    /// Turning tensors into the accelerator's layout and back.
+    /// Converting tensors to and from the accelerator's layout.
     pub convert_ms: f64,
-    /// Bringing tensors to the accelerator's memory and back.
+    /// Moving tensors to and from the accelerator's memory.
     pub transfer_ms: f64,
 }
 
 impl Frame {
-    /// Of all steps together.
+    /// The sum over all steps.
     pub fn of(steps: &[StepTime]) -> Frame {
         steps.iter().fold(Frame::default(), |sum, StepTime { frame, .. }| Frame {
             accel_ms: sum.accel_ms + frame.accel_ms,
@@ -35,7 +35,7 @@ impl Frame {
         })
     }
 
-    /// All parts one after the other.
+    /// The sum of all parts.
     pub fn latency_ms(&self) -> f64 {
         self.on_host_ms() + self.on_accel_ms()
     }
@@ -49,16 +49,16 @@ impl Frame {
     }
 }
 
-/// A step of an input's way.
+/// Time of one step of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct StepTime {
-    /// What it takes.
+    /// Its parts.
     pub frame: Frame,
-    /// Milliseconds of its conversions and transfers that lie before its program.
+    /// Milliseconds of conversions and transfers before its program.
     pub before_ms: f64,
 }
 
-/// The way of an input in the order in which it goes.
+/// The segments of an input on host and accelerator, in order.
 pub fn segments(steps: &[StepTime]) -> Vec<Segment> {
     let mut way = Vec::new();
     for StepTime { frame, before_ms } in steps {
@@ -70,8 +70,8 @@ pub fn segments(steps: &[StepTime]) -> Vec<Segment> {
     way
 }
 
-/// Bytes that cross the border between host and accelerator on one side of a program: of the tensors, and as they lie in
-/// device memory.
+/// Bytes that cross the border between host and accelerator on one side of a program: of the plain tensors, and in the
+/// device's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Border {
     dense: u64,
@@ -79,7 +79,7 @@ struct Border {
 }
 
 impl Border {
-    /// Before a program and behind it.
+    /// The borders before and after a program.
     fn sides(artifact: &Artifact, step: &Step, accel: &AccelStep) -> [Border; 2] {
         let bytes = |id: &ValueId| artifact.manifest.values[id.0 as usize].bytes() as u64;
         let program = &accel.program;
@@ -90,9 +90,10 @@ impl Border {
     }
 }
 
-/// What a run took on this machine beside its accelerator: host and conversions as they were measured, the accelerator by its
-/// cycles, launches and transfers by the model of the configuration's host. Of a board, `is_board`, transfers are what its
-/// steps took beside cycles and conversions; a device without cycles has its time on this machine's clock.
+/// Times of a run with this machine as the host. Host and conversions are measured, the accelerator's time comes from
+/// its cycles, launches and transfers from the model of the configuration's host. For a board (`is_board`), transfers
+/// are the rest of a step's time after cycles and conversions. For a device without cycles, the accelerator's time is
+/// measured on this machine.
 pub fn here(artifact: &Artifact, config: &HwConfig, report: &RunReport, is_board: bool) -> Vec<StepTime> {
     let mut times = Vec::new();
     for (step, taken) in artifact.manifest.steps.iter().zip(&report.steps) {
@@ -116,8 +117,8 @@ pub fn here(artifact: &Artifact, config: &HwConfig, report: &RunReport, is_board
     times
 }
 
-/// What an input takes on the configuration's target host beside the accelerator, all but the cycles of `report` by the host's
-/// model; none where a size or the cycles of a program are not known.
+/// Times of an input with the configuration's target host: the cycles of `report`, and everything else modeled. None if
+/// a size or the cycles of a program are not known.
 pub fn on_target(
     artifact: &Artifact,
     layers: &[Layer],
@@ -147,13 +148,13 @@ pub fn on_target(
     artifact.manifest.steps.iter().enumerate().map(time).collect()
 }
 
-/// Milliseconds of cycles at the configuration's clock.
+/// Converts cycles to milliseconds at the configuration's clock.
 pub(super) fn ms_of(config: &HwConfig, cycles: u64) -> f64 {
     cycles as f64 / config.host.clock_mhz / 1e3
 }
 
-/// Milliseconds of the whole model on the target host of the configuration that the artifact was compiled for, by its model;
-/// the artifact is one without an accelerator.
+/// Modeled milliseconds of the whole model on the target host. The artifact must be compiled without an accelerator,
+/// for the configuration with that host.
 pub fn host_alone_ms(artifact: &Artifact) -> Option<f64> {
     let layers = crate::examine::layers::layers(artifact, &[], None);
     let all = layers.iter().filter(|layer| layer.step.is_some() && !layer.nodes.is_empty());

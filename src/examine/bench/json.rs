@@ -1,4 +1,4 @@
-//! A comparison as one object for programs.
+//! A comparison as one JSON object.
 
 use serde_json::{Map, Value, json};
 use tilewright_hw::config::HwConfig;
@@ -7,7 +7,7 @@ use super::{Bench, Column, Figures, Frame, LayerTime, OffloadRow, Stream, rows};
 use crate::device::dram;
 
 impl Bench {
-    /// All figures. `devices.NAME` has an accelerator's, the processor's, or `missing` with the reason.
+    /// All figures. `devices.NAME` has the figures of an accelerator or the CPU, or the key `missing` with a reason.
     pub fn json(&self) -> Value {
         let devices: Map<String, Value> =
             self.columns.iter().map(|column| (column.name.clone(), self.column(column))).collect();
@@ -71,8 +71,8 @@ impl Bench {
         object
     }
 
-    /// How much faster than this machine's processor alone, and than the configuration's target host alone; only of what
-    /// takes hardware's time.
+    /// Speed-ups over this machine's CPU alone and over the configuration's target host alone; none for simulation
+    /// time.
     pub fn speed_up(&self, column: &Column) -> (Option<f64>, Option<f64>) {
         let (Ok(figures), Some(hw)) = (&column.figures, &column.hw) else { return (None, None) };
         let host = self.hosts.iter().find(|host| host.hw == hw.name).and_then(|host| host.latency_ms);
@@ -83,7 +83,7 @@ impl Bench {
 }
 
 impl Figures {
-    /// Where its time comes from.
+    /// Source of its latency.
     pub fn from(&self) -> &'static str {
         match (self.cycles, self.simulated) {
             (Some(_), _) if self.is_board => {
@@ -98,7 +98,7 @@ impl Figures {
     }
 }
 
-/// The accelerator's configuration.
+/// Describes the accelerator's configuration.
 fn hardware(hw: &HwConfig) -> Value {
     json!({ "name": hw.name, "hash": format!("{:016x}", hw.hash()), "clock_mhz": hw.host.clock_mhz,
             "target": hw.host.target, "macs_per_cycle": hw.macs_per_cycle(),
@@ -111,7 +111,7 @@ fn frame(frame: &Frame) -> Value {
             "convert": frame.convert_ms, "transfer": frame.transfer_ms })
 }
 
-/// Answers a second of a stream.
+/// Answers per second of a stream.
 pub(super) fn per_second(stream: Option<Stream>) -> Option<f64> {
     stream.map(|stream| stream.per_second())
 }

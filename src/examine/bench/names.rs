@@ -1,25 +1,25 @@
-//! The devices of a comparison by their names.
+//! The devices of a comparison by name.
 
 use crate::device::{DeviceKind, DeviceNameError, Host, names};
 
-/// A device that is asked for: one that this program can open, or a known one that it cannot.
+/// A requested device: one that this program can open, or a known one that it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// Its name, as it was given.
     pub name: String,
-    /// The device, or why there is none.
+    /// The device, or the reason why it is not available.
     pub kind: Result<DeviceKind, String>,
 }
 
 impl Asked {
-    /// Reads a name.
+    /// Parses a name.
     ///
     /// # Errors
-    /// A name that is no device, with those that there are.
+    /// If the name is unknown; the error lists the known ones.
     pub fn parse(name: &str) -> Result<Asked, String> {
         let kind = match name.parse::<DeviceKind>() {
             Ok(kind) => Ok(kind),
-            Err(DeviceNameError::NotYet { .. }) => Err("this version of the program has no such device".to_string()),
+            Err(DeviceNameError::NotYet { .. }) => Err("this version of the program does not support it".to_string()),
             Err(DeviceNameError::Unknown { name }) => {
                 return Err(format!("no device is named {name}; use {}", names(|_| true)));
             }
@@ -33,7 +33,7 @@ impl Asked {
         self.kind.as_ref().is_ok_and(|kind| kind.host() == Some(Host::Gpu))
     }
 
-    /// Whether the device is an accelerator, of which each configuration has its own.
+    /// Whether the device is an accelerator, so that it gets a column per configuration.
     pub fn is_accelerator(&self) -> bool {
         self.kind.as_ref().is_ok_and(|kind| kind.is_accelerator())
     }

@@ -1,4 +1,4 @@
-//! What the whole costs where the accelerator gets everything that it can compute, what takes less time there, or nothing.
+//! Compares the ways to offload: everything that the accelerator can compute, only what is faster there, or nothing.
 
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
@@ -9,19 +9,19 @@ use super::request::build;
 use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated};
 use crate::model::Offload;
 
-/// A way to offload, as `--offload` names it.
+/// A way to offload, as in `--offload`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Choice {
-    /// All that the accelerator can compute.
+    /// Everything that the accelerator can compute.
     All,
-    /// What takes less time there.
+    /// Only what is faster there.
     Auto,
     /// Nothing.
     None,
 }
 
 impl Choice {
-    /// As `--offload` takes it.
+    /// Its name in `--offload`.
     pub fn name(self) -> &'static str {
         match self {
             Choice::All => "all",
@@ -31,20 +31,20 @@ impl Choice {
     }
 }
 
-/// What a way to offload comes to, by the cycle model.
+/// Figures of a way to offload, by the cycle model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OffloadRow {
     /// The configuration.
     pub hw: String,
-    /// The way.
+    /// The way to offload.
     pub choice: Choice,
-    /// Layers of the model on the accelerator, and all; what compilation added is none of them.
+    /// Number of the model's layers on the accelerator, and of all; without steps that compilation added.
     pub layers: (usize, usize),
-    /// The share of multiply-accumulates there.
+    /// The fraction of multiply-accumulates there.
     pub offloaded: Option<f64>,
-    /// Milliseconds of an input with this machine's processor as the host; none where the cycle model could not run.
+    /// Milliseconds of an input with this machine's CPU as the host; none if the cycle model could not run.
     pub latency_ms: Option<f64>,
-    /// A stream of inputs with that host.
+    /// Throughput of a stream of inputs with that host.
     pub stream: Option<Stream>,
     /// Milliseconds of an input on the configuration's target host.
     pub target_ms: Option<f64>,
@@ -52,10 +52,10 @@ pub struct OffloadRow {
     pub missing: Option<String>,
 }
 
-/// The ways that are compiled and run; the other is the processor's column.
+/// The ways that are compiled and run; figures of the other way are those of the CPU.
 pub(super) const COMPILED: [(Choice, Offload); 2] = [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)];
 
-/// All ways on one configuration; `piece` hears of each of [`COMPILED`] as it begins.
+/// All ways on one configuration; `piece` is called when each of [`COMPILED`] begins.
 pub(super) fn rows(
     graph: &Graph,
     config: &HwConfig,
@@ -103,7 +103,7 @@ pub(super) fn rows(
     Ok(rows)
 }
 
-/// Layers of the model on the accelerator, and all.
+/// Number of the model's layers on the accelerator, and of all.
 fn counted(layers: &[LayerTime]) -> (usize, usize) {
     let of_model = || layers.iter().filter(|layer| !layer.nodes.is_empty());
     (of_model().filter(|layer| layer.place == Place::Accel).count(), of_model().count())

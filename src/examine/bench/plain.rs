@@ -1,4 +1,4 @@
-//! This machine's processor, timed.
+//! Times this machine's CPU.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use tilewright_runtime::tensor::Tensor;
 use super::{Figures, Frame, LayerTime, Request, Runs, Spread, Stream};
 use crate::examine::layers::{self, Layer};
 
-/// The whole model on the processor.
+/// Runs the whole model on the host.
 pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
     let Timed { outputs, reports, calls_ms, stream } =
@@ -38,21 +38,21 @@ pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Reques
     })
 }
 
-/// Runs that counted.
+/// Measured runs.
 pub(crate) struct Timed {
     pub outputs: Vec<Tensor>,
-    /// Step by step.
+    /// Times of each step.
     pub reports: Vec<RunReport>,
     /// Milliseconds from each call to its return.
     pub calls_ms: Vec<f64>,
-    /// All of them, one behind the other.
+    /// Throughput of all runs, one after another.
     pub stream: Option<Stream>,
 }
 
-/// Warms up, then runs as often as is asked for.
+/// Warms up, then runs and measures.
 ///
 /// # Errors
-/// The session's.
+/// Errors of the session.
 pub(crate) fn timed(session: &mut Session, inputs: &[Tensor], runs: Runs) -> Result<Timed, SessionError> {
     let mut timed = Timed { outputs: Vec::new(), reports: Vec::new(), calls_ms: Vec::new(), stream: None };
     for _ in 0..runs.warm_up {
@@ -71,14 +71,14 @@ pub(crate) fn timed(session: &mut Session, inputs: &[Tensor], runs: Runs) -> Res
     Ok(timed)
 }
 
-/// What a layer took on the processor or on a GPU, in milliseconds: its share of its step.
+/// Milliseconds of a layer on the CPU or a GPU: its share of its step.
 pub(crate) fn time_on_host(all: &[Layer], layer: &Layer, reports: &[RunReport]) -> Spread {
     let Some(step) = layer.step else { return Spread::default() };
     let share = layer.share(all);
     Spread::of(reports.iter().filter_map(|report| Some(report.steps.get(step)?.wall_s * 1e3 * share)).collect())
 }
 
-/// A layer that the processor or a GPU computed.
+/// Figures of a layer that the CPU or a GPU computed.
 pub(super) fn on_host(artifact: &Artifact, all: &[Layer], layer: &Layer, reports: &[RunReport]) -> LayerTime {
     LayerTime { latency_ms: Some(time_on_host(all, layer, reports)), ..untimed(artifact, layer) }
 }

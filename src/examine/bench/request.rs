@@ -1,4 +1,4 @@
-//! What is to be compared.
+//! The request for a comparison, and its errors.
 
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
@@ -13,58 +13,58 @@ use crate::model::{self, ModelError, Offload, Precision};
 pub struct Request<'a> {
     /// The devices, in the order of the table.
     pub devices: &'a [Asked],
-    /// The configurations; each accelerator device stands in the table once for each.
+    /// The configurations; each accelerator gets a column per configuration.
     pub configs: &'a [HwConfig],
-    /// What the accelerator gets.
+    /// What the accelerator computes.
     pub offload: Offload,
-    /// Level of optimisation, 0 to 3.
+    /// Optimization level, 0 to 3.
     pub level: u8,
-    /// How wide floats are in a GPU's memory.
+    /// Float width in a GPU's memory.
     pub precision: Precision,
-    /// Threads of the processor's pool.
+    /// Threads of the CPU thread pool.
     pub threads: usize,
-    /// Runs before those that count.
+    /// Warm-up runs.
     pub warm_up: usize,
-    /// Runs that count.
+    /// Measured runs.
     pub repetitions: usize,
-    /// Whether every way to offload is weighed against the others.
+    /// Whether to compare all ways to offload.
     pub compare_offload: bool,
 }
 
 impl Request<'_> {
-    /// How often each device runs.
+    /// Number of runs of each device.
     pub(super) fn runs(&self) -> Runs {
         Runs { warm_up: self.warm_up, measured: self.repetitions }
     }
 }
 
-/// Why nothing was measured.
+/// Why a comparison failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BenchError {
     /// The model does not compile.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A compiled program that its configuration does not know.
+    /// A compiled program contains an instruction that its configuration does not support.
     #[error(transparent)]
     Program(#[from] UnknownInsn),
-    /// Two devices of one name, or two configurations, of which results could not tell one from the other.
-    #[error("{what} {name} is given twice, and results go by names; give it once, or another name")]
+    /// Two devices or two configurations have the same name, so results could not tell them apart.
+    #[error("{what} {name} is given twice, but results need unique names; give it once, or under another name")]
     Twice {
         /// Device or configuration.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// The processor's threads cannot be had.
-    #[error("cannot make {threads} threads: {reason}; use fewer with --threads")]
+    /// The threads cannot be created.
+    #[error("cannot create {threads} threads: {reason}; use fewer with --threads")]
     Threads {
-        /// Threads asked for.
+        /// Number of threads requested.
         threads: usize,
         /// The system's reason.
         reason: String,
     },
-    /// The processor, which every comparison stands on, cannot run the model.
-    #[error("this machine's processor cannot run the model: {0}")]
+    /// The CPU, which every comparison needs, cannot run the model.
+    #[error("this machine's CPU cannot run the model: {0}")]
     Processor(String),
 }
 
@@ -74,11 +74,11 @@ pub(super) fn build(graph: &Graph, config: &HwConfig, offload: Offload, level: u
     model::build(graph.clone(), &options, &mut |_, _| {})
 }
 
-/// How often something runs.
+/// Numbers of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// Runs before those that count.
+    /// Warm-up runs.
     pub warm_up: usize,
-    /// Runs that count.
+    /// Measured runs.
     pub measured: usize,
 }

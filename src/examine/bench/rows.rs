@@ -1,28 +1,28 @@
-//! The layers of all devices side by side.
+//! Aligns the layers of all devices in rows.
 
 use std::collections::HashMap;
 
 use super::{Bench, Figures, LayerTime};
 
-/// A layer, as the first device that ran anything has it.
+/// A layer in the comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The name of its first node, or of its step where compilation added it.
+    /// Name of its first node, or of its step if compilation added it.
     pub name: String,
     /// Its operators.
     pub ops: String,
     /// Multiply-accumulates of the network.
     pub macs: u64,
-    /// Milliseconds on the target host of the first configuration, by its model.
+    /// Modeled milliseconds on the first configuration's target host.
     pub host_ms: Option<f64>,
-    /// For each device its figures of the layer; none where it has none, or cuts the model otherwise and has them in the row
-    /// of its layer's first node.
+    /// Each device's figures of the layer. None if it has none, or if it divides the model differently and has them in
+    /// the row of its layer's first node.
     pub cells: Vec<Option<LayerTime>>,
 }
 
-/// The rows. The first accelerator's layers, else the first device's, are the rows; layers that another device cuts otherwise
-/// are put together where they begin in one row. What compilation added for other devices alone stands in rows of its own
-/// behind them.
+/// The rows: the layers of the first accelerator, or else of the first device. If another device divides the model
+/// differently, its layers that begin in one row are added up there. Steps that compilation added only for other
+/// devices get rows at the end.
 pub fn rows(bench: &Bench) -> Vec<Row> {
     let there = || bench.columns.iter().filter_map(|column| Some((column, column.figures.as_ref().ok()?)));
     let first = there().find(|(column, _)| column.hw.is_some()).or(there().next());
@@ -77,7 +77,7 @@ fn cells(figures: &Figures, row_of: impl Fn(&LayerTime) -> Option<usize>, rows: 
     cells
 }
 
-/// Two layers in one row: their sum.
+/// The sum of two layers in one row.
 fn joined(before: LayerTime, layer: &LayerTime) -> LayerTime {
     let latency_ms = before.latency_ms.zip(layer.latency_ms).map(|(a, b)| super::Spread {
         min: a.min + b.min,

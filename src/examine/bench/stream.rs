@@ -1,26 +1,26 @@
-//! A stream of inputs: how long from answer to answer where host and accelerator work beside each other.
+//! Throughput of a stream of inputs, with host and accelerator working in parallel.
 //!
-//! An input's way alternates between both as often as its steps do, so that the busier of two sums is only a bound. Here the
-//! parts of many inputs are played through in virtual time, each in its order and each place one part at a time.
+//! An input alternates between both with its steps, so the larger of the two sums of times is only a bound. The parts
+//! of many inputs are replayed in virtual time: the parts of an input in order, and one part at a time in each place.
 
 use serde_json::{Value, json};
 
-/// Inputs that are on their way at a time: one on the accelerator and one on the host. Each has buffers of its own.
+/// Number of inputs in flight: one on the accelerator and one on the host, each with its own buffers.
 pub const IN_FLIGHT: usize = 2;
 
-/// Inputs of a replay that count, at least; as many again lie before them and behind.
+/// Least number of inputs of a replay that count; as many run before and after them.
 const COUNTED: usize = 16;
 
 /// A place that does one thing at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// The processor with all its threads, conversions and transfers too.
+    /// The CPU with all its threads, including conversions and transfers.
     Host,
-    /// The accelerator, with the starts of its programs.
+    /// The accelerator, including the launches of its programs.
     Accel,
 }
 
-/// A part of an input's way.
+/// A part of an input's processing.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Segment {
     /// Where it is.
@@ -29,53 +29,53 @@ pub struct Segment {
     pub ms: f64,
 }
 
-/// How a stream's figure was made.
+/// Source of a stream's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// Inputs ran one behind the other on this machine.
+    /// Inputs ran one after another on this machine.
     Measured,
-    /// Replayed, with what this machine took in each run.
+    /// Replayed with the times of this machine.
     Replayed,
-    /// Replayed, with what the target host's model says.
+    /// Replayed with the modeled times of the target host.
     Modelled,
 }
 
 impl How {
-    /// In words.
+    /// Describes the source.
     pub fn text(self) -> &'static str {
         match self {
             How::Measured => {
-                "measured: inputs one behind the other, from the first one's arrival to the last one's answer"
+                "measured: inputs one after another, from the first one's arrival to the last one's answer"
             }
             How::Replayed => {
-                "replayed in virtual time: each input's parts in their order, the host's as each run was measured, the \
+                "replayed in virtual time: each input's parts in order, the host's as measured in each run, the \
                  accelerator's by its cycles, at most in_flight inputs at a time"
             }
             How::Modelled => {
-                "replayed in virtual time: each input's parts in their order, the host's by its model, the accelerator's by its \
-                 cycles, at most in_flight inputs at a time"
+                "replayed in virtual time: each input's parts in order, the host's by its model, the accelerator's by \
+                 its cycles, at most in_flight inputs at a time"
             }
         }
     }
 }
 
-/// What a stream of inputs comes to.
+/// Throughput of a stream of inputs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stream {
     /// Milliseconds from answer to answer.
     pub interval_ms: f64,
-    /// Inputs that counted.
+    /// Number of inputs that counted.
     pub inputs: usize,
-    /// Inputs on their way at a time.
+    /// Number of inputs in flight.
     pub in_flight: usize,
-    /// The shares of the time in which host and accelerator had work, where that is told apart.
+    /// The fractions of time in which host and accelerator were busy, if known.
     pub busy: Option<(f64, f64)>,
-    /// How it was made.
+    /// Source of the figures.
     pub how: How,
 }
 
 impl Stream {
-    /// Of inputs that ran one behind the other; none where nothing ran.
+    /// The throughput of inputs that ran one after another; none if nothing ran.
     pub fn measured(inputs: usize, all_ms: f64) -> Option<Stream> {
         let interval_ms = all_ms / inputs as f64;
         (inputs > 0 && all_ms > 0.0).then_some(Stream {
@@ -87,15 +87,15 @@ impl Stream {
         })
     }
 
-    /// Plays the ways of inputs through, again from the first behind the last, with [`IN_FLIGHT`] of them at a time. A place
-    /// that is free takes the older input first, and ends what it began. None where a way takes no time.
+    /// Replays the inputs, cyclically, with [`IN_FLIGHT`] of them at a time. A free place takes the older input first
+    /// and finishes each part that it began. None if an input takes no time.
     pub fn replayed(ways: &[Vec<Segment>], how: How) -> Option<Stream> {
         let took = |way: &Vec<Segment>| way.iter().map(|part| part.ms).sum::<f64>() > 0.0;
         if ways.is_empty() || !ways.iter().all(took) {
             return None;
         }
-        // Whole rounds of the ways, so that each counts as often as the others; an even number of inputs, since two on their
-        // way may take turns.
+        // Whole rounds, so that each way counts equally often; an even number of inputs, since the two in flight can
+        // alternate.
         let rounds = COUNTED.div_ceil(ways.len());
         let inputs =
             ways.len() * if (ways.len() * rounds).is_multiple_of(IN_FLIGHT) { rounds } else { IN_FLIGHT * rounds };
@@ -114,12 +114,12 @@ impl Stream {
         })
     }
 
-    /// Answers a second.
+    /// Answers per second.
     pub fn per_second(&self) -> f64 {
         1e3 / self.interval_ms
     }
 
-    /// As an object.
+    /// The figures as JSON.
     pub fn json(&self) -> Value {
         json!({ "per_s": self.per_second(), "interval_ms": self.interval_ms, "inputs": self.inputs,
                 "in_flight": self.in_flight, "host_busy": self.busy.map(|busy| busy.0),
@@ -127,19 +127,19 @@ impl Stream {
     }
 }
 
-/// What came of a replay.
+/// Result of a replay.
 struct Played {
-    /// When each input had its answer.
+    /// Time of each input's answer.
     answers: Vec<f64>,
-    /// Where each part was, from when to when.
+    /// Place, start and end of each part.
     parts: Vec<(On, f64, f64)>,
 }
 
-/// An input on its way.
+/// An input in flight.
 struct Flight<'a> {
     number: usize,
     left: &'a [Segment],
-    /// When its next part may begin.
+    /// Earliest start of its next part.
     ready: f64,
 }
 
@@ -151,7 +151,7 @@ fn play(ways: &[Vec<Segment>], inputs: usize) -> Played {
     let mut entered = flights.len();
     let mut free = [0.0f64; 2];
     loop {
-        // Whose next part begins first; of several the oldest, which stands before the others.
+        // The input whose next part starts first; for equal starts the oldest, which comes first in the list.
         let mut next: Option<(usize, f64)> = None;
         for (at, flight) in flights.iter().enumerate() {
             let Some(part) = flight.left.first() else { continue };
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn ways_that_alternate_wait_for_each_other() {
-        // Behind 0 and 1 answers come at 15, 19, 30, 34: two inputs meet on the accelerator and leave the host idle. The busier
-        // of both sums, 6, is never reached.
+        // After 0 and 1, answers come at 15, 19, 30, 34: two inputs meet on the accelerator and leave the host idle. The
+        // larger sum, 6, is never reached.
         let alternating = way(&[(Accel, 5.0), (Host, 1.0), (Accel, 1.0), (Host, 4.0)]);
         check(&[alternating], 7.5, (5.0 / 7.5, 6.0 / 7.5));
         check(&[way(&[(Accel, 3.0), (Host, 2.0), (Accel, 3.0), (Host, 2.0)])], 6.0, (4.0 / 6.0, 1.0));

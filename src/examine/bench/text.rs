@@ -1,11 +1,11 @@
-//! A comparison as tables for people.
+//! A comparison as text tables.
 
 use super::{Bench, Column, Figures, json::per_second, rows};
 use crate::device::dram;
 use crate::model::Precision;
 use crate::text_table::{Align, table};
 
-/// Layers' names are cut behind so many characters.
+/// Longest layer name; longer names are truncated.
 const NAME_CHARS: usize = 40;
 
 impl Bench {
@@ -13,11 +13,11 @@ impl Bench {
     pub fn table(&self) -> String {
         let threads = if self.threads == 1 { "1 thread" } else { &format!("{} threads", self.threads) };
         let mut text = format!(
-            "{}: {} MACs, -O{}, {threads}, {} warm-up and {} measured runs; medians, with least and greatest behind\n",
+            "{}: {} MACs, -O{}, {threads}, {} warm-up and {} measured runs; medians, with least and greatest\n",
             self.model, self.macs, self.level, self.warm_up, self.repetitions
         );
         if self.precision == Precision::F16 {
-            text += "cuda: floats of 16 bits in its memory\n";
+            text += "cuda: 16-bit floats in its memory\n";
         }
         for column in &self.columns {
             if let (Some(hw), Ok(_)) = (&column.hw, &column.figures) {
@@ -66,7 +66,7 @@ impl Bench {
             row.resize(11, String::new());
             row.push(ms(host.latency_ms));
             row.resize(head.len(), String::new());
-            // Several configurations may name the same host.
+            // Several configurations can name the same host.
             if !rows.contains(&row) {
                 rows.push(row);
             }
@@ -163,7 +163,7 @@ impl Bench {
     }
 }
 
-/// Milliseconds with three digits that mean something.
+/// Milliseconds with about four significant digits.
 fn ms(value: Option<f64>) -> String {
     match value {
         None => "-".into(),
@@ -173,7 +173,7 @@ fn ms(value: Option<f64>) -> String {
     }
 }
 
-/// A number with two digits behind the point, or as many as it takes to have two that mean something.
+/// A number with two decimals, or as many as needed for two significant digits.
 fn few(value: f64) -> String {
     match value {
         value if value >= 100.0 => format!("{value:.1}"),

@@ -1,7 +1,8 @@
-//! Patches one by one, each with the operands that were there before all of them.
+//! Judges patches one by one, each with the operand values from before all of them.
 //!
-//! A patch's new nodes compute from the values of the graph before the stretch; what they put in the place of a value is
-//! compared with it, and then the value itself goes on in its place. So a step that one patch makes reaches no other.
+//! A patch's new nodes compute from the values of the graph before the stretch. The result that replaces a value is
+//! compared with that value. After that, the original value is used in its place, so a rounding step of one patch does
+//! not reach the others.
 
 use std::sync::Arc;
 
@@ -12,13 +13,13 @@ use tilewright_runtime::tensor;
 use super::error::BisectError;
 use crate::examine::diff::{Difference, Tolerance, compare};
 
-/// Steps that an operator's integers may be from its floats.
+/// Steps that an operator's integers can differ from its floats.
 pub const STEPS: u64 = 1;
 
-/// Elements of which one may be such a step away; two may be however few there are.
+/// One of this many elements can differ by such a step; two always can.
 const ONE_OF: usize = 1000;
 
-/// A patch whose results are others.
+/// A patch with wrong results.
 pub(super) struct Wrong {
     pub number: usize,
     pub run: usize,
@@ -26,11 +27,11 @@ pub(super) struct Wrong {
     pub difference: Difference,
 }
 
-/// Values of a graph in each run, by [`ValueId`]; those that nothing compared has to do with are absent.
+/// Values of a graph in each run, by [`ValueId`]; values that no comparison needs are absent.
 type Values = Vec<Vec<Option<Arc<Tensor>>>>;
 
-/// The first of the patches behind number `start`, up to `end`, whose results are others than those of `base`, the graph
-/// after patch `start`.
+/// Finds the first of the patches after number `start`, up to `end`, with wrong results. `base` is the graph after
+/// patch `start`.
 pub(super) fn first(
     base: &Graph,
     graph: &Graph,
@@ -58,7 +59,7 @@ fn failed(patches: usize, source: GraphError) -> BisectError {
     BisectError::Eval { patches, source: Box::new(source) }
 }
 
-/// Puts the values of the graph after a patch in the place of those before it, and says where its results are others.
+/// Replaces the values before a patch by those after it, and returns the patch if its results are wrong.
 fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Option<Wrong>, BisectError> {
     let mut found = None;
     for (run, before) in values.iter_mut().enumerate() {
@@ -94,7 +95,7 @@ fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Opt
                     Wrong { number: change.number, run, value, difference }
                 });
             }
-            // What was there already keeps its own value.
+            // A value that already existed keeps its own contents.
             if !old[place.0] {
                 after[place.0].clone_from(&before[v.0]);
             }
@@ -104,7 +105,7 @@ fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Opt
     Ok(found)
 }
 
-/// How results differ beyond what is allowed: further than a step, or by steps in more than one of so many.
+/// The difference of results beyond what is allowed: by more than a step, or by steps in too many elements.
 fn difference(was: &tensor::Tensor, is: &tensor::Tensor, allowed: &Tolerance) -> Option<Difference> {
     compare(was, is, allowed).or_else(|| {
         let none = Tolerance { steps: 0, ..*allowed };

@@ -1,20 +1,20 @@
-//! Why a bisection has no result.
+//! Errors of a bisection.
 
 use tilewright_compiler::graph::GraphError;
 use tilewright_compiler::passes::PassError;
 
-/// Why patches could not be judged.
+/// Why a bisection failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BisectError {
-    /// A pass that goes wrong by itself.
+    /// A pass failed.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// A graph that cannot be evaluated.
+    /// A graph cannot be evaluated.
     #[error("the graph after {patches} patches cannot be evaluated: {source}")]
     Eval {
-        /// Patches.
+        /// Number of patches applied.
         patches: usize,
-        /// Why.
+        /// The evaluator's error.
         source: Box<GraphError>,
     },
 }

@@ -30,7 +30,7 @@ fn the_pipelines_change_no_answer() {
         for level in [OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3] {
             let found = bisect(&graph, &passes(level), &inputs(&graph), &STRICT).unwrap();
             assert_eq!(found.suspect, None, "{model} at {level:?}");
-            // Only the ends of stretches are evaluated where nothing is wrong.
+            // If nothing is wrong, only the ends of stretches are evaluated.
             assert!(found.evaluations <= found.stretches.len() + 1);
         }
     }
@@ -40,7 +40,7 @@ fn the_pipelines_change_no_answer() {
     assert!(found.stretches.iter().filter(|s| s.exact).all(|s| s.largest.as_ref().is_none_or(|l| l.1 < 1e-3)));
 }
 
-/// Renames clips, which is harmless, and gives one of them another bound.
+/// Renames clips, which is harmless, and changes the bound of one of them.
 struct Wrong {
     node: &'static str,
 }
@@ -63,7 +63,7 @@ impl Pass for Wrong {
     }
 }
 
-/// A chain of clips, each within the bounds of the one before.
+/// A chain of clips, each with tighter bounds than the one before.
 fn clips(count: usize) -> Graph {
     let mut b = GraphBuilder::new("clips");
     let mut v = b.input("x", TensorType::new(tilewright_compiler::graph::DType::F32, &[1, 64]));
@@ -107,7 +107,7 @@ fn a_patch_that_changes_the_answer_of_the_last_run_alone_is_named() {
     assert_eq!(bisect(&graph, &list, &[run(0.0), run(0.001)], &STRICT).unwrap().suspect, None);
 }
 
-/// Moves a zero point by one.
+/// Shifts a zero point by one.
 struct Off {
     exact: bool,
 }
@@ -149,7 +149,7 @@ fn a_wrong_pass_put_into_a_pipeline_is_named_and_a_right_one_behind_it_is_not() 
     assert!(found.stretches.last().unwrap().exact);
 }
 
-/// Behind the pass that puts integers in the place of floats, and as free as that one to change answers.
+/// Inserts an inexact pass after the one that replaces floats by integers.
 #[test]
 fn a_step_in_every_element_is_too_much_for_an_inexact_patch_too() {
     let graph = imported(LENET);

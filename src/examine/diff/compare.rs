@@ -1,4 +1,4 @@
-//! Two tensors of one type.
+//! Compares two tensors of the same type.
 
 use tilewright_runtime::tensor::{DType, Number, Tensor};
 
@@ -7,21 +7,21 @@ use super::tolerance::Tolerance;
 /// How two tensors differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
-    /// The first element that differs, counted row by row.
+    /// Index of the first element that differs, in row-major order.
     pub first: usize,
-    /// The same along each axis.
+    /// Its index along each dimension.
     pub index: Vec<usize>,
     /// Its values.
     pub values: [Number; 2],
-    /// Elements that differ.
+    /// Number of elements that differ.
     pub differing: usize,
-    /// Elements.
+    /// Number of elements.
     pub elements: usize,
-    /// The greatest distance; infinite where one of two is no number.
+    /// The greatest distance; infinite if one of two values is NaN.
     pub largest: f64,
 }
 
-/// How `b` differs from `a`, or nothing where all elements lie within the tolerance. Both have the same type and shape.
+/// Compares tensors with the same type and shape; none if all elements are within the tolerance.
 pub fn compare(a: &Tensor, b: &Tensor, tolerance: &Tolerance) -> Option<Difference> {
     let float = matches!(a.dtype, DType::F16 | DType::F32 | DType::F64);
     let reach = if float { tolerance.relative * magnitude(a).max(magnitude(b)) } else { tolerance.steps as f64 };
@@ -56,7 +56,7 @@ fn magnitude(tensor: &Tensor) -> f64 {
     (0..tensor.len()).map(|i| tensor.get_f64(i).abs()).filter(|x| x.is_finite()).fold(0.0, f64::max)
 }
 
-/// The index along each axis of an element counted row by row.
+/// Converts a row-major index to an index along each dimension.
 pub fn unravel(flat: usize, shape: &[usize]) -> Vec<usize> {
     let mut rest = flat;
     let mut index: Vec<usize> = shape

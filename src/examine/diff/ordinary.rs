@@ -1,5 +1,5 @@
-//! The program that a model is compiled to by itself, against the one whose values are kept: memory and tiles differ, as what
-//! is kept can neither be fused into tiles nor share its place with other tensors.
+//! Compares the ordinary program of a model with the one that keeps its values. Their memory and tiles differ, because
+//! a kept value can neither be fused into tiles nor share its memory with other tensors.
 
 use tilewright_runtime::session::SessionError;
 use tilewright_runtime::tensor::Tensor;
@@ -9,14 +9,14 @@ use super::{Difference, Side, Tolerance, compare};
 /// Outputs of a run, by name, in the model's order.
 pub type Outputs = Vec<(String, Tensor)>;
 
-/// Where the ordinary program gives another answer than the one with kept values.
+/// A difference between the ordinary program and the one that keeps its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
-    /// The run, from 0.
+    /// Index of the run, from 0.
     pub run: usize,
     /// The output.
     pub output: String,
-    /// How it differs; the first of its values is the one with kept values.
+    /// The difference; the first value is from the program that keeps its values.
     pub difference: Difference,
 }
 
@@ -31,11 +31,11 @@ impl Side {
     }
 }
 
-/// Runs the ordinary program on the inputs of `runs`, up to the first run whose outputs are others than `kept`, those of the
-/// program with kept values.
+/// Runs the ordinary program on the inputs of `runs`, up to the first run whose outputs differ from `kept`, the outputs
+/// of the program that keeps its values.
 ///
 /// # Errors
-/// The session's.
+/// Errors of the session.
 pub fn departure(
     ordinary: &mut Side,
     runs: &[Vec<Tensor>],
@@ -88,7 +88,7 @@ mod tests {
         let exact = Tolerance::default();
         let found = departure(&mut side(ordinary.clone(), &config), &runs, &outputs, &exact).unwrap();
         assert_eq!(found, None);
-        // Weights of the ordinary program that are others.
+        // Corrupts weights of the ordinary program.
         let step = ordinary.manifest.steps.iter().find_map(|step| match &step.kind {
             StepKind::Accel(accel) => Some(accel.clone()),
             _ => None,

@@ -1,4 +1,5 @@
-//! Where an element of a value was made: the tile of an accelerator's layer and the instructions, or the CPU's function.
+//! Finds where an element of a value was computed: the tile and instructions of an accelerator layer, or the CPU's
+//! function.
 
 use std::ops::Range;
 
@@ -9,46 +10,46 @@ use tilewright_runtime::artifact::{AccelStep, Artifact, Image, Packing, Place, S
 
 use crate::model::values::Visible;
 
-/// Where an element comes from.
+/// Origin of an element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spot {
-    /// The step that wrote its value.
+    /// The step that wrote the value.
     pub step: String,
     /// Where the step runs.
     pub place: Place,
-    /// How it was made there.
+    /// How the element was computed.
     pub made: Made,
 }
 
-/// How an element was made.
+/// How an element was computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Made {
-    /// By a function of the artifact's object code, or a packed one.
+    /// By a function of the artifact's object code, or a packed function.
     Function(String),
-    /// By a stream.
+    /// By an instruction stream.
     Stream(Box<Written>),
-    /// A stream whose element cannot be followed, and why.
+    /// By a stream in which the element cannot be traced; the text says why.
     Unknown(String),
 }
 
 /// The instructions that wrote an element.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// Ranges of images, channels, rows and columns that the store covers; none for a dense value, whose bytes count.
+    /// Ranges of images, channels, rows and columns that the store covers; none for a value in dense layout.
     pub tile: Option<[Range<usize>; 4]>,
-    /// The store's number among those of its value, from 1, and how many there are.
+    /// Number of the store among those of its value, from 1, and their total.
     pub number: [usize; 2],
-    /// Place and text of the store.
+    /// Index and text of the store.
     pub store: (usize, String),
-    /// Entry of the scratchpad that the element was stored from, by its memory's name, and the byte in it.
+    /// Source of the store: name of the scratchpad, entry, and byte in the entry.
     pub from: (&'static str, u32, u32),
-    /// Place and text of the instruction that wrote this entry, then of what made its operand.
+    /// Index and text of the instruction that wrote this entry, then of those that computed its operand.
     pub makers: Vec<(usize, String)>,
-    /// Products that were summed where more than one was.
+    /// Number of products that were accumulated.
     pub summed: usize,
 }
 
-/// Where the element of a value, counted row by row in its plain layout, was made.
+/// Finds where an element of a value was computed. `flat` is its row-major index in the plain layout.
 pub fn spot(artifact: &Artifact, config: &HwConfig, value: &Visible, flat: usize) -> Option<Spot> {
     let manifest = &artifact.manifest;
     let step = &manifest.steps[value.step?];
@@ -98,7 +99,7 @@ fn written(
     })
 }
 
-/// Byte of an element in the device's layout; `flat` counts the elements of the plain one.
+/// Offset of an element in the device's layout; `flat` is its index in the plain layout.
 fn device_byte(packing: Packing, flat: usize) -> usize {
     let (i, [n, c, y, x]) = match packing {
         Packing::Dense => return flat,
@@ -114,7 +115,7 @@ fn device_byte(packing: Packing, flat: usize) -> usize {
     i.layout().offset(n, c, y, x + i.pads[0])
 }
 
-/// Images, channels, rows and columns that a store covers of a tensor that lies at `range`.
+/// Images, channels, rows and columns that a store covers of the tensor at `range`.
 fn tile(packing: Packing, trace: &Trace, range: &Range<u64>) -> Option<[Range<usize>; 4]> {
     let (Packing::Nhwc(image) | Packing::Nchw(image)) = packing else { return None };
     let x = &trace.store;

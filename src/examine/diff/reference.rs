@@ -1,4 +1,4 @@
-//! Arrays that a run is compared with: a `.npz` file, or the folder of a dump.
+//! Arrays to compare a run with: a `.npz` file, or the folder of a dump.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +9,13 @@ use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 use crate::examine::dump::{FORMAT, INDEX, stacked};
 use crate::model::values::{Visible, values};
 
-/// Why arrays cannot be compared with.
+/// Why arrays cannot be used for a comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum ReferenceError {
-    /// A file that cannot be read, or is no array.
+    /// A file cannot be read, or is not an array.
     #[error(transparent)]
     Npy(#[from] NpyError),
-    /// No such folder, or none of a dump.
+    /// The folder is missing, or not a dump.
     #[error("{path} {what}; make one with: tilewright run MODEL --dump-tensors DIR")]
     Folder {
         /// The folder.
@@ -29,28 +29,35 @@ pub enum ReferenceError {
         /// The file.
         path: PathBuf,
     },
-    /// Names that the model has not.
-    #[error("{path} has arrays that the model has not: {}; its values have names like {}", names.join(", "), known.join(", "))]
+    /// Array names that the model does not have.
+    #[error(
+        "{path} has arrays that the model does not have: {}; its values have names like {}",
+        names.join(", "), known.join(", ")
+    )]
     Unknown {
         /// The file.
         path: PathBuf,
-        /// The first of them.
+        /// The first of these names.
         names: Vec<String>,
-        /// Some of the model's.
+        /// Some names of the model's values.
         known: Vec<String>,
     },
-    /// No array is of a value that leaves its step.
+    /// No array belongs to a visible value.
     #[error(
-        "none of the {arrays} arrays of {path} is a value that can be compared; `run --dump-tensors DIR` lists those that can"
+        "none of the {arrays} arrays in {path} is a value that can be compared; `run --dump-tensors DIR` lists those \
+         that can"
     )]
     Nothing {
         /// The file.
         path: PathBuf,
-        /// Arrays in it.
+        /// Number of arrays in it.
         arrays: usize,
     },
-    /// A value that is in it twice, each time otherwise.
-    #[error("{path} has value {value} twice, as {} and as {}; leave one out", arrays[0], arrays[1])]
+    /// A value occurs twice with different contents.
+    #[error(
+        "{path} has value {value} twice with different contents, as {} and as {}; leave one out",
+        arrays[0], arrays[1]
+    )]
     Twice {
         /// The file.
         path: PathBuf,
@@ -59,9 +66,9 @@ pub enum ReferenceError {
         /// Names of the arrays.
         arrays: [String; 2],
     },
-    /// Another shape.
+    /// The shape does not match.
     #[error(
-        "array {name} of {path} has shape {found}, value {value} has {wanted}; \
+        "array {name} of {path} has shape {found}, but value {value} has {wanted}; \
          save it in the model's own layout, with the inputs of the same runs"
     )]
     Shape {
@@ -73,11 +80,11 @@ pub enum ReferenceError {
         value: String,
         /// Its shape.
         found: String,
-        /// The value's, in so many runs.
+        /// The value's shape, over all runs.
         wanted: String,
     },
-    /// An element type that does not become the value's.
-    #[error("array {name} of {path} is {found}, value {value} is {wanted}; convert it with .astype")]
+    /// The element type cannot be converted to the value's.
+    #[error("array {name} of {path} is {found}, but value {value} is {wanted}; convert it with .astype")]
     Type {
         /// The file.
         path: PathBuf,
@@ -101,7 +108,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Reads a `.npz` file of `runs` runs behind each other.
+    /// Reads a `.npz` file with `runs` runs, concatenated.
     ///
     /// # Errors
     /// [`ReferenceError::Npy`] or [`ReferenceError::Unnamed`].
@@ -119,29 +126,29 @@ impl Reference {
     pub fn from_folder(path: &Path, runs: usize) -> Result<Reference, ReferenceError> {
         let folder = |what: String| ReferenceError::Folder { path: path.to_path_buf(), what };
         if !path.is_dir() {
-            return Err(folder(if path.exists() { "is no folder" } else { "is not there" }.into()));
+            return Err(folder(if path.exists() { "is not a folder" } else { "does not exist" }.into()));
         }
         let index = std::fs::read(path.join(INDEX));
-        let index = index.map_err(|e| folder(format!("has no {INDEX} that can be read ({e})")))?;
+        let index = index.map_err(|e| folder(format!("has no readable {INDEX} ({e})")))?;
         let index: serde_json::Value =
-            serde_json::from_slice(&index).map_err(|e| folder(format!("has an {INDEX} that is damaged ({e})")))?;
+            serde_json::from_slice(&index).map_err(|e| folder(format!("has a damaged {INDEX} ({e})")))?;
         let values = index["values"].as_array().filter(|_| index["format"] == FORMAT);
-        let values = values.ok_or_else(|| folder(format!("has an {INDEX} of something else")))?;
+        let values = values.ok_or_else(|| folder(format!("has an {INDEX} in another format")))?;
         let mut arrays = Vec::new();
         for value in values {
             let (Some(name), Some(file)) = (value["name"].as_str(), value["file"].as_str()) else {
                 return Err(folder(format!("has an {INDEX} with a value without name or file")));
             };
             if Path::new(file).components().count() != 1 || file == ".." {
-                return Err(folder(format!("has an {INDEX} that names {file}, which is no file of it")));
+                return Err(folder(format!("has an {INDEX} that names {file}, which is not a file in it")));
             }
             arrays.push((name.to_string(), npy::read(&path.join(file))?));
         }
         Ok(Reference { path: path.to_path_buf(), arrays, runs })
     }
 
-    /// Checks every array against a model before anything runs. `knows` says of further names whether the model's file has
-    /// them; their arrays are left out.
+    /// Checks every array against a model before anything runs. Arrays of other names that `knows` finds in the model
+    /// file are ignored.
     ///
     /// # Errors
     /// [`ReferenceError::Unknown`], [`ReferenceError::Shape`], [`ReferenceError::Type`], [`ReferenceError::Twice`] or
@@ -179,8 +186,8 @@ impl Reference {
         self.arrays.iter().find(|(known, _)| known == name)
     }
 
-    /// The array of a value, as its type, of one run; none where there is no array. Of several under its names it is one
-    /// of the value's own type, where there is one.
+    /// The array of a value in one run, converted to the value's type; none if there is no array. If several arrays
+    /// match the value's names, one with the value's own type is preferred.
     ///
     /// # Errors
     /// [`ReferenceError::Shape`] or [`ReferenceError::Type`].
@@ -188,7 +195,7 @@ impl Reference {
         let of = value.value(manifest);
         let unsigned = of.source.as_ref().is_some_and(|s| s.unsigned) && of.dtype == DType::I8;
         let own = |dtype| dtype == of.dtype || unsigned && dtype == DType::U8;
-        // Of several, as a quantized network's reals and integers, the integers say more.
+        // If a quantized value has both reals and integers, the integers say more.
         let found = value.names(manifest).filter_map(|name| self.array(name));
         let Some((name, array)) = found.min_by_key(|(_, array)| !own(array.dtype)) else { return Ok(None) };
         let wanted = stacked(&of.shape, self.runs);
@@ -219,8 +226,8 @@ fn find<'v>(manifest: &Manifest, visible: &'v [Visible], name: &str) -> Option<&
     visible.iter().find(|value| value.names(manifest).any(|known| known == name))
 }
 
-/// An array as a value's type: floats of another width, uint8 as int8 of 128 less, reals as the integers that stand for
-/// them, those out of range as the nearest that there is, and what is no number as zero.
+/// Converts an array to a value's type: floats of another width; uint8 minus 128 to int8; reals to their quantized
+/// integers, saturated to the range, and NaN to the zero point.
 fn convert(array: Tensor, value: &Value) -> Option<Tensor> {
     let source = value.source.clone().unwrap_or_default();
     match (array.dtype, value.dtype) {

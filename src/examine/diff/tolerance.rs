@@ -1,18 +1,19 @@
-//! How far numbers may lie apart.
+//! The tolerance of a comparison.
 
-/// Distances that count as equal.
+/// Differences that count as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Tolerance {
-    /// Between integers.
+    /// Largest difference between integers.
     pub steps: u64,
-    /// Between floats, as a part of the greatest magnitude in the tensor.
+    /// Largest difference between floats, as a fraction of the greatest magnitude in the tensor.
     pub relative: f64,
 }
 
-/// A text that is no tolerance.
+/// A text that is not a tolerance.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text} is no tolerance; give whole steps for integers (1), a part of the greatest magnitude for floats (1e-4), or both (1,1e-4)"
+    "{text} is not a tolerance; give whole steps for integers (1), a fraction of the greatest magnitude for floats \
+     (1e-4), or both (1,1e-4)"
 )]
 pub struct ToleranceError {
     /// The text.
@@ -65,7 +66,7 @@ mod tests {
         assert_eq!(parse("0.5,3"), Ok(Tolerance { steps: 3, relative: 0.5 }));
         for bad in ["", "a", "1,2", "-1", "0.1,0.2", "nan", "inf"] {
             let error = parse(bad).unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{bad} is no tolerance; give whole steps")), "{error}");
+            assert!(error.starts_with(&format!("{bad} is not a tolerance; give whole steps")), "{error}");
         }
     }
 }

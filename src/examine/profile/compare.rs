@@ -1,4 +1,4 @@
-//! Two profiles of one model side by side.
+//! Compares two profiles of one model.
 
 use serde_json::{Value, json};
 
@@ -7,27 +7,25 @@ use crate::text_table::{Align, table};
 
 pub use super::json::About;
 
-/// Why two results do not compare.
+/// Why two profiles cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
-    /// Something else than a profile.
-    #[error("{file} is no profile; give the .json file that profile --report writes beside its page")]
+    /// The file is not a profile.
+    #[error("{file} is not a profile; give the .json file that profile --report writes next to its page")]
     Foreign {
         /// The file.
         file: String,
     },
     /// Written by another version of the program.
-    #[error("{file} is a profile of version {found}, this program reads {VERSION}; profile the model again")]
+    #[error("{file} is a profile of version {found}, but this program reads {VERSION}; profile the model again")]
     Version {
         /// The file.
         file: String,
         /// Its version.
         found: u64,
     },
-    /// Results of different models, or of one with different inputs.
-    #[error(
-        "{a} is of {model_a}, {b} of {model_b}: profiles of two models, or of other sizes of its inputs, do not compare"
-    )]
+    /// The profiles are of different models, or of one model with different inputs.
+    #[error("{a} is of {model_a}, but {b} of {model_b}; compare profiles of one model with the same input sizes")]
     Models {
         /// The first file.
         a: String,
@@ -56,7 +54,7 @@ pub fn read(file: &str, text: &[u8]) -> Result<Value, CompareError> {
     }
 }
 
-/// How a figure is shown, as the page names it.
+/// How a figure is formatted; the page uses the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
     Count,
@@ -85,8 +83,7 @@ impl Shown {
     }
 }
 
-/// What the summaries of two profiles are compared by, on the terminal and on the page: a name, where a summary has it, and
-/// how it is shown.
+/// Figures to compare, on the terminal and on the page: name, JSON pointer in the summary, and format.
 const FIGURES: [(&str, &str, Shown); 9] = [
     ("cycles", "/cycles", Shown::Count),
     ("accelerator, ms", "/accelerator_ms", Shown::Number),
@@ -94,19 +91,19 @@ const FIGURES: [(&str, &str, Shown); 9] = [
     ("MACs offloaded", "/offloaded_macs_fraction", Shown::Share),
     ("bytes read", "/bytes_read", Shown::Bytes),
     ("bytes written", "/bytes_written", Shown::Bytes),
-    ("an input on the target host, ms (modelled)", "/on_target_host/latency_ms", Shown::Number),
-    ("answers a second of a stream there (modelled)", "/on_target_host/throughput_per_s", Shown::Number),
+    ("an input on the target host, ms (modeled)", "/on_target_host/latency_ms", Shown::Number),
+    ("answers per second of a stream there (modeled)", "/on_target_host/throughput_per_s", Shown::Number),
     ("energy, mJ", "/energy_mj", Shown::Number),
 ];
 
-/// Those of [`FIGURES`] that either summary has, with both values.
+/// Those of [`FIGURES`] that at least one summary has, with both values.
 fn figures<'a>(a: &'a Value, b: &'a Value) -> impl Iterator<Item = (&'static str, Shown, &'a Value, &'a Value)> {
     let of = |summary: &'a Value, place| summary.pointer(place).unwrap_or(&Value::Null);
     let both = FIGURES.into_iter().map(move |(name, place, shown)| (name, shown, of(a, place), of(b, place)));
     both.filter(|(.., a, b)| !(a.is_null() && b.is_null()))
 }
 
-/// Puts two profiles side by side, layers by their names.
+/// Compares two profiles; layers are matched by name.
 ///
 /// # Errors
 /// [`CompareError::Models`].
@@ -115,7 +112,7 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
     let named = |v: &Value| {
         let shapes: Vec<String> =
             v["model"]["inputs"].as_array().into_iter().flatten().map(|i| i["shape"].to_string()).collect();
-        // Two contents of one name are told apart by the begin of their hashes.
+        // The start of the hash tells two files of the same name apart.
         let hash: String = v["model"]["sha256"].as_str().unwrap_or_default().chars().take(8).collect();
         format!("{} ({hash}) {}", v["model"]["file"].as_str().unwrap_or("a model"), shapes.join(" "))
     };
@@ -139,7 +136,7 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
         let other = at.map_or(Value::Null, |at| second.remove(at));
         rows.push(json!({ "name": layer["name"], "op": layer["op"], "a": layer, "b": other }));
     }
-    // What only the second cuts so.
+    // Layers that only the second profile has.
     rows.extend(
         second.into_iter().map(|other| json!({ "name": other["name"], "op": other["op"], "a": null, "b": other })),
     );
@@ -147,7 +144,7 @@ pub fn compare((file_a, a): (&str, &Value), (file_b, b): (&str, &Value)) -> Resu
     Ok(json!({ "model": a["model"]["file"], "a": a_side, "b": b_side, "figures": figures, "layers": rows }))
 }
 
-/// A comparison for people.
+/// A comparison as text.
 pub fn text(compared: &Value) -> String {
     let ratio = |a: &Value, b: &Value| match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) if a > 0.0 => format!("{:.3}", b / a),

@@ -1,4 +1,4 @@
-//! A profile as one object: what the page draws, and what comparisons read.
+//! A profile as one JSON object: the data of the page and of comparisons.
 
 use serde_json::{Value, json};
 use tilewright_hw::config::HwConfig;
@@ -11,32 +11,32 @@ use crate::examine::bench::{Frame, Spread, Stream, time_on_host};
 use crate::examine::layers::OnAccel;
 use crate::{device::dram, examine::explain};
 
-/// What the object says that it is.
+/// Value of the key `format`.
 pub const FORMAT: &str = "tilewright-profile";
-/// Changes where an older reader would misread it.
+/// Version of the format; increased when older readers would misread it.
 pub const VERSION: u64 = 3;
 
-/// What a profile does not know of itself.
+/// Facts about a run that the profile itself does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct About<'a> {
-    /// The model's file, in the person's own words.
+    /// The model file as the user wrote it.
     pub file: &'a str,
     /// SHA-256 of the model's file.
     pub sha256: String,
     /// The device's name.
     pub device: &'a str,
-    /// Level of optimisation.
+    /// Optimization level.
     pub level: u8,
-    /// `--offload`'s word.
+    /// Value of `--offload`.
     pub offload: &'a str,
-    /// The trace beside the report.
+    /// File name of the trace next to the report.
     pub trace: Option<String>,
-    /// The waves beside the report.
+    /// File name of the waves next to the report.
     pub waves: Option<String>,
 }
 
 impl Profile {
-    /// All of it.
+    /// The whole profile as JSON.
     pub fn json(&self, config: &HwConfig, about: &About) -> Value {
         let manifest = &self.artifact.manifest;
         let ms_of = |cycles: u64| cycles as f64 / config.host.clock_mhz / 1e3;
@@ -133,7 +133,7 @@ impl Profile {
     }
 }
 
-/// Cycles in which each unit worked for a layer, by its name.
+/// Cycles in which each unit worked for a layer, by unit name.
 fn busy(accel: &OnAccel) -> Value {
     Unit::ALL.iter().map(|unit| (unit.name().to_string(), json!(accel.busy[*unit as usize]))).collect()
 }

@@ -1,4 +1,4 @@
-//! The model's graph with a place for each node on a page.
+//! The model's graph with a position for each node in a drawing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,15 +10,15 @@ use crate::examine::layers::Layer;
 /// A node of the model, as the manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// Place in the manifest's list of nodes.
+    /// Index in the manifest's list of nodes.
     pub index: usize,
-    /// The nodes that it reads.
+    /// Indices of the nodes that it reads.
     pub reads: Vec<usize>,
-    /// Its layer.
+    /// Index of its layer.
     pub layer: Option<usize>,
-    /// Longest way from an input, in nodes.
+    /// Length of the longest path from an input, in nodes.
     pub depth: usize,
-    /// Column of the drawing; nodes of one depth stand in different ones.
+    /// Lane of the drawing; nodes of the same depth are in different lanes.
     pub lane: usize,
 }
 
@@ -30,8 +30,8 @@ pub struct Network {
 }
 
 impl Network {
-    /// The nodes of a compiled graph. Each stands below what it reads: in its first operand's column where that is free, else
-    /// in the next that is.
+    /// Positions the nodes of a compiled graph. A node goes after the nodes that it reads, in its first operand's lane
+    /// if that is free, else in the next free one.
     pub(super) fn of(graph: &Graph, nodes: &[NodeId], artifact: &Artifact, layers: &[Layer]) -> Network {
         let index_of: HashMap<NodeId, usize> = nodes.iter().enumerate().map(|(index, id)| (*id, index)).collect();
         let mut layer_of = vec![None; artifact.manifest.nodes.len()];
@@ -42,7 +42,7 @@ impl Network {
         let mut taken: HashSet<(usize, usize)> = HashSet::new();
         for (index, id) in nodes.iter().enumerate() {
             let read = graph.node(*id).inputs.iter().filter_map(|value| graph.def_node(*value));
-            // Nodes stand behind what they read.
+            // Nodes come after those that they read.
             let mut reads: Vec<usize> =
                 read.filter_map(|(id, _)| index_of.get(&id).copied()).filter(|read| *read < index).collect();
             reads.dedup();

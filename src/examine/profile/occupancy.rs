@@ -1,14 +1,14 @@
-//! How many entries of each scratchpad hold what will still be read, over time.
+//! How many entries of each scratchpad hold data that will still be read, over time.
 
 use tilewright_driver::EntrySet;
 use tilewright_driver::trace::Stream;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Span;
 
-/// Points of a curve: each is the most of its part of the time.
+/// Largest number of points of a curve; each is the maximum over its part of the time.
 pub const POINTS: usize = 1500;
 
-/// The scratchpads that are looked at.
+/// The scratchpads that are shown.
 const MEMS: [Mem; 5] = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
 
 /// Entries in use over time.
@@ -16,21 +16,21 @@ const MEMS: [Mem; 5] = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
 pub struct Occupancy {
     /// Cycles from one point to the next.
     pub step: u64,
-    /// Of each scratchpad its name, its entries, and the most entries in use around each point.
+    /// For each scratchpad: name, number of entries, and the maximum of entries in use around each point.
     pub memories: Vec<(&'static str, u32, Vec<u32>)>,
 }
 
-/// An entry with something in it: the cycle in which it was written first, and the one in which its last use ended, in which it
-/// is free again.
+/// Life of an entry's contents: the cycle of its first write, and the cycle in which its last use ended and it is free
+/// again.
 type Life = (u64, u64);
 
-/// Lives of entries, as they are found.
+/// Collects the lives of entries.
 pub(super) struct Events {
     begin: u64,
     memories: Vec<Memory>,
 }
 
-/// A scratchpad: what its entries hold, and lives that have ended. Lives of one entry do not overlap.
+/// A scratchpad: current contents of its entries, and lives that have ended. Lives of one entry do not overlap.
 struct Memory {
     mem: Mem,
     entries: u32,
@@ -39,14 +39,14 @@ struct Memory {
 }
 
 impl Memory {
-    /// What is in an entry was used.
+    /// Records a read of an entry.
     fn uses(&mut self, entry: u32, start: u64, end: u64) {
         let life = &mut self.lives[entry as usize];
         *life = Some(life.map_or((start, end), |(from, to)| (from, to.max(end))));
     }
 
-    /// An entry gets something else. A unit begins an instruction while the one before it still ends, so what was in it may
-    /// be in use until then: the entry stays in use.
+    /// Records new contents of an entry. A unit can begin an instruction before the previous one has ended, so the old
+    /// contents can still be in use; in that case the life continues.
     fn writes(&mut self, entry: u32, start: u64, end: u64) {
         let life = &mut self.lives[entry as usize];
         match life {
@@ -55,7 +55,7 @@ impl Memory {
         }
     }
 
-    /// The most entries in use in any cycle of each `step` cycles.
+    /// The maximum number of entries in use in each interval of `step` cycles.
     fn most(self, cycles: u64, step: u64) -> Vec<u32> {
         let lives = self.done.into_iter().chain(self.lives.into_iter().flatten());
         let mut changes: Vec<(u64, i64)> = lives.flat_map(|(from, to)| [(from, 1), (to, -1)]).collect();
@@ -63,7 +63,7 @@ impl Memory {
         let mut most = Vec::with_capacity(cycles.div_ceil(step) as usize);
         let mut held = 0;
         for now in changes.chunk_by(|a, b| a.0 == b.0).take_while(|now| now[0].0 < cycles) {
-            // Parts of the time that begin before this cycle begin with what is held since the last change.
+            // Intervals that begin before this cycle start with what is held since the last change.
             most.resize(now[0].0.div_ceil(step) as usize, held);
             held += now.iter().map(|(_, change)| change).sum::<i64>();
             match most.get_mut((now[0].0 / step) as usize) {
@@ -85,9 +85,8 @@ impl Events {
         Events { begin: 0, memories: MEMS.into_iter().map(memory).collect() }
     }
 
-    /// Follows a command's instructions in the order of its program, which is one of the orders that its tokens allow. An entry
-    /// is in use from the cycle in which the instruction that writes it starts to the one before that in which the last that
-    /// reads what it wrote retires.
+    /// Follows a command's instructions in program order, which is one of the orders that the tokens allow. An entry is
+    /// in use from the start of the instruction that writes it until the last instruction that reads this data retires.
     pub(super) fn command(&mut self, stream: &Stream, spans: &[Span], cycles: u64) {
         let mut next = [0usize; 4];
         let mut of_unit: [Vec<&Span>; 4] = Default::default();
@@ -106,7 +105,7 @@ impl Events {
                 let (read, written) = (sets(memory.mem, false), sets(memory.mem, true));
                 read.iter().flat_map(|set| set.iter()).for_each(|entry| memory.uses(entry, start, end));
                 for entry in written.iter().flat_map(|set| set.iter()) {
-                    // What adds to an entry goes on with it.
+                    // An accumulation continues the life of an entry.
                     if !read.iter().any(|set| set.contains(entry)) {
                         memory.writes(entry, start, end);
                     }
@@ -116,7 +115,7 @@ impl Events {
         self.begin += cycles;
     }
 
-    /// The curves.
+    /// Samples the curves.
     pub(super) fn sampled(self) -> Occupancy {
         let step = self.begin.div_ceil(POINTS as u64).max(1);
         let curve = |memory: Memory| (memory.mem.name(), memory.entries, memory.most(self.begin, step));
@@ -130,7 +129,7 @@ mod tests {
 
     const CYCLES: u64 = 40;
 
-    /// The curve of a memory of four entries with a point for each 10 cycles.
+    /// The curve of a memory with four entries and a point for every 10 cycles.
     fn curve(lives: &[(u32, u64, u64)]) -> Vec<u32> {
         let mut memory = Memory { mem: Mem::Inp, entries: 4, lives: vec![None; 4], done: Vec::new() };
         lives.iter().for_each(|(entry, start, end)| memory.writes(*entry, *start, *end));
@@ -142,16 +141,16 @@ mod tests {
         let thrice = [(0, 11, 13), (0, 13, 15), (0, 15, 19)];
         assert_eq!(curve(&thrice), [0, 1, 0, 0]);
         assert_eq!(curve(&[&thrice[..], &[(1, 12, 31)]].concat()), [0, 2, 1, 1]);
-        // The next write begins before the last use of what was there has ended.
+        // The next write begins before the last use of the old contents has ended.
         assert_eq!(curve(&[(2, 3, 8), (2, 6, 12), (2, 12, 14)]), [1, 1, 0, 0]);
     }
 
     #[test]
     fn the_most_may_lie_between_points_and_in_one_cycle() {
         assert_eq!(curve(&[(0, 2, 6), (1, 5, 8), (2, 6, 9), (3, 7, 8)]), [3, 0, 0, 0]);
-        // All change hands at the edge of two steps: neither has both.
+        // All entries are replaced at the border of two intervals: neither interval has both.
         assert_eq!(curve(&[(0, 5, 10), (1, 5, 10), (2, 10, 12), (3, 10, 12)]), [2, 2, 0, 0]);
-        // One goes on over steps in which nothing changes, and ends at an edge.
+        // One life spans intervals without a change and ends at a border.
         assert_eq!(curve(&[(0, 1, 30), (1, 2, 4)]), [2, 1, 1, 0]);
         assert_eq!(curve(&[(0, 39, CYCLES), (1, 38, CYCLES)]), [0, 0, 0, 2]);
         assert_eq!(curve(&[]), [0; 4]);

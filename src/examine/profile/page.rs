@@ -1,4 +1,4 @@
-//! The page: one file with its data, its style, its program and the chart library inside.
+//! The HTML page: one file that contains its data, style, program and the chart library.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ const TIMELINE: &str = include_str!("page/timeline.js");
 const COMPARE: &str = include_str!("page/compare.js");
 const CHARTS: &str = include_str!("page/echarts/echarts.min.js");
 
-/// The page of a profile, of the object that it is as data.
+/// The page of a profile, from its JSON data.
 pub fn profile(data: &Value) -> String {
     let title = format!(
         "{} on {} ({})",
@@ -21,19 +21,19 @@ pub fn profile(data: &Value) -> String {
     page(&title, data, &[PROFILE, TIMELINE])
 }
 
-/// The page of a comparison, of the object that it is as data.
+/// The page of a comparison, from its JSON data.
 pub fn comparison(data: &Value) -> String {
     page(&format!("{}: two profiles", file_name(&data["model"])), data, &[COMPARE])
 }
 
-/// A file's name alone: where it lies on one machine says nothing on another.
+/// The file name of a path; the folders would mean nothing on another machine.
 fn file_name(path: &Value) -> &str {
     let path = path.as_str().unwrap_or("");
     path.rsplit('/').next().unwrap_or(path)
 }
 
 fn page(title: &str, data: &Value, programs: &[&str]) -> String {
-    // No text of the data ends the element that holds it.
+    // The data must not contain a tag that ends its element.
     let data = data.to_string().replace('<', "\\u003c");
     let escaped = title.replace('&', "&amp;").replace('<', "&lt;");
     let program = [COMMON].iter().chain(programs).copied().collect::<Vec<_>>().join("\n");

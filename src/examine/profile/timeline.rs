@@ -1,4 +1,4 @@
-//! When units worked and waited, and what for: every instruction's own cycles in its unit.
+//! When each unit works and waits, and what for: the cycles of every instruction in its unit.
 
 use std::collections::HashMap;
 
@@ -8,19 +8,19 @@ use tilewright_hw::regs::UnitState;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::session::RunReport;
 
-/// Instructions of a unit up to which each is told by itself; of more, neighbours of one layer that do the same are put
-/// together.
+/// Largest number of instructions of a unit that are listed one by one. If there are more, neighbors in one layer with
+/// the same title are merged.
 pub const MOST_OF_A_UNIT: usize = 20_000;
 
-/// Numbers of a piece in [`UnitRow::pieces`].
+/// Numbers per piece in [`UnitRow::pieces`].
 pub const FIELDS: usize = 11;
 
-/// All commands of a run, one behind the other.
+/// All commands of a run, one after another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Timeline {
     /// Cycles of all commands.
     pub cycles: u64,
-    /// First words of instructions, which pieces name by their places.
+    /// First words of instructions; pieces refer to them by index.
     pub titles: Vec<String>,
     /// Names of layers with their first and last cycle.
     pub layers: Vec<(String, u64, u64)>,
@@ -33,19 +33,19 @@ pub struct Timeline {
 pub struct UnitRow {
     /// Its name.
     pub name: &'static str,
-    /// Instructions.
+    /// Number of instructions.
     pub insns: usize,
-    /// Instructions that one piece stands for, at most.
+    /// Largest number of instructions in one piece.
     pub merged: usize,
-    /// Cycles by state, as the unit's counters have them; empty where nobody counts.
+    /// Cycles by state, from the unit's counters; empty if there are none.
     pub states: Vec<u64>,
-    /// [`FIELDS`] numbers for each piece: cycles from the last piece's start to its own, cycles before its start in which
-    /// the unit waited for its tokens, the state of most of them, cycles of work, of waiting for space, for the bus and for
-    /// data, cycles to its retirement, title, layer, instructions.
+    /// [`FIELDS`] numbers per piece: cycles since the start of the previous piece; cycles before its start in which the
+    /// unit waited for tokens; the state of most of these; cycles of work, of waiting for space, for the bus and for
+    /// data; cycles until it retires; title; layer; number of instructions.
     pub pieces: Vec<u64>,
 }
 
-/// What is kept of an instruction.
+/// One or more merged instructions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Piece {
     start: u64,
@@ -59,7 +59,7 @@ struct Piece {
 }
 
 impl Timeline {
-    /// Of a run whose device kept spans.
+    /// The timeline of a run whose device reports spans.
     pub(super) fn of(artifact: &Artifact, programs: &[Vec<Insn>], report: &RunReport) -> Timeline {
         let mut timeline = Timeline { cycles: 0, titles: Vec::new(), layers: Vec::new(), units: Vec::new() };
         let mut titles: HashMap<String, usize> = HashMap::new();
@@ -120,7 +120,7 @@ impl Piece {
         }
     }
 
-    /// Whether the next one may be put together with it.
+    /// Whether the next piece can be merged with this one.
     fn takes(&self, next: &Piece, most: u64) -> bool {
         self.insns < most && (self.title, self.layer) == (next.title, next.layer)
     }
@@ -134,7 +134,7 @@ impl UnitRow {
         for piece in pieces {
             match kept.last_mut() {
                 Some(last) if most > 1 && last.takes(&piece, most) => {
-                    // Waits between both count as the later one's: they lie before its start.
+                    // Waits between the two count for the later one, since they come before its start.
                     last.own.iter_mut().zip(piece.own).for_each(|(sum, n)| *sum += n);
                     last.own[1] += piece.tokens;
                     last.end = last.end.max(piece.end);
@@ -174,7 +174,8 @@ impl UnitRow {
 mod tests {
     use super::*;
 
-    /// Instructions of 10 cycles with 2 of waiting before each, in turns of two titles, `turn` of each, and `layers` layers.
+    /// Instructions of 10 cycles with 2 cycles of waiting before each. Titles alternate after every `turn`
+    /// instructions; there are `layers` layers.
     fn pieces(count: usize, turn: usize, layers: usize) -> Vec<Piece> {
         let piece = |at: usize| Piece {
             start: 2 + 12 * at as u64,
@@ -189,7 +190,7 @@ mod tests {
         (0..count).map(piece).collect()
     }
 
-    /// The row of them, whose pieces cover what the instructions did and lie one behind the other.
+    /// Makes a row of pieces and checks that its pieces cover all instructions and do not overlap.
     fn row(pieces: Vec<Piece>) -> (UnitRow, Vec<Vec<u64>>) {
         let (count, last) = (pieces.len(), pieces.last().map_or(0, |piece| piece.end));
         let row = UnitRow::of(Unit::Load, pieces, Vec::new());
@@ -197,7 +198,7 @@ mod tests {
         let (mut start, mut before) = (0, 0);
         for piece in &found {
             start += piece[0];
-            assert!(start - piece[1] >= before, "a piece begins behind the one before it");
+            assert!(start - piece[1] >= before, "a piece begins before the previous one ends");
             before = start + piece[3..7].iter().sum::<u64>();
         }
         assert_eq!(before, last);
@@ -218,7 +219,8 @@ mod tests {
         let (row, found) = row(pieces(3 * MOST_OF_A_UNIT - 1, 50, 3));
         assert_eq!(row.merged, 3);
         assert!(found.len() <= MOST_OF_A_UNIT + MOST_OF_A_UNIT / 10, "{}", found.len());
-        // Two waits for tokens lie inside a piece of three, as waits for space, and one before it.
+        // Of the waits for tokens in a piece of three, two are inside and count as waits for space, and one is before
+        // it.
         let whole = found.iter().find(|piece| piece[10] == 3).unwrap();
         assert_eq!((&whole[3..7], whole[1]), (&[21, 7, 3, 3][..], 2));
         // Titles and layers are never mixed.

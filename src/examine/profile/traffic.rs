@@ -1,4 +1,4 @@
-//! Bytes over the memory bus by what they belong to.
+//! Bytes over the memory bus, by tensor.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use tilewright_runtime::session::RunReport;
 
 use crate::examine::layers::moved;
 
-/// What crossed the bus of one tensor.
+/// Memory traffic of one tensor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
     /// Its name.
     pub name: String,
-    /// What it is: weights, parameters, micro-ops, tensor, instructions.
+    /// Its kind: weights, parameters, micro-ops, constants, tensor or instructions.
     pub kind: &'static str,
     /// Bytes read.
     pub read: u64,
@@ -22,8 +22,8 @@ pub struct Moved {
     pub written: u64,
 }
 
-/// Tensors by the bytes that they moved, the most first. What the bus carried beyond loads and stores, where the device has
-/// one, is told as instructions and parts of beats.
+/// Tensors sorted by the bytes that they move, the largest first. If the device counts bus traffic, the rest beyond
+/// loads and stores is listed as instructions and parts of beats.
 pub(super) fn tensors(artifact: &Artifact, programs: &[Vec<Insn>], report: &RunReport) -> Vec<Moved> {
     let mut sums: BTreeMap<(String, &'static str), (u64, u64)> = BTreeMap::new();
     let (mut bus, mut known) = (Some((0u64, 0u64)), (0, 0));
@@ -55,7 +55,7 @@ pub(super) fn tensors(artifact: &Artifact, programs: &[Vec<Insn>], report: &RunR
     all
 }
 
-/// What lies at an offset behind a base register while a layer runs.
+/// Name and kind of the data at an offset from a base register while a layer runs.
 fn owner(accel: &AccelStep, base: u32, offset: u64, layer: usize) -> (String, &'static str) {
     let program = &accel.program;
     if base == 0 {

@@ -1,11 +1,11 @@
-//! A program that both sides run.
+//! A program that runs on the sources and on netlists.
 
 use tilewright_hw::device::Command;
 use tilewright_sim::random::Program;
 
-/// What runs: what is put into memory, and the command.
+/// A program: memory contents and the command.
 pub(super) struct Job {
-    /// Its name, and what else there is to say where a netlist differs.
+    /// Its name, and further text for the message if a netlist differs.
     pub name: String,
     pub text: String,
     pub writes: Vec<(u64, Vec<u8>)>,
@@ -15,9 +15,9 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// The job of a random program.
+    /// Makes the job of a random program.
     pub fn of_program(at: usize, program: Program) -> Job {
-        // Its own limit is one for memory beside the core, and here all bytes go over the line.
+        // The program's own cycle limit is for memory next to the core; here all bytes go over the line.
         let command = Command { cycle_limit: None, ..program.command() };
         let (text, stream_addr) = (program.text(), program.stream_addr);
         let stream = program.stream_in_memory().to_vec();

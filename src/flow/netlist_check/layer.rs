@@ -1,4 +1,4 @@
-//! A layer of a real network as a program of a check.
+//! A layer of a real network as a program of the check.
 
 use std::path::Path;
 
@@ -17,13 +17,13 @@ use super::job::Job;
 use crate::model::zoo::{self, ZooError};
 use crate::model::{self, ModelError, Sizes};
 
-/// The network: small enough that what a layer moves goes over a serial line in a million cycles or two.
+/// The network; it is small enough that a layer's data crosses a serial line in a million cycles or two.
 pub(super) const NETWORK: &str = "lenet-int8";
-/// What a layer must have, by operators' names: one of these, and the other.
+/// Operators that the layer must have: one of these products, and a requantization.
 const PRODUCTS: [&str; 2] = ["conv2d", "dense"];
 const REQUANTIZE: &str = "requantize";
 
-/// Why there is no layer.
+/// Why the layer could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum LayerError {
     /// The network cannot be written into the cache.
@@ -32,19 +32,19 @@ pub enum LayerError {
     /// It cannot be imported.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// It cannot be brought into integer form.
+    /// It cannot be converted to integer form.
     #[error(transparent)]
     Pass(#[from] PassError),
-    /// The compiled layer does not run.
+    /// The compiled layer cannot be loaded.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// The compiled layer does not decode.
-    #[error("instruction {0} of the layer does not decode; this is an error of the compiler")]
+    /// The compiled layer cannot be decoded.
+    #[error("instruction {0} of the layer does not decode; this is a bug in the compiler")]
     Decode(usize),
 }
 
-/// The layer of the network that a configuration takes: of its convolutions with requantization that which moves the fewest
-/// bytes, or else of its other products. Its data are random; none where it takes nothing of the network.
+/// Picks the network's layer for a configuration: of the convolutions with requantization the one that moves the fewest
+/// bytes, or else of the other products. Its data is random. None if the configuration supports no such layer.
 pub(super) fn job(config: &HwConfig, cache: &Path, seed: u64) -> Result<Option<Job>, LayerError> {
     let graph = model::import(&zoo::find(NETWORK)?.extract(cache)?, &Sizes::default())?;
     let (graph, _) = optimize(graph, OptLevel::O0, passes::Options::default())?;

@@ -1,4 +1,4 @@
-//! Checks that must say no: boards whose line is wrong, and a netlist with a planted fault.
+//! Checks that must fail: boards with a faulty line, and a netlist with a planted fault.
 
 use super::*;
 use serde_json::Value;
@@ -15,19 +15,19 @@ const SMALL: &str = include_str!("../../../driver/tests/board/small.toml");
 const CLOCKS: u32 = 4;
 const PROGRAMS: u64 = 2;
 
-/// What is wrong with the bytes that come from a board.
+/// Fault in the bytes received from a board.
 #[derive(Clone, Copy)]
 enum Wrong {
     Nothing,
-    /// None comes.
+    /// No byte arrives.
     Dead,
-    /// After so many none comes.
+    /// No byte arrives after this many.
     StopsAfter(usize),
-    /// After so many each has another bit.
+    /// After this many bytes, each one has a flipped bit.
     SpoiledAfter(usize),
 }
 
-/// A board behind a line that is wrong.
+/// A board with a faulty line.
 struct Spoiled {
     board: VirtualBoard,
     wrong: Wrong,
@@ -111,12 +111,13 @@ fn a_line_that_is_dead_or_spoiled_or_stops_is_a_difference() {
     for wrong in [Wrong::SpoiledAfter(0), Wrong::SpoiledAfter(2000), Wrong::StopsAfter(2000)] {
         let check = told(wrong);
         let difference = check.difference.expect("it differs");
-        let begins = ["the netlist does not answer", "program 1: the netlist ends in an error"];
+        let begins = ["the netlist does not answer", "program 1: the netlist fails"];
         assert!(begins.iter().any(|begin| difference.starts_with(begin)), "{difference}");
     }
 }
 
-/// The shell of a configuration on a board, and the model of its synthesized netlist; without the tools the calling test skips.
+/// The shell of a configuration on a board, and the model of its synthesized netlist; none if the tools are missing, so
+/// that the test skips.
 fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
     let shell = crate::flow::synth::shell(board, config, board.core_mhz).expect("a shell");
     let dir = tempfile::tempdir().expect("a folder");
@@ -144,7 +145,7 @@ fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
     Some((shell, std::fs::read(modelled.file(MODEL)).expect("the model")))
 }
 
-/// The netlist of the smallest board as it is, and with one table turned over.
+/// The netlist of the smallest board, unchanged and with one inverted lookup table.
 #[test]
 fn a_netlist_with_a_planted_fault_is_told_from_the_sources() {
     let board = Board::load("hx8k-evn").expect("a board");
@@ -169,7 +170,7 @@ fn a_netlist_with_a_planted_fault_is_told_from_the_sources() {
     assert!(difference.starts_with("program "), "{difference}");
 }
 
-/// Turns over a table that makes a bit of what gemm adds.
+/// Inverts a lookup table that computes a bit of what gemm adds.
 fn plant(netlist: &mut Value) {
     let cells = netlist["modules"][TOP]["cells"].as_object_mut().expect("cells");
     let is_sum =
@@ -180,8 +181,8 @@ fn plant(netlist: &mut Value) {
     cell["parameters"]["LUT"] = turned.into();
 }
 
-/// The netlist of a board with an SDRAM as it is; at a chip that wants other times than its controller keeps; and with two of its
-/// pins exchanged.
+/// The netlist of a board with an SDRAM: unchanged, with a chip whose timing the controller violates, and with two
+/// swapped pins.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn a_netlist_that_uses_its_sdram_wrongly_is_told() {
@@ -222,6 +223,6 @@ fn nothing_that_ran_is_not_as_the_sources() {
     let board = Board::load("hx8k-evn").expect("a board");
     let config = HwConfig::parse("small", SMALL).expect("a configuration");
     assert_eq!(nothing(&jobs(&board, &config), &config), None);
-    let why = "there is nothing to run: small takes no layer of lenet-int8; give --programs";
+    let why = "there is nothing to run: small supports no layer of lenet-int8; give --programs";
     assert_eq!(nothing(&[], &config).as_deref(), Some(why));
 }

@@ -1,4 +1,5 @@
-// What every page has: its data, colours of the scheme that is on, sections, tables that sort, charts that follow all of it.
+// Shared by all pages: data, colors of the current scheme, sections, sortable tables, and charts that follow size and
+// scheme.
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.getElementById("main");
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -47,7 +48,7 @@ function escaped(text) {
   return String(text).replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 }
 
-// A text that is wider than its room, in pixels, keeps its beginning and its end, which tells names apart; what is between goes.
+// Shortens a text to `room` pixels: keeps the start and the end, which tell names apart, and cuts the middle.
 const ruler = document.createElement("canvas").getContext("2d");
 const fontOf = size => `${size}px system-ui, DejaVu Sans, sans-serif`;
 function fitted(text, room, size) {
@@ -63,13 +64,13 @@ function fitted(text, room, size) {
   return low ? cut(low) : "…";
 }
 
-// A text that may go on in another line behind the marks that join its words.
+// A text that can wrap after the characters that join its words.
 function breakable(text) {
   return text.split(/(?<=[/+;_.])(?=[^/+;_.])/).flatMap((part, at) => at ? [element("wbr"), part] : [part]);
 }
 
-// A table whose heads sort it. Columns: title, value of a row (what is sorted by), text or nodes of it, whether it is text, and
-// whether that goes on in further lines.
+// A table that sorts when a heading is clicked. Columns: title, value (the sort key), show (text or nodes), left (text,
+// not numbers), wraps (can use several lines).
 function sortable(parent, id, columns, rows) {
   const body = element("tbody");
   const heads = columns.map((column, at) => {
@@ -109,7 +110,7 @@ function sortable(parent, id, columns, rows) {
   return table;
 }
 
-// Patterns that tell what colours tell, for who does not see them: a canvas to fill with.
+// Patterns that repeat the information of colors for people who cannot see them; drawn on a canvas to fill with.
 const PATTERNS = {
   plain: () => {},
   up: c => { c.moveTo(-2, 10); c.lineTo(10, -2); c.moveTo(-2, 2); c.lineTo(2, -2); c.moveTo(6, 10); c.lineTo(10, 6); },
@@ -144,8 +145,8 @@ function swatch(fill, pattern) {
   return canvas;
 }
 
-// A chart that is drawn anew where the page gets another width or scheme, or is printed. What it shows and its height, where
-// that is a function, follow from its width.
+// A chart that is redrawn when the page changes its width or scheme, or is printed. Its option, and its height if that
+// is a function, depend on its width.
 function chart(parent, id, height, label, option, ready) {
   const box = element("div", { class: "chart", id, role: "img", "aria-label": label });
   parent.append(box);
@@ -180,7 +181,7 @@ function draw(entry) {
   if (entry.ready) entry.ready(entry.live);
 }
 
-// Bars under each other, a row for each of the names, which stand at the left. Rows tell what they are at the pointer.
+// Horizontal bars, one row per name, with the names on the left. `tell` returns a row's text for the tooltip.
 function bars(parent, id, label, names, { rowHeight, x, tell, series }) {
   const SIZE = 11, GAP = 16;
   chart(parent, id, 70 + rowHeight * names.length, label, width => {

@@ -1,4 +1,4 @@
-// Two profiles of one model.
+// The comparison of two profiles of one model.
 const [a, b] = [data.a, data.b];
 const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
 
@@ -15,7 +15,7 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
 
 (function layers() {
   const of = (row, side, key) => row[side] ? row[side][key] : null;
-  const times = section("bars", "Time of layers", "Filled bars are a, striped ones b.");
+  const times = section("bars", "Time of layers", "Solid bars are a, striped bars are b.");
   const rows = data.layers.filter(r => of(r, "a", "ms") || of(r, "b", "ms"));
   bars(times, "compare-chart", "time of layers", rows.map(r => r.name), {
     rowHeight: 22, x: { name: "ms" },
@@ -26,7 +26,7 @@ const ratio = (x, y) => known(x) && known(y) && x > 0 ? y / x : null;
         decal: { color: "rgba(0,0,0,0.4)", dashArrayX: [1, 0], dashArrayY: [2, 4], rotation: Math.PI / 4 } } },
     ],
   });
-  const box = section("layers", "Layers", "A layer that one of both cuts otherwise stands by itself.");
+  const box = section("layers", "Layers", "A layer that only one of the profiles has is in a row of its own.");
   box.classList.add("long");
   sortable(box, "layer-table", [
     { title: "layer", left: true, wraps: true, value: r => r.name },

@@ -1,5 +1,5 @@
-// When units worked and waited. Pieces are instructions; what is drawn is, for each column of pixels, the share of its cycles
-// in each state, so that nothing is lost where an instruction is narrower than a column.
+// The timeline of units. Pieces are instructions. For each column of pixels, the drawing shows the share of its cycles
+// in each state, so that instructions narrower than a column are not lost.
 const STATES = [
   { key: "busy", title: "works", fill: "#0072b2", pattern: "plain" },
   { key: "token of load", title: "waits for load", fill: "#e69f00", pattern: "up" },
@@ -13,7 +13,7 @@ const STATES = [
 const FIELDS = 11;
 const time = data.timeline;
 
-// Pieces with places in time: own cycles lie behind the start, waits for tokens before it.
+// Pieces with positions in time: an instruction's own cycles come after its start, waits for tokens before it.
 const units = time.units.map(unit => {
   let at = 0;
   const pieces = [];
@@ -55,7 +55,7 @@ function columns(pieces, from, to, count) {
   return { sums, full: 1 / scale };
 }
 
-// The pixels of each state's pattern, and of no state.
+// The pixels of each state's pattern.
 const patterns = STATES.map(s => new Uint32Array(tile(s.fill, s.pattern).getContext("2d").getImageData(0, 0, 8, 8).data.buffer));
 
 function rowImage(pieces, from, to, width, height) {
@@ -95,24 +95,24 @@ function tellUnits(cycle) {
     if (!p || p.from > cycle) { lines.push(`${unit.name}: no instruction`); continue; }
     const waits = [[STATES[p.state]?.title, p.tokens], ["works", p.own[0]], ["space", p.own[1]], ["bus", p.own[2]], ["data", p.own[3]]];
     const told = waits.filter(([, n]) => n > 0).map(([what, n]) => `${what} ${whole(n)}`).join(", ");
-    const many = p.insns > 1 ? ` (${p.insns} alike)` : "";
+    const many = p.insns > 1 ? ` (${p.insns} of the same kind)` : "";
     lines.push(`<b>${unit.name}</b>: ${escaped(time.titles[p.title])}${many}, from ${whole(p.start)}, ${whole(p.length)} long: ${told}`);
   }
   const point = Math.floor(cycle / data.occupancy.step);
   const held = data.occupancy.memories.map(m => `${m.name} ${percent((m.most[point] || 0) / m.entries)}`).join(", ");
-  return lines.join("<br>") + "<br>held: " + held;
+  return lines.join("<br>") + "<br>in use: " + held;
 }
 
 const MEMORY_LINES = [["#0072b2", "solid"], ["#d55e00", "dashed"], ["#009e73", "dotted"], ["#cc79a7", "solid"], ["#e69f00", "dashed"]];
 const ROW = 46, BAND = 22;
 
-// The cycle under the pointer.
+// The cycle at the pointer.
 let pointed = 0;
 
 function timelineOption() {
   const rows = ["layers", ...units.map(u => u.name)];
   const top = 8, height = BAND + ROW * units.length;
-  // Both lie at the same places from left to right, whatever room the library would give the last label.
+  // Both charts use the same left and right borders, whatever room the library would reserve for the last label.
   const sides = { left: 70, right: 44, outerBoundsMode: "none" };
   const grids = [{ ...sides, top, height }, { ...sides, top: top + height + 34, height: 150 }];
   const cycles = { type: "value", min: 0, max: time.cycles, axisLabel: { formatter: v => whole(v), hideOverlap: true } };
@@ -172,13 +172,13 @@ function layerBands(area, from, to) {
   let shown = null;
   const merged = time.units.filter(u => u.merged > 1).map(u => `${u.name}: up to ${u.merged}`);
   box.querySelector("p.note").textContent += merged.length
-    ? ` Neighbouring instructions of one layer that do the same were put together (${merged.join(", ")}); their waits in between count as waits for space.`
-    : " Every instruction is there.";
+    ? ` Neighboring instructions of one layer that do the same are merged (${merged.join(", ")}); the waits between them count as waits for space.`
+    : " Every instruction is shown.";
   const legend = element("div", { class: "legend" });
   STATES.forEach(s => legend.append(element("span", {}, swatch(s.fill, s.pattern), s.title)));
   box.append(legend);
   chart(box, "timeline-chart", 8 + BAND + ROW * units.length + 34 + 150 + 84, "timeline of units and use of scratchpads", timelineOption, live => { shown = live; });
-  // The library tells the nearest point of a series; what is told here is the cycle under the pointer.
+  // The library reports the nearest point of a series; the tooltip needs the cycle at the pointer.
   box.querySelector(".chart").addEventListener("mousemove", event => {
     const left = event.currentTarget.getBoundingClientRect().left;
     pointed = shown.convertFromPixel({ xAxisIndex: 0 }, event.clientX - left);
