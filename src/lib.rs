@@ -5,7 +5,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`model`] | model files to artifacts, and artifacts to results: import, compile, quantize, the zoo, pictures and class names |
+//! | [`model`] | model files to artifacts, artifacts to results: import, compile, quantize, zoo, pictures, class names |
 //! | [`device`] | devices that run programs: simulators and boards, by the names that `--device` accepts |
 //! | [`examine`] | analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks |
 //! | [`flow`] | hardware to bitstreams: board shells and netlist checks |

@@ -30,7 +30,7 @@ pub struct Compilation {
     /// Use measured CPU times of this machine instead of the model of the configuration's host
     #[arg(long)]
     measure: bool,
-    /// Optimization level: 0 one program per operator, 1 joins neighbors, 2 folds and picks tiles by cost, 3 also fuses
+    /// Optimization level: 0 one program per layer, 1 joins neighbors, 2 folds and picks tiles by cost, 3 also fuses
     /// into tiles and keeps results on the chip [default: 2]
     #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
     level: Option<u8>,

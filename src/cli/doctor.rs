@@ -35,7 +35,7 @@ struct Finding {
     /// Its version; none if it is missing.
     found: Option<String>,
     remedy: String,
-    /// Whether Tilewright needs it for more than an optional feature.
+    /// Whether `doctor` fails if it is missing.
     needed: bool,
 }
 

@@ -179,7 +179,7 @@ impl<'g> Build<'g> {
         Ok(made)
     }
 
-    /// Adds a value of a graph to the artifact; equal constants share one value.
+    /// Adds a value of a graph to the artifact; constants with the same tensor share one value.
     fn add(&mut self, graph: &Graph, id: ValueId, name: Option<&str>) -> Result<artifact::ValueId, CompileError> {
         let data = graph.constant(id);
         if let Some((_, known)) = data.and_then(|tensor| self.constants.get(&Arc::as_ptr(tensor))) {

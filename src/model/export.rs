@@ -219,8 +219,8 @@ impl Laid {
         list(&mut text, artifact, (&upper, "OUTPUT"), &outputs.collect::<Vec<_>>());
         let _ = write!(
             text,
-            "\n/* Working memory of the function, aligned to {ALIGN} bytes; it needs no initialization. */\n\
-             #define {upper}_WORKSPACE_BYTES {}\n\n\
+            "\n/* Working memory of the function, aligned to {ALIGN} bytes; uninitialized before a call, not used \
+             after it. */\n#define {upper}_WORKSPACE_BYTES {}\n\n\
              /* Runs the model. inputs and outputs point to the tensors in the order above: dense, row-major, \
              little-endian and\n * aligned to their elements; an output must not overlap another tensor. Returns 0. \
              The function keeps no state:\n * several threads can call it, each with a workspace of its own. */\n\

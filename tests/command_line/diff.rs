@@ -254,8 +254,8 @@ fn arrays_that_do_not_fit_are_refused() {
     );
     check(
         "npz:flat.npz",
-        "array /Relu_output_0_QuantizeLinear of flat.npz has shape 6272, but value /Relu_output_0_QuantizeLinear has 1x8x28x28 \
-         in 1 run(s); save it in the model's own layout, with the inputs of the same runs",
+        "array /Relu_output_0_QuantizeLinear of flat.npz has shape 6272, but value /Relu_output_0_QuantizeLinear has \
+         1x8x28x28 in 1 run(s); save it in the model's own layout, with the inputs of the same runs",
     );
     check(
         "npz:wide.npz",
@@ -264,8 +264,8 @@ fn arrays_that_do_not_fit_are_refused() {
     );
     check(
         "npz:twice.npz",
-        "twice.npz has value /Relu_output_0_QuantizeLinear twice with different contents, as /Relu_output_0_QuantizeLinear and as \
-         /Relu_output_0_QuantizeLinear_Output; leave one out",
+        "twice.npz has value /Relu_output_0_QuantizeLinear twice with different contents, as \
+         /Relu_output_0_QuantizeLinear and as /Relu_output_0_QuantizeLinear_Output; leave one out",
     );
     check(
         "npz:d.npy",
@@ -284,7 +284,8 @@ fn arrays_that_do_not_fit_are_refused() {
     refused(
         dir.path(),
         &["diff", &lenet(), "--input", "d.npy", "--b", "npz:inside.npz"],
-        "none of the 1 arrays in inside.npz is a value that can be compared; `run --dump-tensors DIR` lists those that can",
+        "none of the 1 arrays in inside.npz is a value that can be compared; `run --dump-tensors DIR` lists those \
+         that can",
     );
     refused(
         dir.path(),

@@ -145,8 +145,8 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
         data["model"]["sha256"].as_str().unwrap()[..8].to_string()
     };
     let message = format!(
-        "a.json is of {} ({}) [1,1,28,28], but d.json of {block} ({}) [1,15,15,24]; compare profiles of one model with the same \
-         input sizes",
+        "a.json is of {} ({}) [1,1,28,28], but d.json of {block} ({}) [1,15,15,24]; compare profiles of one model \
+         with the same input sizes",
         lenet(),
         hash("a.json"),
         hash("d.json")

@@ -113,8 +113,8 @@ fn a_float_model_says_that_nothing_is_offloaded() {
         outcome.stderr
     };
     let note = format!(
-        "note: nothing of {0} can be offloaded: it computes in floats, but the accelerator computes in int8; make an int8 model \
-         with tilewright quantize {0} --calibrate SAMPLES -o OUT.onnx\n",
+        "note: nothing of {0} can be offloaded: it computes in floats, but the accelerator computes in int8; make an \
+         int8 model with tilewright quantize {0} --calibrate SAMPLES -o OUT.onnx\n",
         lenet()
     );
     assert_eq!(run(&["--device", "fsim"]), note);

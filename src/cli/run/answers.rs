@@ -38,8 +38,8 @@ impl Names {
         answers.iter().map(|row| row.iter().map(guess).collect::<Vec<_>>()).collect()
     }
 }
+
 /// The answers as text, one per line, with the names of the pictures if they are known.
-/// The answers of a report for people, a line each, with the names of the pictures where they are known.
 pub fn text(report: &Value, pictures: &[String]) -> String {
     let mut text = String::new();
     for (index, row) in report.as_array().into_iter().flatten().enumerate() {

@@ -16,7 +16,8 @@ use crate::cli::{Hw, ModelFile, progress};
 /// Arguments of `run`.
 #[derive(clap::Args)]
 pub struct Run {
-    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact (.twa), or a program (text in a .tw file, or a stream made by asm)
+    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact (.twa), or a program (text in a .tw file, or a
+    /// stream made by asm)
     #[arg(value_parser = ModelFile::parse)]
     pub file: ModelFile,
     #[command(flatten)]
