@@ -1,4 +1,4 @@
-//! Which operators of single elements and poolings are fused into the tiles of the product before them.
+//! Decides which element-wise operators and poolings are fused into the tiles of the product before them.
 
 use super::place::{Placed, PlacedLayer};
 use crate::codegen::accel::{self, FuseError, Layer, Neighbors, Planned};
@@ -6,10 +6,10 @@ use crate::graph::{Graph, NodeId, ValueId};
 use std::collections::HashMap;
 use tilewright_hw::HwConfig;
 
-/// An operator behind a product: the product's first node, and the operator's result.
+/// Identifies a fused operator: the product's first node, and the operator's result.
 pub(super) type Fusion = (NodeId, ValueId);
 
-/// What was fused into a layer last.
+/// Returns the operator that was fused into a layer last.
 pub(super) fn last(layer: &Layer, planned: &Planned) -> Option<Fusion> {
     if accel::fused(planned) == 0 {
         return None;
@@ -17,16 +17,16 @@ pub(super) fn last(layer: &Layer, planned: &Planned) -> Option<Fusion> {
     Some((*layer.nodes.first()?, layer.output.0))
 }
 
-/// The poolings in tiles of products.
+/// Returns the fused poolings.
 pub(super) fn poolings(placed: &Placed) -> impl Iterator<Item = Fusion> {
     let pooled = placed.layers.iter().filter(|l| accel::has_fused_pooling(&l.planned));
     pooled.filter_map(|l| last(&l.layer, &l.planned))
 }
 
-/// What must not be fused, each with the reason.
+/// Operators that must not be fused, each with the reason.
 pub(super) type Apart = HashMap<Fusion, String>;
 
-/// Fuses what can be fused, but for what stays `apart`.
+/// Fuses all operators that can be fused, except those in `apart`.
 pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart: &Apart) {
     let mut at = 0;
     while at < placed.layers.len() {
@@ -46,7 +46,7 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
         let Some((product, layer, planned)) = (0..at).rev().find_map(found) else {
             let alone = &placed.layers[at].layer;
             if let (Planned::Pool(..), Some(reason)) = (&placed.layers[at].planned, reason) {
-                let note = format!("not in the tiles of the product before it: {reason}");
+                let note = format!("not fused into the product before it: {reason}");
                 placed.notes.extend(alone.nodes.iter().map(|&node| (node, note.clone())));
             }
             at += 1;
@@ -62,10 +62,10 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
     }
 }
 
-/// The layer `product` with the operator of layer `at` in its tiles.
+/// Returns layer `product` with the operator of layer `at` fused into its tiles.
 ///
 /// # Errors
-/// As [`accel::fuse`].
+/// The same as [`accel::fuse`].
 fn fused(
     graph: &Graph,
     config: &HwConfig,
@@ -87,7 +87,7 @@ fn fused(
     accel::fuse(pair, alone, config)
 }
 
-/// Whether a value is there before a layer begins.
+/// Whether a value is available before a layer begins.
 fn ready(placed: &Placed, value: ValueId, layer: usize) -> bool {
     let root = placed.roots.get(&value).copied().unwrap_or(value);
     let depth = placed.layers[layer].depth;

@@ -1,4 +1,4 @@
-//! What may become of nodes, and what that and changes of layout cost.
+//! Finds the choices for nodes, and the costs of choices and changes of layout.
 
 use super::decide::{Choice, Costs};
 use super::{Offload, Options};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
 
-/// A graph with all that its choices depend on.
+/// A graph, with all data on which its choices depend.
 pub(super) struct Layouts<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
@@ -19,10 +19,10 @@ pub(super) struct Layouts<'a> {
     oracle: &'a dyn CostOracle,
 }
 
-/// How values lie, as somebody takes them to.
+/// Views of values in device memory, real or assumed.
 type Known<'a> = &'a dyn Fn(ValueId) -> Option<View>;
 
-/// What a layer reads and writes, and how.
+/// Inputs and output of a layer, with their views.
 type Ends = (Vec<(ValueId, View)>, (ValueId, View));
 
 impl<'a> Layouts<'a> {
@@ -36,8 +36,11 @@ impl<'a> Layouts<'a> {
         Layouts { graph, config, options, refused, oracle }
     }
 
-    /// What may become of a node whose data lie like this: on the accelerator wherever that is possible. An operator that
-    /// has no layout of its own may also take its data as one of them lies alone, or as images in either order.
+    /// Returns the choices for a node whose data have the views `lies`. The CPU is only a choice if the accelerator
+    /// cannot compute the node.
+    ///
+    /// An operator that accepts any layout can also read its data in the layout of just one of them, or as images in
+    /// either order.
     pub fn choices(&self, id: NodeId, lies: Known) -> Vec<Choice> {
         let node = self.graph.node(id);
         let (mut found, mut seen) = (Vec::new(), Vec::new());
@@ -53,7 +56,7 @@ impl<'a> Layouts<'a> {
                 let shape = self.graph.ty(v).shape().filter(|shape| shape.len() == 4)?;
                 View::image(&shape, layout)
             };
-            // Layers that read or write in another layout than those there are.
+            // Layers that read or write other layouts than the ones found so far.
             let mut add = |known: Known| {
                 if let Ok(Some(layer @ Choice::Layer(_))) = self.choice(id, known, lies, &mut seen) {
                     found.push(layer);
@@ -73,8 +76,10 @@ impl<'a> Layouts<'a> {
         found
     }
 
-    /// A node read as if values lay as `known` says, where they lie as `lies` does; none for a layer in layouts that were
-    /// `seen` before, which is not planned again.
+    /// Returns the choice for a node that is read as if values had the views `known`, although they have the views
+    /// `lies`.
+    ///
+    /// `None` for a layer whose inputs and output are in `seen`: it is not planned again.
     fn choice(&self, id: NodeId, known: Known, lies: Known, seen: &mut Vec<Ends>) -> Result<Option<Choice>, String> {
         match (self.options.offload, self.refused.get(&id)) {
             (Offload::None, _) => return Err("nothing is offloaded".into()),
@@ -98,14 +103,14 @@ impl<'a> Layouts<'a> {
         }
     }
 
-    /// The changes of layout before a layer, as a person is told of them.
+    /// Describes for `--explain` the changes of layout before a layer.
     pub fn changes(&self, layer: &Layer, lies: Known) -> String {
         let mut text = String::new();
         for &(value, view) in &layer.inputs {
             if let Some(made) = lies(value).filter(|made| *made != view) {
                 let us = (self.leave(value, made) + self.enter(value, view)) as f64 / 1e3;
                 let name = self.graph.value_name(value);
-                text += &format!("; {name} comes in another layout, by way of the host: {us:.1} us");
+                text += &format!("; the host changes the layout of {name}: {us:.1} us");
             }
         }
         text
@@ -139,8 +144,8 @@ impl Costs for Layouts<'_> {
     }
 }
 
-/// A layer with its plan. If the host writes its input, the form that only the host can write is planned too, and the one of
-/// fewer estimated cycles is taken.
+/// Plans a layer. If the host writes its input, the form that only the host can write is planned too, and the plan with
+/// fewer estimated cycles is used.
 fn plan_of(
     layer: Layer,
     operator: &Operator,

@@ -1,5 +1,5 @@
-//! Places, fusions and kept results, taken back until the driver takes every program, and until those that someone has
-//! timed take no less without.
+//! Finds the final placement: takes back placements, fusions and kept results until the driver accepts every program,
+//! and fused poolings until timed programs show that separating another one saves nothing.
 
 use super::place::{Placed, place};
 use super::weigh::{self, Programs, Weighing};
@@ -12,15 +12,15 @@ use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 use tune::Judge;
 
-/// A partition, and the cycles of its programs where they are known.
+/// A partition, and the cycles of its programs if they are known.
 pub(super) struct Settled {
     pub partition: Partition,
     pub cycles: Option<u64>,
 }
 
 impl Settled {
-    /// Whether it leaves less to the CPU, or the same and takes fewer cycles; cycles of programs that do different work say
-    /// nothing.
+    /// Whether it leaves fewer nodes to the CPU, or the same nodes and takes fewer cycles. Cycles of programs that do
+    /// different work cannot be compared.
     pub fn beats(&self, other: &Settled) -> bool {
         let (left, others) = (self.on_cpu(), other.on_cpu());
         if left != others {
@@ -38,10 +38,10 @@ impl Settled {
 /// Nodes that the accelerator does not get, each with the reason.
 type Refused = HashMap<NodeId, String>;
 
-/// Makes the regions of a placement, or says which layer stands in the way.
+/// Builds the regions of a placement; the error names the layer that prevents it.
 pub(super) type Build<'a> = dyn Fn(&Placed) -> Result<Vec<Region>, BuildError> + 'a;
 
-/// What every turn is made from.
+/// The inputs of all rounds.
 struct Task<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
@@ -50,14 +50,14 @@ struct Task<'a> {
     build: &'a Build<'a>,
 }
 
-/// What a level adds and is left out again, each with the reason.
+/// Fusions and kept results that are taken back, each with the reason.
 #[derive(Clone, Default)]
 struct LeftOut {
     apart: fuse::Apart,
     away: keep::Away,
 }
 
-/// Places the graph, and places it again with less on the accelerator for as long as `build` refuses a layer.
+/// Places the graph, and places it again with less on the accelerator as long as `build` rejects a layer.
 pub(super) fn settle(
     graph: &Graph,
     config: &HwConfig,
@@ -102,12 +102,13 @@ impl<'a> Task<'a> {
         Some(Judge::new(self.graph, self.config, clock, self.options.keep_on_chip))
     }
 
-    /// Places and plans of layers, without what a level adds to them.
+    /// Places and plans the layers, without fusions and kept results.
     fn place(&self, offload: Offload, refused: &Refused) -> Placed {
         place(self.graph, self.config, &Options { offload, ..self.options }, refused, self.oracle)
     }
 
-    /// A placement with what a level adds. All that changes plans is in it, so that what is weighed is what is built.
+    /// Adds the fusions and kept results of the optimization level to a placement. All changes of plans are made here,
+    /// so that costs are those of the programs that are built.
     fn with_level(&self, mut placed: Placed, left_out: &LeftOut) -> Placed {
         let options = &self.options;
         if options.fuse && !options.keep_values {
@@ -125,7 +126,7 @@ impl<'a> Task<'a> {
         placed
     }
 
-    /// Of `all`, in which the accelerator has what it can compute, what it shall have.
+    /// Selects what the accelerator gets. In `all`, it has all nodes that it can compute.
     fn choose(&self, all: Placed, offered: &auto::Problem, refused: &Refused, left_out: &LeftOut) -> Placed {
         let again = |offload, refused: &Refused| self.with_level(self.place(offload, refused), left_out);
         match self.options.offload {
@@ -142,12 +143,12 @@ impl<'a> Task<'a> {
         auto::Problem::new(self.graph, placed, &self.options, self.config, self.oracle)
     }
 
-    /// Cycles of all programs, where someone knows them; the layers take their shares.
+    /// Returns the cycles of all programs if they are known, and gives each layer its share.
     fn timed(&self, placed: &mut Placed, regions: &[Region]) -> Option<u64> {
         tune::share_cycles(placed, regions, self.oracle.clock()?)
     }
 
-    /// A pooling without which in a product's tiles all takes less than `cycles`, and how much.
+    /// Returns a fused pooling whose separation leads to fewer cycles than `cycles`, with the reason to show.
     fn pooling_apart(
         &self,
         weighing: &mut Weighing,
@@ -165,10 +166,10 @@ impl<'a> Task<'a> {
             Programs { cycles, insns: found.iter().map(Region::insns).sum() }
         };
         let (fusion, alone) = weighing.dearest(fuse::poolings(placed), together, &without)?;
-        Some((fusion, format!("all takes {together} cycles then, else {alone}")))
+        Some((fusion, format!("fused, all programs take {together} cycles, otherwise {alone}")))
     }
 
-    /// The same with the tiles that the judge takes, where all takes fewer cycles then.
+    /// Uses the tiles that the judge selects, if all programs then take fewer cycles.
     fn tuned(
         &self,
         judge: Option<&mut Judge>,
@@ -185,8 +186,8 @@ impl<'a> Task<'a> {
         settled
     }
 
-    /// Keeps a refused layer from the accelerator, so that each turn has a layer less; everything, where it is not known
-    /// which one it is.
+    /// Refuses the nodes of a rejected layer, so that each round has one layer less; refuses all nodes if the layer is
+    /// unknown.
     fn refuse(&self, refused: &mut Refused, placed: &Placed, error: &BuildError) {
         let before = refused.len();
         let nodes = suspects(placed, error).flat_map(|l| l.layer.nodes.iter().copied());
@@ -198,8 +199,8 @@ impl<'a> Task<'a> {
 }
 
 impl LeftOut {
-    /// Adds what a program may have been refused for beside its layers alone: without that they have another turn. False
-    /// where there is nothing.
+    /// Takes back kept results or fusions that can be the reason for a rejected program, so that its layers get another
+    /// round. Returns false if there are none.
     fn add(&mut self, placed: &Placed, error: &BuildError) -> bool {
         let kept = keep::suspects(placed, &error.layer);
         if !kept.is_empty() {
@@ -213,7 +214,7 @@ impl LeftOut {
     }
 }
 
-/// The layer that a refusal names, or all where it names none.
+/// Returns the layer that an error names, or all layers if it names none.
 fn suspects<'p>(placed: &'p Placed, error: &BuildError) -> impl Iterator<Item = &'p super::place::PlacedLayer> {
     let named = placed.layers.iter().position(|l| l.layer.name == error.layer);
     named.map_or(&placed.layers[..], |at| &placed.layers[at..=at]).iter()

@@ -96,8 +96,8 @@ fn rtl(config: &HwConfig) -> Box<dyn Device> {
     Box::new(Rtl::new(config.clone(), MEMORY, &options).unwrap())
 }
 
-/// Runs a partition: accelerator regions on a device, the others by the reference. Every value that leaves an accelerator
-/// region is compared with `expected`; the number of compared values comes back.
+/// Runs a partition: accelerator regions on a device, the others by the reference. Every value that leaves an
+/// accelerator region is compared with `expected`; the number of compared values comes back.
 fn run(
     graph: &Graph,
     config: &HwConfig,
@@ -156,7 +156,7 @@ fn check_fused(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
     parts
         .explanations
         .iter()
-        .filter(|e| ["lookup", "qadd"].contains(&e.op) && e.why.contains("done with its results"))
+        .filter(|e| ["lookup", "qadd"].contains(&e.op) && e.why.contains("fused with the operators on its results"))
         .count()
 }
 

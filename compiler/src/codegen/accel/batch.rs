@@ -1,8 +1,8 @@
-//! What the batch rows of an entry carry.
+//! How the batch rows of an entry are filled with pixels.
 //!
-//! Where an operator reads windows, an entry holds the same pixel of `batch` tiles: a tap is then a step between entries,
-//! as with one row, and a pixel is loaded once for all taps. Where it reads pixels alone, an entry holds `batch`
-//! neighbouring ones, as they lie in device memory.
+//! If an operator reads windows, an entry holds the same pixel of `batch` different tiles. A tap is then a step between
+//! entries, as with one batch row, and each pixel is loaded once for all taps. If an operator reads single pixels, an
+//! entry holds `batch` neighboring pixels, in the order of device memory.
 
 use super::emit::{DeviceTensor, Emit};
 use super::limits::ROWS;
@@ -25,36 +25,37 @@ pub struct Pixels {
 /// How pixels fill the batch rows of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
-    /// One pixel of each of some tiles.
+    /// The same pixel of several tiles.
     Tiles,
-    /// Neighbouring pixels; columns of the views are entries.
+    /// Neighboring pixels; a column of the views is an entry.
     Neighbours,
 }
 
-/// How an operator fills batch rows, and its input's and output's views as its tiles see them. `pointwise` says that each
-/// pixel is computed from the same one.
+/// Returns how an operator fills batch rows, and the views of its input and output as its tiles see them.
+///
+/// `pointwise`: each output pixel depends only on the input pixel at the same position.
 pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [View; 2]) {
     let [input, output] = views;
     if config.batch == 1 || !pointwise || (input.h, input.w) != (output.h, output.w) {
         return (Fill::Tiles, views);
     }
-    // Where a pixel's channels take several entries, neighbours do not lie as entries have them.
+    // If a pixel's channels need several entries, neighboring pixels in memory do not match the order of entries.
     let (fill, step) = if config.block_is_row() { (Fill::Neighbours, config.batch as usize) } else { (Fill::Tiles, 1) };
     (fill, views.map(|v| v.resized(v.c, 1, (v.h * v.w).div_ceil(step))))
 }
 
-/// Tiles that are computed at once.
+/// Tiles that are computed at the same time.
 #[derive(Debug, Clone)]
 pub struct Group {
     fill: Fill,
-    /// One for each batch row, or less; neighbours are one tile.
+    /// At most one tile per batch row. With [`Fill::Neighbours`] there is exactly one.
     pub tiles: Vec<Pixels>,
-    /// Rows and columns of the largest.
+    /// Rows and columns of the largest tile.
     pub size: [usize; 2],
 }
 
 impl Group {
-    /// The tiles of an output in groups.
+    /// Cuts an output into tiles of `[rows, columns]` and groups them.
     pub fn all(fill: Fill, output: View, [rows, columns]: [usize; 2], config: &HwConfig) -> Vec<Group> {
         let tiles: Vec<Pixels> = (0..output.n)
             .flat_map(|n| cut(output.h, rows).into_iter().map(move |rows| (n, rows)))
@@ -67,7 +68,8 @@ impl Group {
         tiles.chunks(at_once).map(|tiles| Group::of(fill, tiles.to_vec())).collect()
     }
 
-    /// The pixels of another tensor that the tiles need: rows and columns of each, and of the largest.
+    /// Returns the group of pixels that the tiles read in another tensor; `pixels` gives the rows and columns for a
+    /// tile.
     pub fn reading(&self, pixels: impl Fn(&Pixels) -> [Range<usize>; 2]) -> Group {
         let tile = |t: &Pixels| {
             let [rows, columns] = pixels(t);
@@ -82,19 +84,20 @@ impl Group {
         Group { fill, tiles, size }
     }
 
-    /// Columns of one row of neighbouring pixels; one image's.
+    /// A group of neighboring pixels: some columns of an image with a single row.
     pub fn columns(image: usize, columns: Range<usize>) -> Group {
         let size = [1, columns.len()];
         Group { fill: Fill::Neighbours, tiles: vec![Pixels { image, rows: 0..1, columns }], size }
     }
 
-    /// Names the group among those of its layer.
+    /// Identifies the group among the groups of its layer.
     pub fn key(&self) -> [usize; 3] {
         self.tiles.first().map_or([0; 3], |t| [t.image, t.rows.start, t.columns.start])
     }
 
-    /// Loads each tile's window to `to`'s memory and entry, with `ratio` entries to a pixel; `size` are the rows and
-    /// columns of the largest, padding included.
+    /// Loads each tile's window to the memory and entry of `to`.
+    ///
+    /// A pixel takes `ratio` entries. `size` is rows and columns of the largest window, padding included.
     pub fn load(
         &self,
         e: &mut Emit,
@@ -168,7 +171,10 @@ impl Group {
         Ok(())
     }
 
-    /// Stores the tiles from out, their blocks, rows and columns in this order from entry `out` on; `lanes` says which.
+    /// Stores the tiles from scratchpad out.
+    ///
+    /// Entry `out` is the first; entries are ordered by block, row and column. Only tiles in batch rows for which
+    /// `lanes` returns true are stored.
     #[allow(clippy::too_many_arguments)]
     pub fn store(
         &self,
@@ -234,7 +240,7 @@ impl Group {
     }
 }
 
-/// The stores of entries of neighbouring pixels.
+/// Returns the stores for entries that hold neighboring pixels.
 fn neighbour_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out: u32, config: &HwConfig) -> Vec<Store> {
     let layout = place.layout;
     let (from, bytes) = neighbours(place, t.columns.start, t.columns.len(), config);
@@ -252,7 +258,7 @@ fn neighbour_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out:
             ..store
         }];
     }
-    // Each part of the channels has its own entries: whole ones, and what the last has.
+    // Each part of the channels has its own entries: the full ones first, then the partly filled last one.
     let (pixels, mut list) = (bytes / layout.block, Vec::new());
     let entry_bytes = lane_bytes * batch;
     for (i, block) in blocks.clone().enumerate() {
@@ -281,12 +287,13 @@ fn neighbour_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out:
     list
 }
 
-/// A stride, 0 where there is nothing to step to: narrow fields need not hold it.
+/// Returns the stride for `count` steps, or 0 if `count` is 1, because narrow fields might not hold an unused stride.
 pub fn stride(count: usize, bytes: usize) -> u64 {
     if count == 1 { 0 } else { bytes as u64 }
 }
 
-/// First byte, from the image's block on, and bytes of some entries of neighbouring pixels; the last may be filled in part.
+/// Returns the first byte, counted from the start of the image's block, and the number of bytes of some entries of
+/// neighboring pixels. The last entry can be partly filled.
 fn neighbours(place: DeviceTensor, first: usize, entries: usize, config: &HwConfig) -> (usize, usize) {
     let layout = place.layout;
     let batch = config.batch as usize;

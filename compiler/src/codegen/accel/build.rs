@@ -1,4 +1,4 @@
-//! Planned layers to one program.
+//! Builds one program from planned layers.
 
 use super::emit::{Aliases, Constants, Emit};
 use super::layer::Layer;
@@ -9,13 +9,13 @@ use tilewright_driver::{AccelProgram, DriverError};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, TensorPlace};
 
-/// Why layers that were planned did not become a program.
+/// Why a program cannot be built from planned layers.
 #[derive(Debug, thiserror::Error)]
 #[error("layer {layer}: {source}")]
 pub struct BuildError {
-    /// The layer's last node.
+    /// Name of the layer: that of its last node.
     pub layer: String,
-    /// What the driver said.
+    /// The driver's error.
     pub source: DriverError,
 }
 
@@ -28,7 +28,7 @@ pub struct Built {
     pub inputs: Vec<(ValueId, View)>,
     /// Values that the host reads, in the program's order.
     pub outputs: Vec<(ValueId, View)>,
-    /// Where tensors lie in the program's memory, and when.
+    /// Places and lifetimes of tensors in the program's memory.
     pub tensors: Vec<TensorPlace>,
     /// The program's layers, in the order of their instructions.
     pub layers: Vec<LayerEnd>,

@@ -1,33 +1,34 @@
-//! What a row of a load or a store takes where rows of its kind follow each other, by the rules of `hw/TIMING.md`.
+//! Estimated cycles per row of a load or store in a sequence of equal rows, by the rules of `hw/TIMING.md`.
 
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// Cycles for which a burst has its slot, beside the memory's latency and its beats.
+/// Cycles for which a burst occupies its slot, in addition to the memory latency and its beats.
 const SLOT: u64 = 2;
 
-/// Cycles between the walk of a load's row and its writing, beside the memory's latency and its beats.
+/// Cycles from address generation of a load's row to its writing, in addition to the memory latency and its beats.
 const WALKED: u64 = 6;
 
-/// Beats of the bus in which so many bytes lie, from this byte of device memory on.
+/// Number of bus beats that `bytes` bytes from byte `at` of device memory on touch.
 pub fn beats(bytes: u64, at: u64, config: &HwConfig) -> u64 {
     let bus = u64::from(config.bus_bytes());
     (at % bus + bytes).div_ceil(bus)
 }
 
-/// Cycles a row in which memory answers, where so many rows at once wait for it and for so many cycles of their own.
+/// Cycles per row that waiting for memory takes, if `at_once` rows wait at the same time and each needs `own` further
+/// cycles.
 fn answer(beats: u64, own: u64, at_once: u64, config: &HwConfig) -> u64 {
     (u64::from(config.dram.latency) + own + beats).div_ceil(at_once.max(1))
 }
 
-/// Bursts of one row each that are under way at once: as many as have slots, and room for their beats.
+/// Number of bursts, of one row each, that are in flight at once. The slots and the buffer for their beats limit it.
 fn bursts(beats: u64, buffer: u32, config: &HwConfig) -> u64 {
     u64::from(config.outstanding).min(u64::from(buffer) / beats.max(1))
 }
 
-/// Cycles in which the writing side takes up a load's row, whose beats it waits for.
+/// Cycles that the writing side of load needs for a row, including the wait for its beats.
 ///
-/// With lean control the memory behind the bus gives a beat when the one but one before it is used up, three cycles before it can
-/// be used: two whole beats take three cycles, and a chunk that lies in two beats holds both.
+/// With lean control, the memory behind the bus delivers a beat when the beat two before it is used up, three cycles
+/// before the new can be used. So two whole beats take three cycles, and a chunk that spans two beats holds both.
 fn written(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let chunk = u64::from(config.chunk_bytes(mem).min(config.bus_bytes()));
     let beats = beats(bytes, at, config);
@@ -40,23 +41,23 @@ fn written(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     }
 }
 
-/// Cycles of a load's row of so many bytes, whose first lies at this byte of device memory, without padding.
+/// Cycles of a load's row of `bytes` bytes from byte `at` of device memory on, without padding.
 pub fn load_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let beats = beats(bytes, at, config);
     let written = written(bytes, at, mem, config);
-    // The row that is being written has left the queue of those that wait for it.
+    // The row that is being written has left the queue of waiting rows.
     let own = if config.lean { written.max(beats + 1) - 1 } else { beats };
     let walked = answer(own, WALKED, u64::from(config.load_rows()) + 1, config);
     let answered = answer(beats, SLOT, bursts(beats, config.load_buffer_beats, config), config);
     written.max(answered).max(walked)
 }
 
-/// Cycles of a store's row of so many bytes from an entry's beginning, whose first goes to this byte of device memory.
+/// Cycles of a store's row of `bytes` bytes from the beginning of an entry to byte `at` of device memory.
 pub fn store_row(bytes: u64, at: u64, mem: Mem, config: &HwConfig) -> u64 {
     let bus = u64::from(config.bus_bytes());
     let beats = beats(bytes, at, config);
     let step = u64::from(config.chunk_bytes(mem)).min(bus);
-    // A move ends where a beat ends, and after a chunk's bytes.
+    // A move ends at the end of a beat and at the end of a chunk.
     let first = (bus - at % bus).min(bytes);
     let moves = first.div_ceil(step) + (bytes - first) / bus * (bus / step) + ((bytes - first) % bus).div_ceil(step);
     let chunks = bytes.div_ceil(u64::from(config.chunk_bytes(mem)));

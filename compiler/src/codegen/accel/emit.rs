@@ -1,4 +1,4 @@
-//! The program under construction: its scratchpads, its constants, and the places of its tensors.
+//! The program under construction: scratchpad allocation, constants, and the places of tensors in device memory.
 
 use super::layer::Layer;
 use super::mapped::{MapError, Mapped};
@@ -17,7 +17,7 @@ use tilewright_runtime::artifact::TensorPlace;
 /// Which constants a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Constants {
-    /// Those of the layers.
+    /// The constants of the layers.
     Given,
     /// Zeros for weights, if only the program's cycles matter.
     Zeros,
@@ -28,7 +28,7 @@ pub enum Constants {
 pub struct Aliases<'a> {
     /// The value whose storage a value aliases; itself if it has its own.
     pub root: &'a dyn Fn(ValueId) -> ValueId,
-    /// The view of a value, if it differs from that of its root.
+    /// The view of a value, if it differs from the view of its root.
     pub view: &'a dyn Fn(ValueId) -> Option<View>,
 }
 
@@ -40,12 +40,22 @@ pub struct DeviceTensor {
     pub layout: Activation,
 }
 
+/// A tensor that a layer reads or writes.
+#[derive(Debug, Clone, Copy)]
+pub struct LayerTensor {
+    /// The tensor in device memory; `None` if it is in inp.
+    pub place: Option<DeviceTensor>,
+    /// The view in which the layer's tiles see it.
+    pub view: View,
+}
+
 /// Identifies a tile in a scratchpad while its layer is emitted.
 pub type Key = [usize; 5];
 
-/// What a tile computes under the loops of gemm or vector: a tensor expression, tensorized to an instruction's micro-op.
+/// What a tile computes under the loops of gemm or vector: a tensor expression, tensorized to an instruction's
+/// micro-op.
 pub trait TileWork: Copy + Eq + Hash + 'static {
-    /// The expression with its schedule.
+    /// Returns the expression with its schedule.
     ///
     /// # Errors
     /// None for a legal configuration.
@@ -65,11 +75,12 @@ pub struct Emit<'c> {
     pub lower: Ring<Key>,
     /// Upper half of out.
     pub upper: Ring<Key>,
-    /// Out, each tile in a bank of its own.
+    /// Out, each tile starting at a new bank.
     pub banks: Ring<Key>,
     /// An entry of acc that has been requantized.
     pub summed: Option<u32>,
-    /// By value: offset and length of bytes of that value among the constants, for loads that cannot pad.
+    /// Constants that are used as padding if loads cannot pad: for each value, offset and length of bytes of that
+    /// value.
     pub pads: HashMap<i8, (u64, u32)>,
     pub(super) aliases: Aliases<'c>,
     pub(super) places: HashMap<(ValueId, View), DeviceTensor>,
@@ -77,7 +88,7 @@ pub struct Emit<'c> {
     constants: Constants,
     /// The part of inp that `inp` uses, if not all of it.
     room: Option<(u32, u32)>,
-    /// By type of work: a `HashMap<W, Nest>`.
+    /// For each type `W` of work a `HashMap<W, Nest>`.
     nests: HashMap<TypeId, Box<dyn Any>>,
 }
 
@@ -109,7 +120,7 @@ impl<'c> Emit<'c> {
         })
     }
 
-    /// The loops of a tile's work. Equal work is scheduled once.
+    /// Returns the loops of a tile's work. Equal work is scheduled only once.
     ///
     /// # Errors
     /// The work does not map to its micro-op.
@@ -127,7 +138,7 @@ impl<'c> Emit<'c> {
         Ok(nest)
     }
 
-    /// So many bytes of constants.
+    /// Returns the constants that `make` computes, or `bytes` zeros if the program only needs [`Constants::Zeros`].
     pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
         match self.constants {
             Constants::Given => make(),
@@ -135,7 +146,7 @@ impl<'c> Emit<'c> {
         }
     }
 
-    /// Loads bytes of the constants into `rows` rows of param unless they are there already.
+    /// Loads bytes of the constants into `rows` rows of param, unless param already holds them under this key.
     ///
     /// Returns the first row.
     ///
@@ -150,7 +161,7 @@ impl<'c> Emit<'c> {
         Ok(row)
     }
 
-    /// As [`Emit::load_params`], in whole entries.
+    /// Like [`Emit::load_params`], but counts and returns whole entries.
     ///
     /// # Errors
     /// The driver refuses the load.
@@ -159,7 +170,7 @@ impl<'c> Emit<'c> {
         Ok(self.load_params(key, (offset, bytes), PARAM_ROWS * entries)? / PARAM_ROWS)
     }
 
-    /// Begins a layer: nothing in the scratchpads is reused, and loads to inp keep to the layer's part of it.
+    /// Begins a layer: the scratchpads' contents are not reused, and loads to inp stay in the layer's part of it.
     pub fn begin(&mut self, layer: &Layer) {
         self.forget();
         let room = layer.on_chip.room;
@@ -172,33 +183,33 @@ impl<'c> Emit<'c> {
         }
     }
 
-    /// Forgets what the scratchpads hold, so that it is loaded again.
+    /// Forgets the contents of the scratchpads, so that data are loaded again.
     pub fn forget(&mut self) {
         for ring in [&mut self.inp, &mut self.wgt, &mut self.acc, &mut self.out, &mut self.param] {
             ring.forget();
         }
     }
 
-    /// DeviceTensor of a layer's first input in device memory; none if it is in inp.
+    /// The layer's first input in device memory; `None` if it is in inp.
     ///
     /// # Errors
-    /// As [`Emit::place`].
+    /// The same as [`Emit::place`].
     pub fn input(&self, layer: &Layer) -> Result<Option<DeviceTensor>, DriverError> {
         layer.on_chip.input.is_none().then(|| self.place(layer.inputs[0])).transpose()
     }
 
-    /// DeviceTensor of a layer's output in device memory; none if it is only in inp.
+    /// The layer's output in device memory; `None` if it is only in inp.
     ///
     /// # Errors
-    /// As [`Emit::place`].
+    /// The same as [`Emit::place`].
     pub fn output(&self, layer: &Layer) -> Result<Option<DeviceTensor>, DriverError> {
         (!layer.on_chip.hides_output()).then(|| self.place(layer.output)).transpose()
     }
 
-    /// DeviceTensor of a layer's tensor in device memory. All tensors have one before the first layer is emitted.
+    /// A layer's tensor in device memory. All tensors are placed before the first layer is emitted.
     ///
     /// # Errors
-    /// The value is not one of the program's tensors.
+    /// The value is not a tensor of the program.
     pub fn place(&self, tensor: (ValueId, View)) -> Result<DeviceTensor, DriverError> {
         let missing = || DriverError::Rule { index: self.b.len(), what: "a tensor has no place".into() };
         let (value, view) = tensor;

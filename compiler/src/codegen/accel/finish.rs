@@ -1,9 +1,9 @@
-//! Requantization of 32-bit sums with parameters for each channel.
+//! Requantization of 32-bit sums, with parameters per channel.
 
 use tilewright_hw::isa::VecOp;
 use tilewright_hw::num::Rounding;
 
-/// Requantization with values for each channel.
+/// A requantization. Vectors have one element per channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {
     /// Added to each sum.
@@ -22,8 +22,9 @@ pub struct Finish {
     pub mode: Rounding,
 }
 
-/// A second requantization of the same sums, with its own biases and factors. The result is the maximum or the minimum of
-/// both, as LeakyReLU, PReLU and Abs need it.
+/// A second requantization of the same sums, with its own biases and factors.
+///
+/// The result is the maximum or the minimum of both requantizations. LeakyReLU, PReLU and Abs use this.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slope {
     /// Added to each sum.
@@ -39,7 +40,7 @@ pub struct Slope {
 }
 
 impl Slope {
-    /// This requantization with the zero point and the bounds of the first one.
+    /// Returns this requantization with the zero point and the bounds of the first one.
     pub fn finish(&self, first: &Finish) -> Finish {
         let (bias, multiplier, shift) = (self.bias.clone(), self.multiplier.clone(), self.shift.clone());
         Finish { bias, multiplier, shift, mode: self.mode, ..first.clone() }

@@ -1,4 +1,4 @@
-//! Operators of single elements and poolings, taken into the tiles of the product before them, so that the product's results
+//! Fuses element-wise operators and poolings into the tiles of the product before them, so that the product's results
 //! are neither stored nor loaded.
 
 use super::layer::Layer;
@@ -9,7 +9,7 @@ use super::ops::{Operator, Planned};
 use crate::graph::ValueId;
 use tilewright_hw::HwConfig;
 
-/// Most operators behind one product.
+/// Maximum number of operators that are fused into one product.
 const MOST: usize = 2;
 
 /// A product and the layer that reads its result.
@@ -17,18 +17,18 @@ const MOST: usize = 2;
 pub struct Neighbors<'a> {
     /// The layer of the product.
     pub first: (&'a Layer, &'a Planned),
-    /// The layer that may be fused into it.
+    /// The layer to fuse into it.
     pub second: (&'a Layer, &'a Planned),
-    /// Whether another value than the product's result is available before the product begins.
+    /// Whether a value other than the product's result is available before the product begins.
     pub ready: &'a dyn Fn(ValueId) -> bool,
 }
 
-/// Why two layers stay apart.
+/// Why two layers are not fused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FuseError {
-    /// They are no product and an operator on its results.
+    /// They are not a product and an operator on its results that can be fused in principle.
     Unfit,
-    /// They are, but for this reason.
+    /// They could be fused, but this prevents it.
     Reason(String),
 }
 
@@ -48,10 +48,11 @@ pub fn has_fused_pooling(planned: &Planned) -> bool {
     matches!(planned, Planned::Conv(conv, _) if conv.pooling().is_some())
 }
 
-/// The first layer with the second's operator in its tiles. `alone`: nothing else reads the first layer's result.
+/// Returns the first layer with the second's operator fused into its tiles. `alone`: nothing else reads the first
+/// layer's result.
 ///
 /// # Errors
-/// Why that is not possible, or takes more cycles.
+/// The reason why this is impossible or takes more cycles.
 pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
     let Neighbors { first: (first, product), second: (second, operator), ready } = pair;
     let Planned::Conv(conv, plan) = product else { return Err(FuseError::Unfit) };
@@ -63,12 +64,14 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
         return Err(FuseError::Unfit);
     }
     if !alone {
-        return Err("its results are read elsewhere too".into());
+        return Err("the product's results are also read elsewhere".into());
     }
     let mut layer = first.clone();
     let other = match operator {
-        _ if conv.pooling().is_some() => return Err("a pooling is in them already".into()),
-        Planned::Pool(..) if !conv.epilogue.is_empty() => return Err("other operators are in them already".into()),
+        _ if conv.pooling().is_some() => return Err("the product already has a fused pooling".into()),
+        Planned::Pool(..) if !conv.epilogue.is_empty() => {
+            return Err("the product already has other fused operators".into());
+        }
         Planned::Pool(pool, _) => Epilogue::Pool { pool: Box::new(pool.as_ref().clone()), of: view },
         _ if second.output.1 != view => return Err(FuseError::Unfit),
         Planned::Lookup(lookup, _) => Epilogue::Lookup(lookup.table.clone()),
@@ -92,13 +95,13 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
     let apart = if pool {
         operator.cycles(second, config)
     } else {
-        // Alone the operator would move its operands and its result over the bus.
+        // By itself, the operator would move its operands and its result over the bus.
         let moved = second.inputs.len() as u64 + 1;
         moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes())
     };
     let (together, before) = (planned.cycles(&layer, config), product.cycles(first, config));
     if together > before + apart {
-        let reason = format!("both take {} cycles by the estimate, there they take {together}", before + apart);
+        let reason = format!("separately both take {} cycles by the estimate, fused {together}", before + apart);
         return Err(FuseError::Reason(reason));
     }
     Ok((layer, planned))

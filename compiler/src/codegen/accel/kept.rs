@@ -1,11 +1,11 @@
-//! Tensors that stay in the scratchpad inp between layers, so that they are neither stored nor loaded.
+//! Kept tensors: they stay in scratchpad inp between layers, so that they are neither stored nor loaded.
 //!
-//! A kept tensor is whole: inp holds all its blocks, and around each block the padding that its readers' windows reach. Any
-//! tile of a reader finds its window there, so the tiles of writer and readers need not agree.
+//! A kept tensor is complete: inp holds all its blocks, each surrounded by the padding that its readers' windows need.
+//! Each tile of a reader finds its window there, so writer and readers can have different tiles.
 
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// A tensor in inp, of one image.
+/// A kept tensor in inp. It has one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
     /// Its first entry.
@@ -20,16 +20,16 @@ pub struct Kept {
     pub pad_value: i8,
 }
 
-/// Which tensors of a layer are in inp without a load, or stay there without a store.
+/// Which tensors of a layer are kept in inp, and which part of inp the layer can use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct OnChip {
     /// The layer's first input, if it is read from inp.
     pub input: Option<Kept>,
     /// The layer's output, if it is written to inp.
     pub output: Option<Kept>,
-    /// Whether an output in inp is stored to device memory too.
+    /// Whether an output in inp is also stored to device memory.
     pub stored: bool,
-    /// First entry, and number of entries, of the part of inp that is left to the layer's loads; none if that is all of it.
+    /// First entry and number of entries of the part of inp that the layer's loads can use; `None` for all of inp.
     pub room: Option<(u32, u32)>,
 }
 
@@ -68,7 +68,7 @@ impl Kept {
         self.blocks * self.plane()
     }
 
-    /// The entry of a pixel. Rows and columns count from the image's first; negative ones lie in the border.
+    /// The entry of a pixel. Rows and columns count from the first of the image; negative ones are in the border.
     pub fn at(&self, block: usize, row: i64, column: i64) -> u32 {
         let (row, column) = (row + i64::from(self.border[0]), column + i64::from(self.border[1]));
         self.entry + block as u32 * self.plane() + row as u32 * self.size()[1] + column as u32

@@ -1,4 +1,4 @@
-//! What a layer of the accelerator reads and writes, whatever its operator.
+//! The part of a layer that does not depend on its operator: nodes, inputs and output.
 
 use super::kept::OnChip;
 use super::view::View;
@@ -11,11 +11,11 @@ pub struct Layer {
     pub nodes: Vec<NodeId>,
     /// Name of the last node.
     pub name: String,
-    /// Values read from device memory, each with its view.
+    /// Values that the layer reads, each with its view.
     pub inputs: Vec<(ValueId, View)>,
-    /// The value written, with its view.
+    /// The value that the layer writes, with its view.
     pub output: (ValueId, View),
-    /// Which of its data stay in the scratchpad inp.
+    /// Which of these tensors are kept in scratchpad inp.
     pub on_chip: OnChip,
 }
 
@@ -30,7 +30,7 @@ impl Layer {
         self.output.1
     }
 
-    /// For `--explain`: which of the layer's data do not go through device memory.
+    /// Says for `--explain` which of the layer's tensors do not go through device memory.
     pub fn on_chip_note(&self) -> &'static str {
         match (self.on_chip.input, self.on_chip.output) {
             (None, None) => "",

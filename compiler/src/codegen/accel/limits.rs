@@ -6,42 +6,43 @@ use super::span::Span;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa;
 
-/// Most rows of padding above or below the data of a load.
+/// Maximum rows of padding above or below the data of a load.
 pub const PAD_ROWS: usize = isa::MOST_PAD_ROWS as usize;
-/// Most entries of padding to the left or right of a row.
+/// Maximum entries of padding to the left or right of a row.
 pub const PAD_ENTRIES: usize = isa::MOST_PAD_ENTRIES as usize;
-/// Most bytes of a row of a load or a store.
+/// Maximum bytes in a row of a load or a store.
 pub const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
-/// Most rows, and most planes, of a load or a store.
+/// Maximum rows, and maximum planes, of a load or a store.
 pub const ROWS: usize = isa::MOST_ROWS as usize;
 
-/// Checks that the stride fields of loads and stores hold the strides of all tensors of a layer.
+/// Checks that the strides of all tensors of a layer fit the stride fields of loads and stores.
 ///
 /// # Errors
-/// The stride that is too large.
+/// A message with the stride that is too large.
 pub fn check_strides(layer: &Layer, config: &HwConfig) -> Result<(), String> {
     for view in layer.inputs.iter().map(|(_, v)| *v).chain([layer.output.1]) {
         let stride = view.layout(config).block_stride().max(view.layout(config).row_stride());
         if stride as u64 >= 1 << config.stride_bits {
-            return Err(format!("a stride of {stride} bytes passes the configuration's stride_bits"));
+            return Err(format!("a stride of {stride} bytes does not fit stride_bits = {}", config.stride_bits));
         }
     }
     Ok(())
 }
 
-/// Checks that loads can address single batch rows, as they must when an entry carries the same pixel of several tiles.
+/// Checks that loads can address single batch rows. This is necessary if an entry holds the same pixel of several
+/// tiles.
 ///
 /// # Errors
-/// The alignment that forbids it.
+/// A message with the alignment that prevents it.
 pub fn check_lanes(config: &HwConfig) -> Result<(), String> {
     let (lane, align) = (config.block_in.min(config.block_out), config.dma_align);
     if config.batch > 1 && lane < align {
-        return Err(format!("batch rows of {lane} bytes are loaded apart, which dma_align of {align} does not allow"));
+        return Err(format!("loads must address batch rows of {lane} bytes, but dma_align is {align}"));
     }
     Ok(())
 }
 
-/// Whether every tile of a dimension can be loaded: each reads some data, and its padding fits the fields.
+/// Whether every tile of a dimension can be loaded: each reads some data, and its padding fits the instruction fields.
 pub fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> Span, most_pads: usize) -> bool {
     (0..out).step_by(tile).all(|first| {
         let s = span(first, tile.min(out - first));
@@ -49,7 +50,7 @@ pub fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> Span, mo
     })
 }
 
-/// Entries of inp for the data of one tile. `only`: one tile covers the tensor, so no double buffering.
+/// Entries of inp that the data of one tile can use. `only`: one tile covers the tensor, so no double buffering.
 pub fn inp_room(on_chip: &OnChip, only: bool, config: &HwConfig) -> usize {
     match on_chip.room {
         None => config.entries(Mem::Inp) as usize / 2,

@@ -1,9 +1,9 @@
-//! UnitWork of one tile as a scheduled tensor expression, and the loop nest that an instruction runs for it.
+//! The work of one tile as a scheduled tensor expression, and the loop nest with which an instruction runs it.
 //!
-//! A [`Mapped`] expression says what the tile computes from windows in the scratchpads. Its operands are read through
-//! the accelerator's scopes, its innermost loops become calls of an intrinsic that describes an instruction's micro-op,
-//! and what is left are affine loops around one call: those of the result become the instruction's loops, those of a
-//! reduction its micro-ops.
+//! A [`Mapped`] expression says what the tile computes from data in the scratchpads. Its operands are read through the
+//! accelerator's memory scopes, and its innermost loops become calls of an intrinsic that describes an instruction's
+//! micro-op. Affine loops around one call remain: loops over the result become the instruction's loops, loops of a
+//! reduction become its micro-ops.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use crate::tir::{
     Action, Affine, Block, Bounds, For, Function, Intrinsic, Scope, TirError, View, lower, parse, simplify,
 };
 
-/// Why a tile did not become loops.
+/// Why a tile's work cannot be mapped to loops.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum MapError {
     /// The expression is not well formed.
@@ -24,12 +24,12 @@ pub enum MapError {
     /// The schedule does not apply.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// The scheduled program is no nest of the accelerator's.
+    /// The scheduled program is not a loop nest that the accelerator can run.
     #[error("the tile's work does not map to {intrinsic}: {what}")]
     Shape {
         /// The intrinsic.
         intrinsic: Name,
-        /// What is wrong.
+        /// The problem.
         what: &'static str,
     },
 }
@@ -39,21 +39,22 @@ pub enum MapError {
 pub struct Mapped {
     /// The expression.
     pub program: Program,
-    /// Its stage that becomes the instruction.
+    /// The stage of the expression that becomes the instruction.
     pub stage: &'static str,
-    /// What the stage reads, and where that lies.
+    /// Buffers that the stage reads, each with its memory scope.
     pub reads: Vec<(&'static str, Scope)>,
-    /// Where its result lies.
+    /// Memory scope of the result.
     pub result: Scope,
-    /// Loops of the instruction, loops of its micro-ops and loops within one, outermost first.
+    /// Loops of the instruction, loops over its micro-ops, and loops within a micro-op, each outermost first.
     pub loops: [Vec<&'static str>; 3],
     /// What a micro-op does.
     pub intrinsic: Intrinsic,
-    /// The intrinsic's parameters behind each of a micro-op's three indices; several lie in one entry.
+    /// Parameters of the intrinsic that each of a micro-op's three indices selects. Several parameters can share one
+    /// entry.
     pub operands: [&'static [usize]; 3],
 }
 
-/// The intrinsic of a text.
+/// Parses the text of an intrinsic.
 pub fn intrinsic(text: &str) -> Result<Intrinsic, TirError> {
     let mut isa = parse(&format!("function isa {{ {text} }}"))?;
     isa.intrinsics
@@ -62,7 +63,7 @@ pub fn intrinsic(text: &str) -> Result<Intrinsic, TirError> {
 }
 
 impl Mapped {
-    /// The program with its loops in the accelerator's order and the intrinsic in their middle.
+    /// Returns the program with its loops in the accelerator's order and the intrinsic as the innermost statement.
     ///
     /// # Errors
     /// [`MapError`].
@@ -83,10 +84,10 @@ impl Mapped {
         Ok(s.into_function())
     }
 
-    /// The nest that runs the work.
+    /// Returns the loop nest that runs the work.
     ///
-    /// The first micro-op of a reduction begins it: it may overwrite instead of joining what [`Mapped::scheduled`]
-    /// stores first, the value that changes nothing.
+    /// [`Mapped::scheduled`] initializes a reduction with its neutral value. The first micro-op can overwrite the
+    /// result instead of combining with that value.
     ///
     /// # Errors
     /// [`MapError`].
@@ -112,7 +113,7 @@ impl Mapped {
         }
         let total: i64 = sums.iter().map(|l| l.extent).product();
         for k in 0..total {
-            // The micro-op's place among the reduction's loops.
+            // The micro-op's position in the reduction's loops.
             let mut rest = k;
             let mut place: HashMap<Name, i64> = HashMap::new();
             for l in sums.iter().rev() {
@@ -124,7 +125,7 @@ impl Mapped {
                 let mut entries = params.iter().map(|&p| entry(&f, args.get(p)?, &place, &bounds));
                 let Some(Some(at)) = entries.next() else { return Err(wrong("an index is not affine")) };
                 if entries.any(|other| other.as_ref() != Some(&at)) {
-                    return Err(wrong("parts of an operand lie in several entries"));
+                    return Err(wrong("parts of an operand are in different entries"));
                 }
                 op[slot] = u32::try_from(at.constant).map_err(|_| wrong("an index is negative"))?;
                 for (l, d) in around.iter().zip(&mut nest.dims) {
@@ -141,11 +142,14 @@ impl Mapped {
     }
 }
 
-/// The entry of a scratchpad that a view begins at, with some variables known; its last dimensions are the entry's.
+/// Returns the index of the scratchpad entry at which a view begins, with the values of some variables filled in.
+///
+/// The view's last dimensions are the dimensions within an entry. `None` if the index is not affine or the view does
+/// not cover whole entries.
 fn entry(f: &Function, view: &View, known: &HashMap<Name, i64>, bounds: &Bounds) -> Option<Affine> {
     let shape = &f.buffer(&view.buffer)?.shape;
     let outer = shape.len().checked_sub(view.dims.len())?;
-    // The view covers whole entries: its own dimensions stand last, in order, from 0 on.
+    // Whole entries: the view's own dimensions come last, in order, starting at 0.
     let whole = view.indices[outer..].iter().zip(&view.dims).all(|(e, d)| *e == Expr::Var(d.clone()));
     if !whole {
         return None;
@@ -164,7 +168,7 @@ pub(super) mod tests {
     use crate::tir::tests::inputs;
     use crate::tir::{evaluate, run};
 
-    /// The scheduled program computes the expression, and its nest is the one given.
+    /// Checks that the scheduled program computes the expression, and that its nest is the given one.
     pub fn check(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
         let f = mapped.scheduled().unwrap();
         let args = inputs(&f);

@@ -1,23 +1,23 @@
-//! Integer operators to programs of the accelerator.
+//! Compiles integer operators into accelerator programs.
 //!
-//! [`extract`] reads groups of graph nodes as a [`Layer`] with its [`Operator`]: a product with its requantization, a pooling
-//! with its division, a quantized addition. [`Operator::plan`] cuts the layer into tiles that fit the scratchpads, and
-//! [`build()`] turns planned layers into one program over tensors in the blocked layout of device memory. Dependency tokens,
-//! micro-op memories and their loads are the driver's.
+//! [`extract`] reads a group of graph nodes as a [`Layer`] with its [`Operator`], for example a product with its
+//! requantization, a pooling with its division, or a quantized addition. [`Operator::plan`] cuts the layer into tiles
+//! that fit the scratchpads. [`build()`] turns planned layers into one program over tensors in the blocked layout of
+//! device memory. The driver adds dependency tokens and manages the micro-op memories.
 //!
-//! An operator is a file or folder in `ops`, which implements [`AccelOperator`](operator::AccelOperator). The files here know
-//! no operator; they are what operators share:
+//! Each operator is a file or folder in `ops` that implements [`AccelOperator`](operator::AccelOperator). The files
+//! here are shared by all operators and know none of them:
 //!
-//! | file | holds |
+//! | file | contents |
 //! |---|---|
 //! | `reader` | the graph as operators read it |
 //! | `layer`, `view`, `kept` | what a layer reads and writes, and how tensors are laid out |
-//! | `parts`, `span`, `batch`, `limits` | dimensions cut into tiles, what windows read of them, limits of instruction fields |
+//! | `parts`, `span`, `batch`, `limits` | cuts of dimensions into tiles, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
 //!
-//! `fuse` takes operators into the tiles of the product before them.
+//! `fuse` is the exception: it fuses operators into the tiles of the product before them.
 
 mod batch;
 mod build;

@@ -1,4 +1,4 @@
-//! What an operator of the accelerator is to everything around it.
+//! The interface of the accelerator's operators.
 
 use super::emit::Emit;
 use super::layer::Layer;
@@ -9,58 +9,61 @@ use std::fmt::Debug;
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
-/// An operator of the accelerator: which graph nodes it takes, how it is cut into tiles, what that costs, and the
-/// instructions for it. `ops/mod.rs` lists all operators.
+/// An operator of the accelerator: the graph nodes it accepts, its tiles, its estimated cost, and its instructions.
 ///
-/// Reasons for refusals are shown to people by `--explain` and start with a small letter, like error messages.
+/// `ops/mod.rs` lists all operators. `--explain` shows the reasons why an operator refuses a node. They start with a
+/// small letter, like error messages.
 pub trait AccelOperator: Clone + Debug + PartialEq {
     /// How a layer of this operator is cut into tiles.
     type Plan: Clone + Debug + PartialEq;
 
-    /// Whether layers of this operator begin at nodes of this kind, and which layouts of their data they accept. Each graph
-    /// operator belongs to one operator of the accelerator at most.
+    /// Returns which layouts of its data a layer accepts that begins at this kind of node; `None` if this operator does
+    /// not handle such nodes. At most one operator of the accelerator handles a graph operator.
     fn takes(op: &Op) -> Option<LayoutFreedom>;
 
     /// Reads the layer that begins at a node that [`AccelOperator::takes`] accepts.
     ///
     /// # Errors
-    /// The reason why the accelerator cannot compute it.
+    /// The reason why the accelerator cannot compute the layer.
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Self>>;
 
-    /// Views in which a node that [`AccelOperator::takes`] accepts would read one of its operands, the preferred ones first.
-    /// A producer that is free to choose a layout looks here.
+    /// Views in which a node that [`AccelOperator::takes`] accepts would read one of its operands, the preferred ones
+    /// first.
+    ///
+    /// A producer that can choose the layout of its result asks this.
     fn preferred_views(_reader: &Reader<'_>, _node: &Node, _operand: ValueId) -> Vec<View> {
         Vec::new()
     }
 
-    /// An equivalent layer that reads its input in another form, which only the host can write; none if there is no such form
-    /// or it is no better.
+    /// Returns an equivalent layer that reads its input in a form that only the host can write; `None` if there is no
+    /// such form or it is no better.
     fn host_form(&self, _layer: &Layer, _config: &HwConfig) -> Option<(Layer, Self)> {
         None
     }
 
-    /// The plan of the fewest estimated cycles if `search`, else the first one that fits.
+    /// Returns the plan with the fewest estimated cycles if `search`, otherwise the first plan that fits.
     ///
     /// # Errors
-    /// The reason why none fits, with sizes.
+    /// The reason why no plan fits, with sizes.
     fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<Self::Plan, String>;
 
-    /// At most `most` plans that are worth an exact comparison by the cycle model; empty if there is only one way.
+    /// Returns at most `most` plans that are worth an exact comparison by the cycle model; empty if there is no choice.
     fn plans(&self, _layer: &Layer, _config: &HwConfig, _most: usize) -> Vec<Self::Plan> {
         Vec::new()
     }
 
-    /// Estimated cycles of a planned layer by itself, from device memory to device memory; tensors that stay in inp are
-    /// neither loaded nor stored.
+    /// Returns the estimated cycles of a planned layer by itself, from device memory to device memory. Tensors that
+    /// stay in inp are neither loaded nor stored.
     fn cycles(&self, plan: &Self::Plan, layer: &Layer, config: &HwConfig) -> u64;
 
-    /// For `--explain`: how the layer runs.
+    /// Describes for `--explain` how the layer runs.
     fn describe(&self, plan: &Self::Plan, layer: &Layer) -> String;
 
-    /// What the layer does with the scratchpad inp.
+    /// Returns how the layer uses scratchpad inp.
     fn inp_use(&self, layer: &Layer) -> InpUse;
 
-    /// Text that is the same for two operators if a program takes the same cycles for both: shapes, but no values.
+    /// Returns a text with all that determines an operator's cycles (shapes, but no values): two operators with the
+    /// same text take the same cycles.
     fn timing_key(&self) -> String {
         format!("{self:?}")
     }
@@ -68,39 +71,40 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     /// Adds the layer's instructions to the program.
     ///
     /// # Errors
-    /// The driver refuses an instruction or a constant.
+    /// The driver rejects an instruction or a constant.
     fn emit(&self, plan: &Self::Plan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError>;
 }
 
-/// What a node is to an operator.
+/// The result of reading a node.
 pub enum Extracted<O> {
-    /// The first node of a layer.
+    /// The layer that begins at the node.
     Layer(Layer, O),
-    /// An alias of its operand's bytes, with another view.
+    /// The node is an alias of its operand's bytes, with this view.
     Recast(View),
 }
 
-/// LayoutFreedom in which an operator accepts its data.
+/// Which layouts of its data an operator accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayoutFreedom {
-    /// Those that the graph's operator asks for.
+    /// Only the layouts that the graph operator prescribes.
     Fixed,
-    /// Any, such as that in which the data already are.
+    /// Any layout, such as the one that the data already have.
     Any,
 }
 
-/// What a layer does with the scratchpad inp.
+/// How a layer uses scratchpad inp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InpUse {
-    /// It can read its first input from inp and leave its output there, and keeps its loads to the part that it is given.
+    /// It can read its first input from inp and write its output there, and its loads stay in the part that it is
+    /// given.
     Kept(WindowBorder),
-    /// Nothing.
+    /// Not at all.
     None,
-    /// It uses all of inp in its own way, so no tensor can stay there meanwhile.
+    /// It uses all of inp, so no tensor can stay there during the layer.
     All,
 }
 
-/// Padding that a layer's windows reach around the image of its first input.
+/// Padding around the image of a layer's first input that its windows read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WindowBorder {
     /// Rows above, columns to the left, rows below, columns to the right.
@@ -110,7 +114,7 @@ pub struct WindowBorder {
 }
 
 impl WindowBorder {
-    /// The border for windows of a kernel; `pads` are those of the graph's operator.
+    /// The border for a window; `pads` are those of the graph operator.
     pub fn of_windows(window: WindowShape, pads: [usize; 4], value: i8, [input, output]: [View; 2]) -> WindowBorder {
         let WindowShape { kernel, strides, dilations } = window;
         let behind = |k: usize, out: usize, size: usize| {

@@ -1,6 +1,7 @@
-//! Loads with padding where loads cannot pad: data and padding are loads of their own, and the padding is constants.
+//! Loads with padding for configurations whose loads cannot pad: data and padding become separate loads, and the
+//! padding comes from constants.
 //!
-//! What of an entry lies behind a row's bytes is never read with a weight, so without padding it may be anything.
+//! The part of an entry after the last byte of a row is never multiplied with a weight, so it can have any value.
 
 use super::emit::Emit;
 use super::limits::ROW_BYTES;
@@ -8,14 +9,14 @@ use std::ops::Range;
 use tilewright_driver::{DriverError, Role};
 use tilewright_hw::isa::Load;
 
-/// A load without its padding.
+/// Returns the load without its padding.
 fn unpadded(load: Load) -> Load {
     let load = Load { pad_value: 0, x_before: 0, x_after: 0, y_before: 0, ..load };
     Load { y_after: 0, z_before: 0, z_after: 0, ..load }
 }
 
 impl Emit<'_> {
-    /// Adds a load, which may have padding whatever the configuration's loads can do.
+    /// Adds a load. It can have padding even if the configuration's loads cannot pad.
     pub fn load(&mut self, load: Load) -> Result<(), DriverError> {
         let data = unpadded(load);
         if self.config.dma_pad {
@@ -29,12 +30,13 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds a load whose rows lie one behind the other: rows and what pads between them, in the order of entries.
+    /// Adds a load whose rows fill consecutive entries: loads rows and the padding between them in the order of
+    /// entries.
     fn load_rows(&mut self, load: Load, data: Load) -> Result<(), DriverError> {
         let across = load.row_bytes.div_ceil(self.config.entry_bytes(load.mem));
         let padded = load.x_before + across + load.x_after;
         let plane = (load.y_before + load.rows + load.y_after) * padded;
-        // Rows without padding between them are one load.
+        // Rows without padding between them need only one load.
         let at_once = if padded == across { load.rows } else { 1 };
         let (mut at, mut pads) = (load.entry, load.z_before * plane);
         for z in 0..load.planes {
@@ -53,7 +55,7 @@ impl Emit<'_> {
         self.load_pads(load, at, pads + load.z_after * plane).map(|_| ())
     }
 
-    /// Loads so many entries of padding, and gives the entry behind them.
+    /// Loads `entries` entries of padding from entry `at` on, and returns the entry after them.
     fn load_pads(&mut self, load: Load, at: u32, entries: u32) -> Result<u32, DriverError> {
         let entry_bytes = self.config.entry_bytes(load.mem);
         let most = ROW_BYTES as u32 / entry_bytes;
@@ -65,7 +67,7 @@ impl Emit<'_> {
         Ok(at + entries)
     }
 
-    /// Adds a packed load: the data, and what pads on each side of them.
+    /// Adds a packed load: the data, and the padding on each side of them.
     fn load_box(&mut self, load: Load, data: Load) -> Result<(), DriverError> {
         let [x, y, z] = [
             [load.x_before, load.row_bytes, load.x_after],
@@ -87,7 +89,7 @@ impl Emit<'_> {
         Ok(())
     }
 
-    /// `from`, put where some bytes of some rows of some planes of a packed load go.
+    /// Returns `from` with the destination of a part of the packed load `load`: a range of bytes, rows and planes.
     fn part(&self, from: Load, load: Load, [x, y, z]: [Range<u32>; 3]) -> Load {
         let entry_bytes = self.config.entry_bytes(load.mem);
         let byte = load.pack_byte + x.start + y.start * load.pack_row_stride + z.start * load.pack_plane_stride;
@@ -103,7 +105,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Where among the constants at least so many bytes of this value lie.
+    /// Returns the offset of at least `bytes` constant bytes of this value, and adds them if necessary.
     fn padding(&mut self, value: i8, bytes: u32) -> u64 {
         match self.pads.get(&value) {
             Some(&(offset, there)) if there >= bytes => offset,

@@ -1,4 +1,4 @@
-//! Operators of single elements work on pieces of tensors: some entries, wherever these belong in the image.
+//! Pieces of tensors for element-wise operators: runs of entries, regardless of their position in the image.
 
 use super::emit::Emit;
 use super::limits::ROW_BYTES;
@@ -6,8 +6,8 @@ use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Store, VecOp};
 
-/// Memories, and banks in them, of the two operands of a vector micro-op: they must not share a read port. None where the
-/// configuration has no such pair.
+/// Returns memory and bank for each of the two operands of a vector micro-op, which must not share a read port, or
+/// `None` if the configuration has no such pair.
 pub fn operand_banks(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
     if config.vector_reaches_inp() && config.inp_banks > 1 {
         return Some([(Mem::Inp, 0), (Mem::Inp, 1)]);
@@ -18,19 +18,20 @@ pub fn operand_banks(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
     config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
 }
 
-/// Most entries of a piece for an operation.
+/// Returns the maximum number of entries of a piece for an operation.
 ///
 /// # Errors
-/// The configuration is built without the operation, or its operands have no banks of their own.
+/// The configuration is built without the operation, or its operands would share a bank.
 pub fn piece_entries(operation: VecOp, config: &HwConfig) -> Result<u32, String> {
     if !operation.is_built(config) {
         return Err(format!("the configuration is built without vector_{}", operation.name()));
     }
     let places =
-        operand_banks(config).ok_or("both operands would read one bank: out_banks is 1 and inp out of reach")?;
+        operand_banks(config).ok_or("both operands are in one bank: out_banks is 1 and vector cannot read inp")?;
     let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
     let least = places.iter().map(|&(mem, _)| bank(mem)).min().unwrap_or(1);
-    // Operands take halves of their banks in turn; if one lies in out, the result takes the other half of that bank.
+    // Operands alternate between the halves of their banks. If one is in out, the result uses the other half of that
+    // bank.
     let entries = if places.iter().any(|&(mem, _)| mem == Mem::Out) {
         (least / 4).min(bank(Mem::Out) / 4)
     } else {
@@ -40,11 +41,12 @@ pub fn piece_entries(operation: VecOp, config: &HwConfig) -> Result<u32, String>
     Ok(entries.max(1))
 }
 
-/// First entries of a piece's two operands and of its result. `turn` alternates between the halves of the banks.
+/// Returns the first entries of a piece's two operands and of its result. `turn` (0 or 1) selects the half of the
+/// banks.
 pub fn piece_places(config: &HwConfig, places: [(Mem, u32); 2], turn: u32, count: u32) -> [u32; 3] {
     let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
     let start = |(mem, index): (Mem, u32)| index * bank(mem) + turn * count;
-    // If operands lie in out, the result takes the other half of the first operand's bank.
+    // If operands are in out, the result uses the other half of the first such operand's bank.
     let beside = places.iter().find(|(mem, _)| *mem == Mem::Out);
     let result = beside.map_or(turn * count, |&(mem, index)| index * bank(mem) + (2 + turn) * count);
     [start(places[0]), start(places[1]), result]

@@ -1,4 +1,4 @@
-//! Products with weights of one tile.
+//! The product of one tile with weights, as a tensor expression.
 
 use tilewright_hw::config::HwConfig;
 
@@ -12,15 +12,15 @@ use crate::tir::{Intrinsic, Scope, TirError};
 pub struct ProductTile {
     /// Blocks of output channels.
     pub blocks: u32,
-    /// Entries of acc in a block's pixel.
+    /// Entries of acc per pixel of a block.
     pub out_ratio: u32,
     /// Output rows and columns.
     pub pixels: [u32; 2],
     /// Input tiles that are summed.
     pub tiles: u32,
-    /// The first of them in the window.
+    /// Index of the first of these input tiles in the window.
     pub first: u32,
-    /// Entries of inp in a block's pixel.
+    /// Entries of inp per pixel of a block.
     pub in_ratio: u32,
     /// Blocks, rows and columns of the window, padding included.
     pub window: [u32; 3],
@@ -48,7 +48,7 @@ pub fn gemm(config: &HwConfig) -> Result<Intrinsic, TirError> {
     ))
 }
 
-/// What a tile computes: indices of acc, inp and wgt.
+/// Returns the product of a tile. The micro-op's indices are entries of acc, inp and wgt.
 ///
 /// # Errors
 /// None for a legal configuration.

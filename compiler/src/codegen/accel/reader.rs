@@ -1,4 +1,4 @@
-//! Reads the graph for operators of the accelerator: shapes, layouts, and the nodes that one layer takes together.
+//! Reads the graph for operators of the accelerator: shapes, layouts, and the nodes that form a layer.
 
 use super::finish::{Finish, Slope};
 use super::kept::OnChip;
@@ -11,16 +11,16 @@ use crate::graph::{DType, Graph, Node, NodeId, ValueId};
 /// A part of a layer, or the reason why the accelerator cannot compute it.
 pub type Read<T> = Result<T, String>;
 
-/// The graph with what operators ask of it.
+/// The graph, with the information that operators need about it.
 pub struct Reader<'a> {
     pub graph: &'a Graph,
-    /// Nodes that read each value.
+    /// For each value, the nodes that read it.
     pub users: &'a [Vec<NodeId>],
-    /// The view in which a value is in device memory, if it is.
+    /// The view in which a value is in device memory; `None` if it is not there.
     pub known: &'a dyn Fn(ValueId) -> Option<View>,
-    /// Channels of a block of the layout in device memory.
+    /// Channels per block of the layout in device memory.
     pub block: usize,
-    /// The views in which the operators of the accelerator would read a node's operand.
+    /// The views in which the accelerator's operator for a node would read an operand, the preferred ones first.
     pub preferred: &'a dyn Fn(&Reader<'_>, NodeId, ValueId) -> Vec<View>,
 }
 
@@ -37,15 +37,15 @@ impl Reader<'_> {
     pub fn int8(&self, value: ValueId) -> Read<()> {
         match self.graph.ty(value).dtype {
             DType::I8 => Ok(()),
-            other => Err(format!("its data are {other}; the accelerator takes i8")),
+            other => Err(format!("its data are {other}; the accelerator only computes i8")),
         }
     }
 
     pub fn image(&self, value: ValueId, layout: Layout) -> Read<View> {
-        View::image(&self.shape(value)?, layout).ok_or_else(|| "its data are no image".into())
+        View::image(&self.shape(value)?, layout).ok_or_else(|| "its data are not an image".into())
     }
 
-    /// The only reader of a node's value that stays inside the graph.
+    /// Returns the only reader of a node's value; `None` if there are several or the value is an output of the graph.
     pub fn only_user(&self, node: &Node) -> Option<(NodeId, &Node)> {
         let value = node.output();
         match self.users[value.0].as_slice() {
@@ -54,10 +54,14 @@ impl Reader<'_> {
         }
     }
 
-    /// The requantization of a node's sums.
+    /// Returns the requantization of a node's sums.
+    ///
+    /// # Errors
+    /// The sums are not read by exactly one requantize along `axis` with constant parameters.
     pub fn requantize(&self, node: &Node, axis: usize) -> Read<(NodeId, Finish)> {
-        let alone = "its 32-bit sums are read elsewhere than by one requantize, as where a scale or zero point is known \
-                     at run time alone, or no multiplier of 31 bits rounds as TFLite does; the accelerator stores 8 bits";
+        let alone = "its 32-bit sums are not read by exactly one requantize, for example because a scale or zero point \
+                     is only known at run time or no 31-bit multiplier rounds like TFLite; the accelerator stores only \
+                     8 bits";
         let (id, user) = self.only_user(node).ok_or(alone)?;
         if !matches!(user.op, Op::Requantize(_)) {
             return Err(alone.into());
@@ -65,14 +69,14 @@ impl Reader<'_> {
         Ok((id, self.finish(node, user, axis)?))
     }
 
-    /// What a requantize does to a node's sums.
+    /// Reads the parameters of a requantize of a node's sums.
     fn finish(&self, node: &Node, user: &Node, axis: usize) -> Read<Finish> {
         let Op::Requantize(op) = &user.op else { return Err(format!("the accelerator has no {}", user.op.name())) };
         if user.inputs[0] != node.output() || op.axis != axis {
-            return Err("its requantize does not run along the channels".into());
+            return Err("its requantize is not along the channels".into());
         }
         let vector = |i: usize| -> Read<Vec<i32>> {
-            let constant = self.graph.constant(user.inputs[i]).ok_or("its requantization is no constant")?;
+            let constant = self.graph.constant(user.inputs[i]).ok_or("its requantization is not constant")?;
             Ok(constant.as_slice::<i32>().map_err(|e| e.to_string())?.to_vec())
         };
         let finish = Finish {
@@ -87,7 +91,9 @@ impl Reader<'_> {
         Ok(finish)
     }
 
-    /// A product's node and those of its requantization: one, or two of which the greater or lesser result is taken.
+    /// Returns the nodes of a product and its requantization, with the parameters.
+    ///
+    /// There can be two requantizations with the maximum or minimum of both as the result.
     pub fn finished(&self, id: NodeId, node: &Node, axis: usize) -> Read<(Vec<NodeId>, Finish, Option<Slope>)> {
         if let Some((nodes, finish, slope)) = self.sloped(node, axis) {
             return Ok(([&[id][..], &nodes].concat(), finish, Some(slope)));
@@ -96,7 +102,10 @@ impl Reader<'_> {
         Ok((vec![id, next], finish, None))
     }
 
-    /// Two requantizations of a node's sums with the same zero point and bounds, and the operator that takes their results.
+    /// Returns two requantizations of a node's sums with the same zero point and bounds, and the operator that combines
+    /// their results.
+    ///
+    /// The nodes are both requantizations and the operator. `None` if the node's readers do not have this form.
     pub fn sloped(&self, node: &Node, axis: usize) -> Option<([NodeId; 3], Finish, Slope)> {
         let &[a, b] = self.users[node.output().0].as_slice() else { return None };
         if a == b || self.graph.is_output(node.output()) {
@@ -115,7 +124,7 @@ impl Reader<'_> {
         (slope.finish(&first) == second).then_some(([a, b, taken], first, slope))
     }
 
-    /// Takes a clip behind the last node into its bounds.
+    /// Fuses clips after the last node into the bounds `lo` and `hi`, and adds them to `nodes`.
     pub fn fuse_clip(&self, nodes: &mut Vec<NodeId>, lo: &mut i32, hi: &mut i32) {
         while let Some((id, user)) = nodes.last().and_then(|&last| self.only_user(self.graph.node(last))) {
             let Op::Clip(clip) = &user.op else { return };
@@ -126,7 +135,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The layer of some nodes, in order; the last one's value is the output.
+    /// Creates a layer from nodes in graph order. The value of the last node is the output.
     ///
     /// # Errors
     /// There are no nodes.
@@ -138,7 +147,7 @@ impl Reader<'_> {
     }
 
     pub fn bytes(&self, value: ValueId) -> Read<&[i8]> {
-        let tensor = self.graph.constant(value).ok_or("its weights are no constant")?;
+        let tensor = self.graph.constant(value).ok_or("its weights are not constant")?;
         tensor.as_slice::<i8>().map_err(|e| e.to_string())
     }
 }

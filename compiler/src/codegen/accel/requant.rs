@@ -1,4 +1,4 @@
-//! Requantization of a tile's sums on the vector unit: as a tensor expression, and its parameters as they are loaded.
+//! Requantization of a tile's sums on the vector unit: the tensor expression, and the parameters in the form for loads.
 
 use super::emit::TileWork;
 use super::finish::Finish;
@@ -16,17 +16,18 @@ use tilewright_hw::num::Rounding;
 pub struct RequantTile {
     /// Blocks of channels.
     pub blocks: u32,
-    /// Entries in a block's pixel, each with parameters of its own.
+    /// Entries per pixel of a block. Each has its own parameters.
     pub ratio: u32,
     /// Pixels.
     pub pixels: u32,
-    /// Zero point, least and greatest result.
+    /// Zero point, lower bound and upper bound of the results.
     pub bounds: [i32; 3],
     /// Rounding.
     pub mode: Rounding,
 }
 
-/// Requantization from acc to out: indices of the result, of the sums and of the parameters.
+/// Returns the requantization of a tile from acc to out. The micro-op's indices are entries of the result, the sums and
+/// the parameters.
 ///
 /// # Errors
 /// None for a legal configuration.
@@ -78,7 +79,7 @@ impl TileWork for RequantTile {
     }
 }
 
-/// Descriptor and entries of requantization for a range of output tiles, as they are loaded.
+/// Returns the bytes of the descriptor and the requantization entries for a range of output tiles, as they are loaded.
 pub fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
     let descriptor =
         Descriptor { lo: finish.lo, hi: finish.hi, zero_point: finish.zero_point, ..Descriptor::default() };
@@ -87,7 +88,7 @@ pub fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -
     bytes
 }
 
-/// Entries of requantization for a range of output tiles.
+/// Returns the bytes of the requantization entries for a range of output tiles.
 pub fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
     let block = config.block_out as usize;
     let lanes = |i: usize| tiles.start * block + i;

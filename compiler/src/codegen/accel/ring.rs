@@ -1,11 +1,11 @@
-//! Room in the scratchpads, given out in turn.
+//! Ring allocation of scratchpad entries.
 //!
-//! A tile takes the entries behind the tile before it, so that loads, products, requantization and stores of
-//! neighbouring tiles work on different ones. What a memory still holds is not loaded again.
+//! Each tile gets the entries after the previous tile's, so that loads, products, requantization and stores of
+//! neighboring tiles use different entries. Data that a memory still holds are not loaded again.
 
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// The turn of one memory.
+/// Allocator for the entries of one memory.
 #[derive(Debug)]
 pub struct Ring<K> {
     first: u32,
@@ -21,12 +21,12 @@ impl<K: PartialEq> Ring<K> {
         Ring { first: 0, entries: config.entries(mem), align: 1, next: 0, held: Vec::new() }
     }
 
-    /// A memory whose tiles begin at banks of their own, so that no two units meet at a bank's port.
+    /// A memory in which each tile begins at a new bank, so that two units do not use the port of one bank.
     pub fn banked(config: &HwConfig, mem: Mem) -> Ring<K> {
         Ring { align: config.entries(mem) / config.banks(mem), ..Ring::new(config, mem) }
     }
 
-    /// Some entries of a memory.
+    /// A part of a memory.
     pub fn part(first: u32, entries: u32) -> Ring<K> {
         Ring { first, entries, align: 1, next: 0, held: Vec::new() }
     }
@@ -37,7 +37,7 @@ impl<K: PartialEq> Ring<K> {
         Ring { first: if upper { entries } else { 0 }, entries, ..Ring::new(config, mem) }
     }
 
-    /// Entries of the next tile; the memory has at least as many.
+    /// Allocates entries for the next tile and returns the first. The memory must have at least `count` entries.
     pub fn take(&mut self, count: u32) -> u32 {
         let start = if self.next + count > self.entries { 0 } else { self.next };
         self.next = (start + count).next_multiple_of(self.align);
@@ -46,19 +46,19 @@ impl<K: PartialEq> Ring<K> {
         start
     }
 
-    /// Where a tile still lies.
+    /// Returns the first entry of a tile that the memory still holds.
     pub fn find(&self, key: &K) -> Option<u32> {
         self.held.iter().find(|(k, ..)| k == key).map(|&(_, at, _)| at)
     }
 
-    /// Takes room for a tile and remembers it.
+    /// Allocates entries for a tile, remembers it under `key`, and returns the first.
     pub fn hold(&mut self, key: K, count: u32) -> u32 {
         let start = self.take(count);
         self.held.push((key, start, count));
         start
     }
 
-    /// Forgets what the memory holds.
+    /// Forgets all tiles that the memory holds.
     pub fn forget(&mut self) {
         self.held.clear();
     }

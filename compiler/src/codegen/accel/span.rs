@@ -1,11 +1,11 @@
 //! The rows or columns of an image that windows read.
 
-/// Distance from the first to the last tap of a window along one dimension, plus one.
+/// Returns the distance from the first to the last tap of a window along one dimension, plus one.
 pub fn reach(kernel: usize, dilation: usize) -> usize {
     (kernel - 1) * dilation + 1
 }
 
-/// Rows (or columns) of the input that some neighboring outputs read: those inside the image, and the padding around them.
+/// Rows (or columns) of the input that some neighboring outputs read: rows inside the image, and padding around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// First row inside the image.
@@ -19,8 +19,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// The rows that outputs `first..first + count` read of an image of `size` rows, for a window of this reach. All of them
-    /// may lie on one side of the image.
+    /// The rows that outputs `first..first + count` read in an image of `size` rows, for a window of this reach.
+    ///
+    /// All of them can be outside the image, on one side of it.
     pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> Span {
         let from = (first * stride) as i64 - pad as i64;
         let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
@@ -30,7 +31,7 @@ impl Span {
         Span { start: start as usize, inside, before, after: all - inside - before }
     }
 
-    /// Rows with padding.
+    /// Number of rows, padding included.
     pub fn padded(&self) -> usize {
         self.before + self.inside + self.after
     }

@@ -1,4 +1,4 @@
-//! Where a tile's results go: entries of out, or the place of a tensor that stays in inp, with the border around it.
+//! Destinations of a tile's results: entries of out, or a kept tensor in inp with the border around it.
 
 use super::emit::Emit;
 use super::kept::{Kept, OnChip};
@@ -13,12 +13,12 @@ impl Kept {
         Frame { dst: VecDst::Inp, entry, blocks, image, border }
     }
 
-    /// Where a tile of results goes that begins at this block, row and column.
+    /// The destination of a tile of results that begins at this block, row and column.
     pub fn target(&self, block: usize, row: usize, column: usize) -> Target {
         Target { at: self.at(block, row as i64, column as i64), ..self.frame().target() }
     }
 
-    /// Writes the border, with `source` for the operand that a clip to one value has.
+    /// Writes the border with a clip whose bounds are both the padding value; `source` is an operand it can read.
     fn write_border(&self, e: &mut Emit, name: &str, source: (VecSrc, u32)) -> Result<(), DriverError> {
         let value = i32::from(self.pad_value);
         let bytes = pack_descriptor(e.config, &Descriptor { lo: value, hi: value, ..Descriptor::default() });
@@ -29,10 +29,10 @@ impl Kept {
     }
 }
 
-/// Blocks of an image with a border around each, one behind the other.
+/// Consecutive blocks of an image, each with a border around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// The memory.
+    /// The memory to write.
     pub dst: VecDst,
     /// The first entry.
     pub entry: u32,
@@ -45,7 +45,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Where the image goes.
+    /// The destination of the image, inside the border.
     pub fn target(&self) -> Target {
         let ([rows, columns], [top, left, ..]) = (self.size(), self.border);
         Target { dst: self.dst, at: self.entry + top * columns + left, plane: rows * columns, row: columns }
@@ -57,12 +57,14 @@ impl Frame {
         [top + self.image[0] + bottom, left + self.image[1] + right]
     }
 
-    /// Writes the border, with `source` for the operand of a clip to one value, which a descriptor has.
+    /// Writes the border with a clip. Both bounds in `descriptor` are the padding value; `source` is an operand it can
+    /// read.
     pub fn write(&self, e: &mut Emit, descriptor: u32, source: (VecSrc, u32)) -> Result<(), DriverError> {
         let clip = Vector { op: VecOp::Clip, dst: self.dst, a: source.0, descriptor, ..Vector::default() };
         let ([rows, columns], [top, left, bottom, right]) = (self.size(), self.border);
         let block = Dim::new(self.blocks, [rows * columns, 0, 0]);
-        // Above, with the left of the first row; between the rows; and below, with the right of the last.
+        // Three runs: above, with the left side of the first row; between rows; below, with the right side of the last
+        // row.
         let run = |count| Dim::new(count, [1, 0, 0]);
         let runs = [
             (0, vec![run(top * columns + left)]),
@@ -78,27 +80,29 @@ impl Frame {
     }
 }
 
-/// Entries that a tile's results go to.
+/// The entries to which a tile's results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The memory.
+    /// The memory to write.
     pub dst: VecDst,
     /// The first entry.
     pub at: u32,
-    /// Entries from a block to the next.
+    /// Entries from one block to the next.
     pub plane: u32,
-    /// Entries from a row to the next.
+    /// Entries from one row to the next.
     pub row: u32,
 }
 
 impl Target {
-    /// Entries of out, one behind the other.
+    /// Consecutive entries of out.
     pub fn out(at: u32, [rows, columns]: [u32; 2], ratio: u32) -> Target {
         Target { dst: VecDst::Out, at, plane: rows * columns * ratio, row: columns * ratio }
     }
 
-    /// The nest of results one behind the other, its first loop over blocks or over all entries and its last over the pixels
-    /// of a block, with the results put here.
+    /// Redirects a nest with consecutive results to this target.
+    ///
+    /// The nest's first loop is over blocks (or over all entries, if it is the only one), its last over the pixels of a
+    /// block.
     pub fn results(&self, nest: Nest, blocks: u32, [rows, columns]: [u32; 2]) -> Nest {
         if self.dst == VecDst::Out {
             return Nest { at: [self.at, nest.at[1], nest.at[2]], ..nest };
@@ -116,7 +120,7 @@ impl Target {
         Nest { at: [self.at, nest.at[1], nest.at[2]], body: nest.body, dims }
     }
 
-    /// Moves a tile of out here.
+    /// Moves a tile from out to this target.
     pub fn fill(&self, e: &mut Emit, out: u32, blocks: u32, size: [u32; 2]) -> Result<(), DriverError> {
         let entries = blocks * size[0] * size[1];
         let nest = Nest { at: [0, out, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
@@ -125,17 +129,18 @@ impl Target {
     }
 }
 
-/// The border of a layer's output, which is written once: as soon as there is an entry that a clip can read.
+/// The border of a layer's output. It is written once, as soon as there is an entry that the clip can read.
 #[derive(Debug, Default)]
 pub struct PendingBorder(Option<Kept>);
 
 impl PendingBorder {
-    /// That of a layer's output, if it has one.
+    /// The border of a layer's kept output, if it has one.
     pub fn of(on_chip: &OnChip) -> PendingBorder {
         PendingBorder(on_chip.output.filter(|k| k.border != [0; 4]))
     }
 
-    /// Writes it where something was requantized before: while the array computes, vector has time.
+    /// Writes the border if an earlier layer has requantized an entry: the vector unit is idle while the array
+    /// computes.
     pub fn early(&mut self, e: &mut Emit, name: &str) -> Result<(), DriverError> {
         match e.summed {
             Some(acc) => self.late(e, name, acc),
@@ -143,7 +148,7 @@ impl PendingBorder {
         }
     }
 
-    /// Writes it if that is not done.
+    /// Writes the border if it is not written yet. `acc` is an entry of acc that has been requantized.
     pub fn late(&mut self, e: &mut Emit, name: &str, acc: u32) -> Result<(), DriverError> {
         e.summed = Some(acc);
         match self.0.take() {

@@ -1,4 +1,4 @@
-//! Places of a program's tensors in device memory.
+//! Places a program's tensors in device memory.
 
 use super::emit::{DeviceTensor, Emit};
 use super::layer::Layer;
@@ -19,8 +19,10 @@ pub struct Borders {
 }
 
 impl Emit<'_> {
-    /// Places every tensor in one region. Inputs live from the start to their last reader, outputs from their layer to the
-    /// end, all others from their layer to their last reader.
+    /// Places every tensor in one region.
+    ///
+    /// Inputs live from the start to their last reader, outputs from their layer to the end, and all other tensors from
+    /// their layer to their last reader.
     ///
     /// # Errors
     /// The driver refuses the region.
@@ -35,12 +37,12 @@ impl Emit<'_> {
         let region = self.b.region("tensors", Role::Scratch, 0)?;
         let produced: HashMap<ValueId, (View, usize)> =
             layers.iter().enumerate().map(|(i, l)| (l.output.0, (l.output.1, i))).collect();
-        // The view in which a layer of this program wrote a value, if the value is read with that view.
+        // The view in which a layer of this program wrote a value, if `view` is how the value is read.
         let inside = |v: ValueId, view: View| {
             let made = produced.get(&root(v)).map(|(made, _)| *made)?;
             (seen(v).unwrap_or(made) == view).then_some(made)
         };
-        // Each tensor with its view and lifetime, counted in layers.
+        // Each tensor with its view, and its lifetime counted in layers.
         let mut tensors: Vec<((ValueId, View), Buffer)> = Vec::new();
         let mut number: HashMap<(ValueId, View), usize> = HashMap::new();
         let mut add = |tensors: &mut Vec<((ValueId, View), Buffer)>, key: (ValueId, View), first: usize| {
@@ -80,7 +82,7 @@ impl Emit<'_> {
             self.tensors.push(TensorPlace { name: graph.value_name(value).to_string(), offset, buffer });
         }
         for &(value, view) in layers.iter().flat_map(|layer| &layer.inputs) {
-            // An alias with another view.
+            // An alias that is read with another view.
             let made = inside(value, view).filter(|made| *made != view);
             if let Some(place) = made.and_then(|made| self.places.get(&(root(value), made)).copied()) {
                 self.places.insert((value, view), DeviceTensor { layout: view.layout(config), ..place });

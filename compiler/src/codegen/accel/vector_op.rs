@@ -3,8 +3,9 @@
 use crate::graph::op::BinaryKind;
 use tilewright_hw::isa::VecOp;
 
-/// The vector unit's operation for a function of two elements, if it has one. The order of the operands must not matter: a
-/// constant comes second whichever operand it was.
+/// Returns the vector operation for a function of two elements, if there is one.
+///
+/// The function must be commutative, because a constant always becomes the second operand.
 pub fn elementwise(kind: BinaryKind) -> Option<VecOp> {
     let op = match kind {
         BinaryKind::Min => VecOp::Min,

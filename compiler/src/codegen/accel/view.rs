@@ -5,10 +5,10 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::layout::Activation;
 use tilewright_runtime::artifact::{Image, Packing};
 
-/// How the elements of a dense tensor are images, channels, rows and columns.
+/// Maps the elements of a dense tensor to images, channels, rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct View {
-    /// Order of the dimensions in the dense tensor; `Nhwc` where both are the same.
+    /// Order of the dimensions in the dense tensor; `Nhwc` if both orders are the same.
     order: Layout,
     /// Images.
     pub n: usize,
@@ -18,12 +18,13 @@ pub struct View {
     pub h: usize,
     /// Columns.
     pub w: usize,
-    /// Where its pixels are windows of the tensor's columns.
+    /// Set if each pixel of the view is a window of the tensor's columns.
     windows: Option<ColumnWindows>,
 }
 
-/// Windows of columns that take the place of pixels: those of a window, with their channels, are the view's channels. They
-/// overlap in device memory, where a pixel has the tensor's channels alone, without a block to fill up.
+/// Windows of columns that replace pixels: the columns of a window, with their channels, are the channels of the view.
+///
+/// Windows overlap in device memory. There a pixel has only the tensor's channels, without padding to a whole block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ColumnWindows {
     /// Channels of the tensor.
@@ -32,27 +33,28 @@ pub struct ColumnWindows {
     pub w: usize,
     /// Columns from one window to the next.
     pub step: usize,
-    /// Columns of `fill` before and behind each row in device memory.
+    /// Columns of `fill` before and after each row in device memory.
     pub pads: [usize; 2],
     /// Value of padding.
     pub fill: i8,
 }
 
 impl View {
-    /// The view of an image tensor's shape.
+    /// The view of an image tensor of this shape; `None` if the shape is not an image.
     pub fn image(shape: &[usize], layout: Layout) -> Option<View> {
         let [n, ..] = *shape else { return None };
         let (c, [h, w]) = (*shape.get(layout.channel_axis())?, layout.spatial_axes());
         Some(View::new(layout, n, c, *shape.get(h)?, *shape.get(w)?))
     }
 
-    /// A view of these sizes.
+    /// A view with these sizes.
     pub fn new(order: Layout, n: usize, c: usize, h: usize, w: usize) -> View {
         let order = if c == 1 || h * w == 1 { Layout::Nhwc } else { order };
         View { order, n, c, h, w, windows: None }
     }
 
-    /// The same tensor as `count` windows of `columns` columns; the first begins `before` columns outside.
+    /// The same tensor as `count` windows of `columns` columns, `step` columns apart. The first window begins `before`
+    /// columns outside the image.
     pub fn in_windows(&self, [columns, step, before, count]: [usize; 4], fill: i8) -> View {
         let width = ((count - 1) * step + columns).max(before + self.w);
         let pads = [before, width - before - self.w];
@@ -60,23 +62,23 @@ impl View {
         View { c: columns * self.c, w: count, windows, ..*self }
     }
 
-    /// Whether windows of columns take the place of pixels.
+    /// Whether windows of columns replace pixels.
     pub fn has_windows(&self) -> bool {
         self.windows.is_some()
     }
 
-    /// The windows that take the place of pixels, if any do.
+    /// The windows that replace pixels, if any.
     pub fn windows(&self) -> Option<ColumnWindows> {
         self.windows
     }
 
-    /// A view in which the last dimension holds channels and all others are columns.
+    /// A view in which the last dimension is channels and all others together are columns.
     pub fn rows(shape: &[usize]) -> View {
         let c = shape.last().copied().unwrap_or(1);
         View::new(Layout::Nhwc, 1, c, 1, shape.iter().rev().skip(1).product())
     }
 
-    /// Some view of a tensor that is only read element by element.
+    /// A view of a tensor whose elements are used independently, so that any view will do.
     pub fn any(shape: &[usize]) -> View {
         View::image(shape, Layout::Nhwc).filter(|_| shape.len() == 4).unwrap_or_else(|| View::rows(shape))
     }
@@ -93,17 +95,17 @@ impl View {
         View::new(Layout::Nchw, outer.iter().product(), *channels, 1, *columns)
     }
 
-    /// Another number of channels and another size of image, in the same order.
+    /// The same order and number of images with other channels, rows and columns.
     pub fn resized(&self, c: usize, h: usize, w: usize) -> View {
         View::new(self.order, self.n, c, h, w)
     }
 
-    /// One pixel of the same channels.
+    /// A single pixel with the same channels.
     pub fn channels(&self) -> View {
         View::new(self.order, 1, self.c, 1, 1)
     }
 
-    /// Whether it is the view of an image tensor of this shape, in its order.
+    /// Whether this is the view of an image tensor of this shape.
     pub fn is_image(&self, shape: &[usize]) -> bool {
         View::image(shape, self.order) == Some(*self)
     }
@@ -113,7 +115,7 @@ impl View {
         self.order
     }
 
-    /// DeviceTensor of an element among those of its image in the dense tensor.
+    /// Index of an element within its image in the dense tensor.
     pub fn index(&self, c: usize, y: usize, x: usize) -> usize {
         match self.order {
             Layout::Nhwc => (y * self.w + x) * self.c + c,
@@ -121,7 +123,7 @@ impl View {
         }
     }
 
-    /// Channel, row and column of an element of an image: [`View::index`] backwards.
+    /// Channel, row and column of an element of an image: the inverse of [`View::index`].
     pub fn position(&self, at: usize) -> [usize; 3] {
         match self.order {
             Layout::Nhwc => [at % self.c, at / self.c / self.w, at / self.c % self.w],
@@ -129,12 +131,12 @@ impl View {
         }
     }
 
-    /// Elements.
+    /// Number of elements.
     pub fn elements(&self) -> usize {
         self.n * self.c * self.h * self.w
     }
 
-    /// The form in device memory: blocked, or without blocks where windows are loaded.
+    /// The layout in device memory: in blocks of channels, or without blocks if the view has windows.
     pub fn layout(&self, config: &HwConfig) -> Activation {
         if self.windows.is_some() {
             return self.host_image(config).layout();
@@ -142,7 +144,7 @@ impl View {
         Activation::new(config, self.n, self.c, self.h, self.w)
     }
 
-    /// What the runtime has to do at a region's border.
+    /// The conversion that the runtime does at the border of a region.
     pub fn packing(&self, config: &HwConfig) -> Packing {
         let image = self.host_image(config);
         match self.order {

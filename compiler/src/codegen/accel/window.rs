@@ -1,4 +1,4 @@
-//! Parts of tensors in device memory as loads and stores walk them.
+//! Loads and stores of rectangular parts of tensors in device memory.
 
 use super::emit::{DeviceTensor, Emit};
 use super::limits::ROW_BYTES;
@@ -14,13 +14,13 @@ pub struct Window {
     pub image: usize,
     pub blocks: Range<usize>,
     pub rows: Span,
-    /// Distance between the rows that are loaded.
+    /// Distance between loaded rows, in rows.
     pub skip: usize,
     pub columns: Span,
 }
 
 impl Window {
-    /// The load of the window to `to`'s memory and entry, with `ratio` entries to a pixel.
+    /// Returns the load of the window to the memory and entry of `to`, with `ratio` entries per pixel.
     pub fn load(&self, place: DeviceTensor, to: Load, ratio: usize) -> Load {
         let layout = place.layout;
         let (rows, columns) = (&self.rows, &self.columns);
@@ -45,7 +45,7 @@ impl Window {
             load.row_bytes = whole as u32;
             load.rows = 1;
         }
-        // Strides that mean nothing stay zero.
+        // Unused strides are zero.
         if load.rows == 1 {
             load.row_stride = 0;
         }
@@ -56,7 +56,7 @@ impl Window {
     }
 }
 
-/// Stores a tile of out, its blocks, rows and columns in this order from entry `out` on.
+/// Stores a tile from scratchpad out. Entry `out` is the first; entries are ordered by block, row and column.
 #[allow(clippy::too_many_arguments)]
 pub fn store_tile(
     e: &mut Emit,

@@ -1,56 +1,58 @@
-//! The work of each unit for a layer, and the cycles that follow from it by the rules of `hw/TIMING.md`: a micro-op takes a
-//! cycle, a row of the vector unit as many cycles as its lanes need, and rows of loads and stores what [`super::dma`] says.
+//! The work of each unit for a layer, and the estimated cycles that follow from it by the rules of `hw/TIMING.md`.
+//!
+//! A gemm micro-op takes one cycle. A row of the vector unit takes as many cycles as its lanes need. [`super::dma`]
+//! gives the cycles of rows of loads and stores.
 
 use super::dma;
 use super::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::INSN_BYTES;
 
-/// Cycles beyond those of entries, rows and micro-ops: the latencies of `hw/TIMING.md` ("Fetch", "Tokens and starts", "Gemm",
-/// "Vector", "End and traps"), added up over the instructions of a tile.
+/// Cycles in addition to those of entries, rows and micro-ops: the latencies of `hw/TIMING.md` ("Fetch", "Tokens and
+/// starts", "Gemm", "Vector", "End and traps"), summed over the instructions of a tile.
 pub mod overhead {
-    /// Of a layer: the first instructions are fetched, the first data arrive, the last store ends.
+    /// Cycles per layer: fetching the first instructions, waiting for the first data, finishing the last store.
     pub const LAYER: u64 = 250;
-    /// Of a tile: its units wait for dependency tokens.
+    /// Cycles per tile in which units wait for dependency tokens.
     pub const TILE: u64 = 8;
-    /// Of a pass of gemm over a tile: the instructions start and the last sums are written.
+    /// Cycles per pass of gemm over a tile: starting the instructions and writing the last sums.
     pub const GEMM_PASS: u64 = 12;
-    /// Of an output tile's products with weights beyond 8 bits, for each tile of pixels.
+    /// Cycles per output tile and tile of pixels for products with weights beyond 8 bits.
     pub const GEMM_REST: u64 = 20;
-    /// Of the vector unit's instructions for a tile.
+    /// Cycles of the vector unit's instructions per tile.
     pub const VECTOR_TILE: u64 = 24;
-    /// Of a lookup's instructions for a piece: the table is read first.
+    /// Cycles of a lookup's instructions per piece; the table is read first.
     pub const LOOKUP_PIECE: u64 = 50;
-    /// Of a lookup that is fused into a product's tile.
+    /// Cycles per tile of a lookup that is fused into a product.
     pub const FUSED_LOOKUP: u64 = 60;
-    /// Of an operator of two tensors that is fused into a product's tile.
+    /// Cycles per tile of an operator on two tensors that is fused into a product.
     pub const FUSED_PAIR: u64 = 40;
-    /// Of a pooling that is fused into a product's tile.
+    /// Cycles per tile of a pooling that is fused into a product.
     pub const FUSED_POOLING: u64 = 60;
-    /// Of a second requantization of a tile's sums.
+    /// Cycles per tile of a second requantization of the sums.
     pub const SLOPE: u64 = 60;
-    /// Of gemm for a step of a depthwise layer that the array and the vector unit share.
+    /// Cycles of gemm per step of a depthwise layer that the array and the vector unit share.
     pub const DEPTHWISE_GEMM: u64 = 8;
-    /// Of the vector unit for such a step.
+    /// Cycles of the vector unit per step of such a layer.
     pub const DEPTHWISE_VECTOR: u64 = 44;
-    /// Instructions of such a step.
+    /// Instructions per step of such a layer.
     pub const DEPTHWISE_INSNS: u64 = 7;
-    /// Steps that such a layer has beyond those of its strips: the first and last of each pair are halved.
+    /// Additional steps of such a layer, because the first and last steps are halved.
     pub const DEPTHWISE_STEPS: u64 = 4;
-    /// Of such a layer's beginning and end.
+    /// Cycles at the beginning and end of such a layer.
     pub const DEPTHWISE_LAYER: u64 = 300;
 }
 
-/// What each unit has to do.
+/// The work of each unit for a layer.
 #[derive(Default)]
 pub struct UnitWork {
     /// Steps of about the same size.
     pub tiles: u64,
-    /// Instructions, all of which come over the bus that loads and stores share.
+    /// Instructions. They are fetched over the same bus as loads and stores.
     pub insns: u64,
     /// Cycles of loads.
     pub load: u64,
-    /// Those of them that pass before the first tile can begin; a tile's share where there are less.
+    /// Cycles of loads before the first tile can begin; if less than a tile's share of `load`, that share is used.
     pub first: u64,
     /// Cycles of gemm.
     pub gemm: u64,
@@ -60,13 +62,15 @@ pub struct UnitWork {
     pub store: u64,
     /// Cycles of loads in which the bus is free.
     pub idle: u64,
-    /// Whether loads wait for vector, which writes to their bank.
+    /// Whether loads wait for vector because it writes to the same bank.
     pub crowded: bool,
 }
 
 impl UnitWork {
-    /// Estimated cycles. The units work in parallel: the busiest one waits until the first tile reaches it, and the last tile
-    /// goes on from there.
+    /// Returns the estimated cycles.
+    ///
+    /// The units work in parallel. The busiest unit first waits until the first tile reaches it; after its last tile,
+    /// the following units finish that tile.
     pub fn cycles(&self, config: &HwConfig) -> u64 {
         let tiles = self.tiles.max(1);
         let [gemm, vector, store] = [self.gemm, self.vector, self.store].map(|all| all.div_ceil(tiles));
@@ -80,12 +84,12 @@ impl UnitWork {
     }
 }
 
-/// Beats of the bus for bytes that begin with a beat.
+/// Beats of the bus for bytes that begin at a beat boundary.
 pub fn beats(bytes: u64, config: &HwConfig) -> u64 {
     dma::beats(bytes, 0, config)
 }
 
-/// Entries of a tensor in out.
+/// Entries of scratchpad out that a whole tensor would take.
 pub fn entries(view: View, config: &HwConfig) -> u64 {
     (view.layout(config).bytes() as u64).div_ceil(u64::from(config.entry_bytes(Mem::Out)))
 }

@@ -73,7 +73,7 @@ fn changes_of_layout_are_told_with_their_cost() {
     b.output("y", y);
     let (graph, config) = (b.finish().unwrap(), HwConfig::default());
     let parts = check(&graph, &config, &inputs(&graph));
-    let told = parts.explanations.iter().filter(|e| e.why.contains("comes in another layout, by way of the host: "));
+    let told = parts.explanations.iter().filter(|e| e.why.contains("the host changes the layout of "));
     assert!(told.clone().count() > 0 && told.clone().all(|e| e.why.ends_with(" us")), "{:?}", parts.explanations);
 }
 

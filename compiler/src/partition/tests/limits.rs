@@ -79,7 +79,7 @@ fn data_of_one_pixel_may_take_more_than_half_of_inp() {
     assert_eq!(wide.on_cpu(&narrow(2, 8)), [""; 0]);
     let less = HwConfig { inp_depth: 512, ..narrow(2, 8) };
     let reasons = wide.on_cpu(&less);
-    assert!(reasons[0].contains("the smallest needs 520 entries of inp, of which it may take 512"), "{reasons:?}");
+    assert!(reasons[0].contains("the smallest needs 520 entries of inp, but only 512 are available"), "{reasons:?}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_limit_that_is_passed_is_named() {
     let reasons = many.on_cpu(&narrow(4, 16));
     assert!(
         reasons[0].contains(
-            "a 4 x 4 window over 28 channels fits: the smallest needs 96 entries of guop, of which it may take 64"
+            "fits for a 4x4 kernel over 28 channels: the smallest needs 96 entries of guop, but only 64 are available"
         ),
         "{reasons:?}"
     );
@@ -146,8 +146,8 @@ fn alignment_leaves_no_product_to_the_cpu() {
         }
     }
     let tiny = HwConfig { block_in: 2, block_out: 2, dma_align: 8, ..base.clone() };
-    assert!(plain.on_cpu(&tiny)[0].contains("weight tiles of 4 bytes lie apart, which dma_align of 8 does not allow"));
+    assert!(plain.on_cpu(&tiny)[0].contains("loads must address weight tiles of 4 bytes, but dma_align is 8"));
     let rows = HwConfig { batch: 2, block_in: 4, block_out: 4, dma_align: 8, ..base };
-    assert!(plain.on_cpu(&rows)[0].contains("batch rows of 4 bytes are loaded apart, which dma_align of 8"));
+    assert!(plain.on_cpu(&rows)[0].contains("loads must address batch rows of 4 bytes, but dma_align is 8"));
     assert!(configs().iter().all(|config| config.block_is_row() == (config.block_in == config.block_out)));
 }

@@ -127,6 +127,6 @@ fn a_pooling_that_stands_alone_says_why() {
     let why = |parts: &Partition| parts.explanations.iter().find(|e| e.op == "max_pool2d").unwrap().why.clone();
     assert!(is_fused(&partition(&plain(false), &config, options)));
     let parts = partition(&plain(true), &config, options);
-    let note = "; not in the tiles of the product before it: its results are read elsewhere too";
+    let note = "; not fused into the product before it: the product's results are also read elsewhere";
     assert!(why(&parts).ends_with(note), "{}", why(&parts));
 }

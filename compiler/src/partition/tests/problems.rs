@@ -28,24 +28,24 @@ pub(super) fn shape(layout: Layout, n: usize, c: usize, h: usize, w: usize) -> V
     }
 }
 
-/// A size below `end`, often one.
+/// A random size below `end`, often 1.
 pub(super) fn size(rng: &mut StdRng, end: usize) -> usize {
     if rng.random_bool(0.15) { 1 } else { rng.random_range(1..end) }
 }
 
-/// Rows and columns below `end`; often one pixel, whose order among channels in memory says nothing of its readers' order.
+/// Random rows and columns below `end`. Often a single pixel, whose order in memory does not imply its readers' order.
 pub(super) fn pixels(rng: &mut StdRng, end: usize) -> [usize; 2] {
     if rng.random_bool(0.2) { [1, 1] } else { [rng.random_range(1..end), rng.random_range(1..end)] }
 }
 
-/// Makes int8 of sums of so many products, with channels along an axis.
+/// Appends a requantization of sums of this many products, with channels along an axis.
 type Finish = fn(&mut StdRng, &mut GraphBuilder, ValueId, usize, usize) -> ValueId;
 
-/// A factor for sums of `terms` products whose results use most of their range, as multiplier and shift.
+/// Multiplier and shift with which the results of sums of `terms` products use most of their range.
 fn factor(rng: &mut StdRng, terms: usize, mode: Rounding) -> (i32, i32) {
     let real = rng.random_range(0.2..1.5) * 100.0 / (5000.0 * (terms as f64).sqrt());
     let (m, s) = quantize_multiplier(real);
-    // *Single* counts the right shift beyond 31 bits, which a scale below 1 always has.
+    // *Single* counts the right shift beyond 31 bits; with a scale below 1 there always is one.
     (m, if mode == Rounding::Double { i32::from(s) } else { -i32::from(s).min(0) })
 }
 
@@ -53,7 +53,7 @@ fn mode(rng: &mut StdRng) -> Rounding {
     if rng.random() { Rounding::Double } else { Rounding::Single }
 }
 
-/// Requantization whose results use most of their range, for sums of `terms` products.
+/// Requantization of sums of `terms` products whose results use most of their range.
 pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
     let channels = b.ty(acc).dims[axis].known().unwrap();
     let mode = mode(rng);
@@ -72,7 +72,7 @@ pub(super) fn requantize(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, a
     b.node("requantize", op, &[acc, constants[0], constants[1], constants[2]]).unwrap()
 }
 
-/// The greater, or the lesser, of two requantizations that differ by their biases, factors and rounding alone.
+/// The maximum or minimum of two requantizations that differ only in biases, factors and rounding.
 pub(super) fn sloped(rng: &mut StdRng, b: &mut GraphBuilder, acc: ValueId, axis: usize, terms: usize) -> ValueId {
     let first = requantize(rng, b, acc, axis, terms);
     let node = b.def(first).unwrap().clone();
@@ -104,7 +104,7 @@ fn finished_conv(rng: &mut StdRng, finish: Finish) -> Option<Graph> {
     let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
     let mut pads: [usize; 4] = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
     if h * w == 1 {
-        // Any less, and the window reaches past the one pixel.
+        // With smaller pads the window reaches past the single pixel.
         pads = [kernel[0] - 1, kernel[1] - 1, kernel[0] - 1, kernel[1] - 1];
     }
     let mut b = GraphBuilder::new("conv");
@@ -193,7 +193,7 @@ fn pool(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// What the accelerator computes as a pooling, of any kind, or none where the window does not fit.
+/// A random operator that the accelerator computes as a pooling; `None` if the window does not fit.
 pub(super) fn pooling(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> Option<ValueId> {
     let kernel = [rng.random_range(1..5), rng.random_range(1..5)];
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
@@ -232,7 +232,7 @@ pub(super) fn pooling(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x:
     })
 }
 
-/// Rows and columns of one value around an image: above, left, below, right.
+/// Pads an image with one value: rows above, columns left, rows below, columns right.
 fn padding(b: &mut GraphBuilder, layout: Layout, x: ValueId, pads: [usize; 4]) -> Option<ValueId> {
     let flat = |[y, x]: [usize; 2]| match layout {
         Layout::Nhwc => vec![0, y, x, 0],
@@ -253,7 +253,7 @@ fn padded(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// A mean of the elements inside the image, at another scale.
+/// A mean of the elements inside the image, with another scale for the result.
 fn scaled_mean(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("mean");
@@ -270,7 +270,7 @@ pub(super) fn mean_of_inside(rng: &mut StdRng, b: &mut GraphBuilder, layout: Lay
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
     let pads = std::array::from_fn(|i| rng.random_range(0..kernel[i % 2]));
     let mode = mode(rng);
-    // A scale for each number of elements that is no mean's, so that one in the place of another is seen.
+    // A different scale for each number of elements, so that a mix-up changes the results.
     let (multiplier, shift) = (0..kernel[0] * kernel[1]).map(|_| factor(rng, 1, mode)).unzip();
     let op = QAvgPool2d {
         kernel,
@@ -288,7 +288,7 @@ pub(super) fn mean_of_inside(rng: &mut StdRng, b: &mut GraphBuilder, layout: Lay
     b.node("mean", op, &[x]).ok()
 }
 
-/// An image flattened into a fully connected layer, as classifiers end.
+/// An image flattened into a fully connected layer, like the end of a classifier.
 fn flatten(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let (c, [h, w]) = (size(rng, 40), pixels(rng, 6));
@@ -306,7 +306,7 @@ fn flatten(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// Products of two activations, with batches and zero points of all kinds.
+/// Random products of two activations, with batches and zero points of all kinds.
 fn matmul(rng: &mut StdRng) -> Option<Graph> {
     let (m, k, n) = (size(rng, 70), size(rng, 80), size(rng, 70));
     let batch = rng.random_range(1..4);
@@ -325,7 +325,7 @@ fn matmul(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// Tiles of the second operand are cut out of whole blocks, so blocks of other sizes leave the product to the CPU.
+/// Weight tiles of the second operand must be whole blocks, so with blocks of other sizes the product goes to the CPU.
 #[test]
 fn products_of_activations() {
     for config in configs() {
@@ -343,9 +343,10 @@ fn products_of_activations() {
     }
 }
 
-/// Weights as far from their zero point as bytes can be: `[O, KH, KW, I]` of a dense or a depthwise convolution, or of a
-/// transposed one.
-/// With `own`, the weights are those less zero points of channels' own, up to this one.
+/// Weights as far from their zero point as bytes can be: `[O, KH, KW, I]` of a dense, depthwise or transposed
+/// convolution.
+///
+/// With `own`, channels have their own zero points up to this one, and the weights are those minus their zero points.
 fn far_weights(rng: &mut StdRng, kind: usize, own: Option<i32>) -> Graph {
     let mut b = GraphBuilder::new(["conv", "depthwise", "transposed"][kind]);
     let c = rng.random_range(2..40);
@@ -383,7 +384,7 @@ fn far_weights(rng: &mut StdRng, kind: usize, own: Option<i32>) -> Graph {
     b.finish().unwrap()
 }
 
-/// The array subtracts 255 as it does any other difference; without the unit two tiles do not reach it.
+/// The array subtracts 255 like any other difference. Without `wgt_zp`, two weight tiles do not reach it.
 #[test]
 fn weights_255_above_their_zero_point() {
     for config in configs() {
@@ -392,15 +393,15 @@ fn weights_255_above_their_zero_point() {
             let graph = far_weights(&mut rng, seed as usize % 3, None);
             let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
             let cpu = on_cpu(&check(&graph, &config, &inputs));
-            let why = "a weight lies 255 above its zero point; two weight tiles reach 254, and the configuration is built \
-                       without wgt_zp";
+            let why = "a weight is 255 above its zero point, but two weight tiles reach only 254, and the \
+                       configuration is built without wgt_zp";
             assert_eq!(config.wgt_zp, cpu.is_empty(), "{}: {cpu:?}", config.name);
             assert!(config.wgt_zp || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
         }
     }
 }
 
-/// What two tiles reach is the array's whatever the zero points of channels are.
+/// Weights that two weight tiles reach are offloaded, whatever the zero points of channels are.
 #[test]
 fn weights_less_zero_points_of_their_own() {
     for config in configs() {
@@ -409,7 +410,7 @@ fn weights_less_zero_points_of_their_own() {
             let graph = far_weights(&mut rng, seed as usize % 3, Some(most));
             let inputs = [int8(&mut rng, &[1, 6, 7, graph.ty(graph.inputs().next().unwrap().1).shape().unwrap()[3]])];
             let cpu = on_cpu(&check(&graph, &config, &inputs));
-            let why = "two weight tiles reach 254, and channels have zero points of their own";
+            let why = "two weight tiles reach only 254, and channels have their own zero points";
             assert_eq!(most == 254, cpu.is_empty(), "{}: {cpu:?}", config.name);
             assert!(most == 254 || cpu[0].ends_with(why), "{}: {cpu:?}", config.name);
         }
@@ -418,7 +419,7 @@ fn weights_less_zero_points_of_their_own() {
 
 pub(super) type Make = fn(&mut StdRng) -> Option<Graph>;
 
-/// Runs problems of one kind on every configuration; at least `least` of 100 must be offloaded as a whole.
+/// Runs problems of one kind on every configuration. At least `least` of 100 must be offloaded completely.
 pub(super) fn problems(make: Make, count: u64, least: usize) {
     for config in configs() {
         let (mut run, mut offloaded) = (0, 0);
@@ -480,7 +481,7 @@ fn flattened_images() {
     problems(flatten, 15, 90);
 }
 
-/// Configurations without what most programs use: results stay right, and the CPU's part is explained.
+/// Configurations without features that most programs use: results are still right, and nodes on the CPU have a reason.
 #[test]
 fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
     let base = HwConfig::default();
@@ -523,7 +524,7 @@ fn odd_configurations_leave_to_the_cpu_what_they_cannot_do() {
     }
 }
 
-/// Where loads cannot pad, padding is loaded: nothing more is left to the CPU.
+/// If loads cannot pad, padding is loaded from constants: no more nodes go to the CPU.
 #[test]
 fn padding_needs_no_loads_that_pad() {
     for config in presets() {
@@ -537,7 +538,7 @@ fn padding_needs_no_loads_that_pad() {
     }
 }
 
-/// The operators that every backend is held to: some stay on the CPU, and all values are right.
+/// The suite's operators, which every backend must pass: some stay on the CPU, and all values are right.
 #[test]
 fn the_suite() {
     for config in configs() {

@@ -135,7 +135,7 @@ fn channels_that_change_places_stay_on_the_cpu() {
     let parts = check(&graph, &config, &inputs(&graph));
     let (place, why) = why(&parts, "transpose");
     assert_eq!(place, Place::Cpu);
-    assert!(why.contains("elements change their places in blocks of channels"), "{why}");
+    assert!(why.contains("elements change their places within blocks of channels"), "{why}");
 }
 
 #[test]

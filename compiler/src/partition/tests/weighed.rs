@@ -38,7 +38,8 @@ fn network() -> Graph {
     b.finish().unwrap()
 }
 
-/// The partition where all takes these cycles with its two, three and four layers: with none, one and both of the poolings by themselves.
+/// The partition where all takes these cycles with its two, three and four layers: with none, one and both of the
+/// poolings by themselves.
 fn weighed(cycles: [u64; 3]) -> Partition {
     let (graph, config) = (network(), HwConfig::default());
     let cycles = [&[0, 0], &cycles[..]].concat();
@@ -59,18 +60,16 @@ fn weighed(cycles: [u64; 3]) -> Partition {
 /// Why each pooling by itself is so.
 fn alone(parts: &Partition) -> Vec<&str> {
     let poolings = parts.explanations.iter().filter(|e| e.op == "max_pool2d");
-    poolings
-        .filter_map(|e| e.why.split_once("not in the tiles of the product before it: "))
-        .map(|(_, why)| why)
-        .collect()
+    poolings.filter_map(|e| e.why.split_once("not fused into the product before it: ")).map(|(_, why)| why).collect()
 }
 
 #[test]
 fn poolings_stand_by_themselves_where_all_takes_fewer_cycles_then() {
     assert!(alone(&weighed([100, 101, 90])).is_empty());
     assert!(alone(&weighed([100, 100, 100])).is_empty());
-    assert_eq!(alone(&weighed([100, 99, 99])), ["all takes 100 cycles then, else 99"]);
-    let both = ["all takes 100 cycles then, else 99", "all takes 99 cycles then, else 98"];
+    assert_eq!(alone(&weighed([100, 99, 99])), ["fused, all programs take 100 cycles, otherwise 99"]);
+    let both =
+        ["fused, all programs take 100 cycles, otherwise 99", "fused, all programs take 99 cycles, otherwise 98"];
     assert_eq!(alone(&weighed([100, 99, 98])), both);
 }
 

@@ -1,8 +1,8 @@
-//! Transposed convolutions, as a convolution for each phase of the strides.
+//! Transposed convolutions, as one convolution per phase of the strides.
 //!
-//! Results a stride apart meet the same taps of the kernel, so they are a convolution with those taps alone, whose results
-//! are stored a stride apart. A phase that meets no tap, or whose window would not hold the row at its own place, has taps of
-//! weight 0.
+//! Results that are a stride apart use the same taps of the kernel. So they are a convolution with only these taps,
+//! whose results are stored a stride apart. A phase gets additional taps of weight 0 if it has no taps, or if its
+//! window would not contain the row at the position of the result.
 
 use super::conv::Conv;
 use super::conv::emit::{Product, Scatter};
@@ -11,7 +11,7 @@ use super::conv::need::Need;
 use super::conv::rest::split;
 use super::conv::tail::Tail;
 use super::conv::tiles::{self, ConvTile, Search, Wanted};
-use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::emit::{Emit, LayerTensor};
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
@@ -21,30 +21,30 @@ use crate::graph::{Node, NodeId, Op, op};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
-/// A transposed convolution: a convolution for each phase of its strides.
+/// A transposed convolution: one convolution per phase of its strides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvTranspose {
-    /// Rows and columns from a result of a phase to the next.
+    /// Rows and columns from one result of a phase to the next.
     pub strides: [usize; 2],
-    /// The phases; together their results are the whole.
+    /// The phases. Together they compute all results.
     pub phases: Vec<Phase>,
 }
 
-/// Results a stride apart.
+/// The results that are a stride apart, starting at one position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Phase {
-    /// What computes them.
+    /// The convolution that computes them.
     pub conv: Conv,
-    /// Their own number of rows and columns.
+    /// View of these results alone.
     pub view: View,
-    /// Row and column of the first in the whole.
+    /// Row and column of the first result in the layer's output.
     pub first: [usize; 2],
 }
 
-/// Tiles of each phase.
+/// The plan of a transposed convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvTransposePlan {
-    /// One for each phase.
+    /// The tile of each phase.
     pub tiles: Vec<ConvTile>,
 }
 
@@ -58,7 +58,7 @@ impl AccelOperator for ConvTranspose {
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<ConvTranspose>> {
         match &node.op {
             Op::ConvTranspose2d(op) => extract(reader, id, node, op),
-            other => Err(format!("{} is no transposed convolution", other.name())),
+            other => Err(format!("{} is not a transposed convolution", other.name())),
         }
     }
 
@@ -83,10 +83,11 @@ impl AccelOperator for ConvTranspose {
     }
 
     fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        let input = (Some(e.place(layer.inputs[0])?), layer.input_view());
+        let input = LayerTensor { place: Some(e.place(layer.inputs[0])?), view: layer.input_view() };
         let output = Some(e.place(layer.output)?);
         for (phase, tile) in self.phases.iter().zip(&plan.tiles) {
-            // Keys of tiles in the scratchpads are positions in the phase.
+            // Keys of tiles in the scratchpads are positions within a phase, so tiles of the previous phase must be
+            // forgotten.
             e.forget();
             let product = Product {
                 name: &layer.name,
@@ -94,7 +95,7 @@ impl AccelOperator for ConvTranspose {
                 conv: &phase.conv,
                 tile: *tile,
                 input,
-                output: (output, phase.view),
+                output: LayerTensor { place: output, view: phase.view },
                 scatter: Some(Scatter { first: phase.first, step: self.strides }),
                 tail: Tail::none(),
                 pooled: None,
@@ -105,34 +106,35 @@ impl AccelOperator for ConvTranspose {
     }
 }
 
-/// Taps of all phases that are built, of a kernel of so many: they bound what the weights become.
+/// Maximum number of taps of all phases for a kernel of `kernel` taps. It limits the size of the weights.
 fn most_taps(kernel: usize) -> usize {
     kernel.saturating_add(1).saturating_mul(16)
 }
 
 const TOO_MANY: &str =
-    "its strides or pads give more than 16 times the taps of its kernel, most of them without weights";
+    "its strides or pads would need more than 16 times the taps of its kernel, most of them of weight 0";
 
 /// The convolution of one phase along one dimension.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Taps {
-    /// Taps of the kernel in the order of the convolution's; one that is none has weights of 0.
+    /// For each tap of the convolution the tap of the kernel; `None` for a tap of weight 0.
     taps: Vec<Option<usize>>,
     /// Rows of the data from one tap to the next.
     dilation: usize,
-    /// Rows of padding in front.
+    /// Rows of padding before the data.
     before: usize,
 }
 
 impl Taps {
-    /// Those of the results `phase`, `phase + stride`, and so on. Element `i` of the data and tap `k` add to result
-    /// `i * stride + k * dilation - pad`.
+    /// The taps of the results `phase`, `phase + stride`, and so on.
+    ///
+    /// Element `i` of the data and tap `k` of the kernel contribute to result `i * stride + k * dilation - pad`.
     ///
     /// # Errors
-    /// The reason, where pads reach so far that most taps would be none.
+    /// [`TOO_MANY`] if pads are so large that most taps would have weight 0.
     fn new(phase: usize, [stride, dilation, pad, kernel]: [usize; 4]) -> Read<Taps> {
         let at = (phase + pad) as i64;
-        // How far behind a result's place in the data the row lies that meets a tap, the nearest rows first.
+        // Distance from a result's own row in the data to the row that a tap multiplies.
         let offset = |k: usize| (at - (k * dilation) as i64) / stride as i64;
         let mut taps: Vec<Option<usize>> =
             (0..kernel).rev().filter(|k| (k * dilation) % stride == at as usize % stride).map(Some).collect();
@@ -143,7 +145,7 @@ impl Taps {
             [Some(b), Some(a), ..] => offset(a) - offset(b),
             _ => 1,
         };
-        // The window begins no later, and ends no earlier, than with the row at the result's own place.
+        // The window must contain the row at the result's own position.
         let missing = |rows: i64| (rows.max(0) as usize).div_ceil(step as usize);
         let (in_front, behind) = (missing(offset(last)), missing(-offset(first)));
         if in_front.saturating_add(behind) > most_taps(kernel) {
@@ -154,13 +156,13 @@ impl Taps {
         Ok(Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize })
     }
 
-    /// Rows of padding behind data of so many rows, for so many results.
+    /// Returns the rows of padding after `rows` rows of data that `results` results need.
     fn behind(&self, results: usize, rows: usize) -> usize {
         (results + (self.taps.len() - 1) * self.dilation).saturating_sub(self.before + rows)
     }
 }
 
-/// Of weights `[O, KH * KW, I]` some taps, of which those that are none have weights of 0; of no weights none.
+/// Selects taps of weights `[O, KH * KW, I]`; a tap `None` gets weights of 0. Without weights, the result is empty.
 fn choose<T: Copy + Default>(weights: &[T], [outputs, all, depth]: [usize; 3], taps: &[Option<usize>]) -> Vec<T> {
     let mut chosen = Vec::with_capacity(weights.len() / all.max(1) * taps.len());
     for o in 0..if weights.is_empty() { 0 } else { outputs } {
@@ -180,7 +182,7 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2
     reader.int8(data)?;
     let (input, output) = (reader.image(data, op.layout)?, reader.image(node.output(), op.layout)?);
     let &[outputs, kh, kw, depth] = reader.shape(node.inputs[1])?.as_slice() else {
-        return Err("its weights are no kernel".into());
+        return Err("its weights are not four-dimensional".into());
     };
     let (weights, weight_zero_point) = weights(reader, node.inputs[1], op.weight_zero_point)?;
     let (weights, rest) = split(&weights);
@@ -208,13 +210,13 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2
                 rest.clear();
             }
             let (mut finish, mut slope) = (finish.clone(), slope.clone());
-            fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
+            fold_zero_point(&mut finish, slope.as_mut(), &weights, &rest, op.data_zero_point);
             let view = output.resized(
                 output.c,
                 (output.h - y).div_ceil(op.strides[0]),
                 (output.w - x).div_ceil(op.strides[1]),
             );
-            // Rows behind the data are read as far as the windows reach.
+            // Padding after the data, as far as the windows reach.
             let behind = [rows.behind(view.h, input.h), columns.behind(view.w, input.w)];
             let conv = Conv {
                 kernel: [rows.taps.len(), columns.taps.len()],

@@ -16,11 +16,11 @@ use tilewright_hw::layout::pack_table;
 /// A function of each byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
-    /// Its values for -128 to 127.
+    /// The function's values for -128 to 127.
     pub table: Vec<i8>,
 }
 
-/// Pieces of a lookup.
+/// The plan of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LookupPlan {
     /// Entries of a piece.
@@ -40,14 +40,14 @@ impl AccelOperator for Lookup {
         if reader.graph.constant(data).is_some() {
             return Err("its operand is a constant".into());
         }
-        let table = reader.bytes(node.inputs[1]).map_err(|_| "its table is no constant")?.to_vec();
+        let table = reader.bytes(node.inputs[1]).map_err(|_| "its table is not constant")?.to_vec();
         let view = (reader.known)(data).unwrap_or_else(|| View::any(&reader.shape(data).unwrap_or_default()));
         Ok(Extracted::Layer(reader.layer(vec![id], vec![(data, view)], view)?, Lookup { table }))
     }
 
     fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<LookupPlan, String> {
         if 2 * config.table_entries() > config.param_depth {
-            return Err(format!("its table does not fit half of {} entries of param", config.param_depth));
+            return Err(format!("its table does not fit half of param ({} entries)", config.param_depth));
         }
         piece_entries(VecOp::Lut, config).map(|entries| LookupPlan { entries })
     }
@@ -85,11 +85,11 @@ fn emit(e: &mut Emit, layer: &Layer, table: &[i8], count: u32) -> Result<(), Dri
     let (input, output) = (e.place(layer.inputs[0])?, e.place(layer.output)?);
     let missing = || DriverError::Rule { index: 0, what: "the operand has no bank".into() };
     let places = operand_banks(e.config).ok_or_else(missing)?;
-    // The hardware takes the byte as an unsigned number.
+    // The hardware indexes the table with the byte as an unsigned number.
     let unsigned = std::array::from_fn(|i| table.get(i ^ 0x80).copied().unwrap_or(0));
     let bytes = pack_table(e.config, &unsigned);
     let offset = e.b.constant(&format!("{} table", layer.name), Role::Params, &bytes);
-    // Tables begin at whole entries of the rows of param.
+    // A table begins at a whole entry of param; `row` counts rows.
     let rows = e.config.param_entry_bytes() / e.config.block_out;
     let row = e.param.take(rows * e.config.table_entries());
     e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;

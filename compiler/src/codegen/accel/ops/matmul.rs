@@ -1,9 +1,9 @@
 //! Products of two activations, tile by tile.
 //!
-//! The second operand takes the place of weights: with its columns as pixels, `block_out` neighbouring ones of a block are
-//! a tile of gemm as they lie in device memory. Zero points are further products, with entries of one value:
-//! `sum (a - za)(b - zb) = sum a b + sum (-za) b + sum a (-zb) + K za zb`, whose last part stands in the bias. Rows past
-//! the depth are 0 in both operands.
+//! The second operand takes the role of weights. Its columns are pixels in device memory, where `block_out` neighboring
+//! pixels of a block already have the form of a weight tile. Zero points need additional products with entries of a
+//! constant value: `sum (a - za)(b - zb) = sum a b + sum (-za) b + sum a (-zb) + K za zb`. The last term is added to
+//! the bias. Channels past the depth are 0 in both operands.
 
 use crate::codegen::accel::batch::Group;
 use crate::codegen::accel::emit::{DeviceTensor, Emit};
@@ -26,16 +26,16 @@ use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 
-/// Product of two activations, `[rows, depth]` times `[depth, columns]` for each image, with its requantization.
+/// A product of two activations with its requantization: `[rows, depth]` times `[depth, columns]` for each image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatMul {
     /// Zero point of the first operand.
     pub a_zero_point: i32,
     /// Zero point of the second operand.
     pub b_zero_point: i32,
-    /// What becomes of the sums; the product of the zero points is in the bias.
+    /// Requantization of the sums. The product of the zero points is in the bias.
     pub finish: Finish,
-    /// Whether an operand lies in device memory already, where channels past the depth have any value.
+    /// Whether the accelerator wrote an operand, so that its channels past the depth are undefined.
     pub on_device: bool,
 }
 
@@ -49,7 +49,7 @@ impl AccelOperator for MatMul {
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<MatMul>> {
         match &node.op {
             Op::QMatMul(op) => extract(reader, id, node, op),
-            other => Err(format!("{} is no product of two activations", other.name())),
+            other => Err(format!("{} is not a product of two activations", other.name())),
         }
     }
 
@@ -101,7 +101,7 @@ impl AccelOperator for MatMul {
     }
 }
 
-/// A product for each matrix of the first operand; the second has as many, or one.
+/// Reads a product for each matrix of the first operand. The second operand has as many matrices, or one.
 fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::QMatMul) -> Read<Extracted<MatMul>> {
     let [a, b] = [node.inputs[0], node.inputs[1]];
     let (sa, sb, out) = (reader.shape(a)?, reader.shape(b)?, reader.shape(node.output())?);
@@ -117,7 +117,7 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::QMatMul) -> Re
     }
     let [view_a, view_b] = [View::matrices(&sa), View::transposed_matrices(&sb)];
     if reader.sloped(node, out.len() - 1).is_some() {
-        return Err("its results are the greater or lesser of two, which the accelerator makes of products with constants alone".into());
+        return Err("its sums are requantized twice, which is only supported for products with constants".into());
     }
     let (next, mut finish) = reader.requantize(node, out.len() - 1)?;
     let both = i32::try_from(k).map_err(|_| "its depth is too large")?;
@@ -132,19 +132,19 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::QMatMul) -> Re
     Ok(Extracted::Layer(reader.layer(nodes, vec![(a, view_a), (b, view_b)], view)?, work))
 }
 
-/// How a product of two activations is cut.
+/// The tile of a product of two activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatMulTile {
-    /// Rows of the first operand, in entries of as many neighbours as the batch has.
+    /// Entries for rows of the first operand. Each holds as many rows as there are batch rows.
     pub rows: usize,
-    /// Blocks of columns of the second.
+    /// Blocks of columns of the second operand.
     pub blocks: usize,
 }
 
-/// Room for the entries of one value behind a tile.
+/// Maximum number of entries with a constant value that follow a tile.
 const VALUES: usize = 2;
 
-/// Bytes whose sum is a zero point with the other sign.
+/// Returns bytes whose sum is the negated zero point.
 fn values(zero_point: i32) -> Vec<i8> {
     match -zero_point {
         0 => Vec::new(),
@@ -153,17 +153,24 @@ fn values(zero_point: i32) -> Vec<i8> {
     }
 }
 
-/// The tile of a product, or why there is none.
+/// Returns the tile of a product.
+///
+/// # Errors
+/// The reason why no tile fits.
 fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<MatMulTile, String> {
     let (block, block_in) = (config.block() as usize, config.block_in as usize);
     if block_in != block {
         return Err(format!(
-            "its second operand would need tiles of {block_in} channels out of blocks of {block}; \
-             products of two activations need block_in of at least block_out and dma_align"
+            "its second operand would need tiles of {block_in} channels from blocks of {block}; for products of two \
+             activations, block_in must be at least block_out and dma_align"
         ));
     }
     if m.on_device && !a.c.is_multiple_of(block) {
-        return Err(format!("its depth of {} leaves channels of a block of {block} undefined on the device", a.c));
+        return Err(format!(
+            "its depth of {} is not a multiple of a block's {block} channels, and the other channels are undefined on \
+             the device",
+            a.c
+        ));
     }
     let (depth, ratio) = (a.c.div_ceil(block), block / config.block_out as usize);
     let batch = config.batch as usize;
@@ -181,9 +188,9 @@ fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<MatMulTile, S
     let mut t = MatMulTile { rows: a.w.div_ceil(batch), blocks: b.w.div_ceil(block) };
     while !fits(&t) {
         if t.rows <= 1 && t.blocks <= 1 {
-            return Err(format!("a tile of its depth of {} does not fit the scratchpads", a.c));
+            return Err(format!("even the smallest tile, with its depth of {}, does not fit the scratchpads", a.c));
         }
-        // Whatever is larger gives way, so that tiles stay near squares.
+        // Halve the larger side, so that tiles stay close to squares.
         if t.rows > t.blocks * block || t.blocks == 1 {
             t.rows = t.rows.div_ceil(2);
         } else {
@@ -197,20 +204,20 @@ fn tile(m: &MatMul, a: View, b: View, config: &HwConfig) -> Result<MatMulTile, S
 fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(), DriverError> {
     let config = e.config;
     let (block, bo) = (config.block() as usize, config.block_out as usize);
-    let ((a, av), (b, bv)) = (layer.inputs[0], layer.inputs[1]);
-    let (a, b, output) = (e.place((a, av))?, e.place((b, bv))?, e.place(layer.output)?);
+    let [(_, av), (_, bv)] = [layer.inputs[0], layer.inputs[1]];
+    let (a, b, output) = (e.place(layer.inputs[0])?, e.place(layer.inputs[1])?, e.place(layer.output)?);
     let (depth, ratio) = (av.c.div_ceil(block), block / bo);
     let row_values = values(m.a_zero_point);
     let tile_values = values(m.b_zero_point);
     let name = &layer.name;
-    // Entries of one value, and of 0 for columns that the last block does not have.
+    // Entries with a constant value, and entries of 0 for columns that the last block does not have.
     let fill = |e: &mut Emit, mem: Mem, values: &[i8]| -> u64 {
         let entry = e.config.entry_bytes(mem) as usize;
         let bytes: Vec<u8> = values.iter().flat_map(|&v| std::iter::repeat_n(v as u8, entry)).collect();
         e.b.constant(&format!("{name} values"), Role::Weights, &bytes)
     };
-    let row_constant = fill(e, Mem::Inp, &row_values);
-    let tile_constant = fill(e, Mem::Wgt, &tile_values);
+    let row_values = ValueEntries { offset: fill(e, Mem::Inp, &row_values), count: row_values.len() };
+    let tile_values = ValueEntries { offset: fill(e, Mem::Wgt, &tile_values), count: tile_values.len() };
     let blocks = cut(bv.w.div_ceil(block), tile.blocks);
     let missing = blocks.last().is_some_and(|b| b.end * ratio > bv.w.div_ceil(bo));
     let zeros = if missing { fill(e, Mem::Wgt, &vec![0; depth]) } else { 0 };
@@ -225,7 +232,8 @@ fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(),
                 let key = [chunk.start, 0, 0, 0, 0];
                 let entries = config.descriptor_entries() + (chunk.len() * ratio) as u32;
                 let param = e.load_params(key, (offset, bytes), PARAM_ROWS * entries)?;
-                let weights = load_tiles(e, image, chunk, depth, (b, bv), (zeros, tile_constant, tile_values.len()))?;
+                let columns = TileColumns { blocks: chunk, columns: bv.w, zeros };
+                let weights = load_tiles(e, b, if bv.n == 1 { 0 } else { image }, &columns, depth, tile_values)?;
                 let work = ProductTile {
                     blocks: chunk.len() as u32,
                     out_ratio: ratio as u32,
@@ -239,7 +247,7 @@ fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(),
                     dilations: [1, 1],
                 };
                 let nest = e.nest(&work)?;
-                let inputs = load_rows(e, image, &rows, depth, (a, av), (row_constant, row_values.len()))?;
+                let inputs = load_rows(e, a, image, &rows, depth, row_values)?;
                 let pixels = rows.len();
                 let count = (chunk.len() * ratio * pixels) as u32;
                 let acc = e.acc.take(count);
@@ -247,11 +255,11 @@ fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(),
                 let nest = Nest { at, ..nest };
                 e.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
                 e.b.gemm_nest(true, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
-                for i in 0..row_values.len() {
+                for i in 0..row_values.count {
                     let value = inputs + (depth * pixels + i) as u32;
                     e.b.gemm_nest(true, &standing(&nest, 1, value))?;
                 }
-                for i in 0..tile_values.len() {
+                for i in 0..tile_values.count {
                     let value = weights + (depth * chunk.len() * ratio + i) as u32;
                     e.b.gemm_nest(true, &standing(&nest, 2, value))?;
                 }
@@ -284,7 +292,7 @@ fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(),
     Ok(())
 }
 
-/// The same products with one operand always the same entry.
+/// Returns the same products with one operand fixed to an entry.
 fn standing(nest: &Nest, operand: usize, entry: u32) -> Nest {
     let mut nest = nest.clone();
     nest.at[operand] = entry;
@@ -293,45 +301,60 @@ fn standing(nest: &Nest, operand: usize, entry: u32) -> Nest {
     nest
 }
 
-type Operand = (DeviceTensor, View);
+/// Entries with a constant value that are loaded after a tile.
+#[derive(Clone, Copy)]
+struct ValueEntries {
+    /// Offset in the constants.
+    offset: u64,
+    /// Number of entries.
+    count: usize,
+}
 
-/// Rows of the first operand, and behind them entries of the values given.
+/// Columns of the second operand that are loaded as weight tiles.
+struct TileColumns<'a> {
+    blocks: &'a Range<usize>,
+    /// Number of columns of the whole operand.
+    columns: usize,
+    /// Offset in the constants of tiles of 0, for columns past the last one.
+    zeros: u64,
+}
+
+/// Loads rows of the first operand followed by `values`, and returns their first entry.
 fn load_rows(
     e: &mut Emit,
+    place: DeviceTensor,
     image: usize,
     rows: &Range<usize>,
     depth: usize,
-    (place, _): Operand,
-    (constant, values): (u64, usize),
+    values: ValueEntries,
 ) -> Result<u32, DriverError> {
     let key = [image, rows.start, 0, 0, 0];
     if let Some(entry) = e.inp.find(&key) {
         return Ok(entry);
     }
     let count = depth * rows.len();
-    let entry = e.inp.hold(key, (count + values) as u32);
+    let entry = e.inp.hold(key, (count + values.count) as u32);
     let all = |start: usize, inside: usize| Span { start, inside, before: 0, after: 0 };
     let window = Window { image, blocks: 0..depth, rows: all(0, 1), skip: 1, columns: all(rows.start, rows.len()) };
     let group = Group::columns(image, rows.clone());
     group.load(e, place, &[window], group.size, Load { mem: Mem::Inp, entry, ..Load::default() }, 1)?;
-    let bytes = values as u64 * u64::from(e.config.entry_bytes(Mem::Inp));
-    if values > 0 {
+    let bytes = values.count as u64 * u64::from(e.config.entry_bytes(Mem::Inp));
+    if values.count > 0 {
         let constants = e.b.constants();
-        e.b.load_linear(Mem::Inp, constants, constant, entry + count as u32, bytes)?;
+        e.b.load_linear(Mem::Inp, constants, values.offset, entry + count as u32, bytes)?;
     }
     Ok(entry)
 }
 
-/// Tiles of the second operand for some blocks of its columns, and behind them entries of the values given.
+/// Loads tiles of the second operand for some of its columns followed by `values`, and returns their first entry.
 fn load_tiles(
     e: &mut Emit,
+    place: DeviceTensor,
     image: usize,
-    blocks: &Range<usize>,
+    &TileColumns { blocks, columns, zeros }: &TileColumns,
     depth: usize,
-    (place, view): Operand,
-    (zeros, constant, values): (u64, u64, usize),
+    values: ValueEntries,
 ) -> Result<u32, DriverError> {
-    let image = if view.n == 1 { 0 } else { image };
     let key = [image, blocks.start, 0, 0, 0];
     if let Some(entry) = e.wgt.find(&key) {
         return Ok(entry);
@@ -341,10 +364,10 @@ fn load_tiles(
     let tile_bytes = u64::from(e.config.entry_bytes(Mem::Wgt));
     let constants = e.b.constants();
     let tiles = blocks.start * ratio..blocks.end * ratio;
-    let entry = e.wgt.hold(key, (tiles.len() * depth + values) as u32);
+    let entry = e.wgt.hold(key, (tiles.len() * depth + values.count) as u32);
     for (i, t) in tiles.clone().enumerate() {
         let (to, column) = (entry + (i * depth) as u32, t * bo);
-        if column >= view.w {
+        if column >= columns {
             e.b.load_linear(Mem::Wgt, constants, zeros, to, depth as u64 * tile_bytes)?;
             continue;
         }
@@ -353,16 +376,16 @@ fn load_tiles(
             entry: to,
             base: place.region.0,
             offset: place.offset + layout.offset(image, 0, 0, column) as u64,
-            row_bytes: ((view.w - column).min(bo) * layout.block) as u32,
+            row_bytes: ((columns - column).min(bo) * layout.block) as u32,
             rows: depth as u32,
             planes: 1,
             row_stride: if depth == 1 { 0 } else { layout.block_stride() as u64 },
             ..Load::default()
         })?;
     }
-    if values > 0 {
+    if values.count > 0 {
         let to = entry + (tiles.len() * depth) as u32;
-        e.b.load_linear(Mem::Wgt, constants, constant, to, values as u64 * tile_bytes)?;
+        e.b.load_linear(Mem::Wgt, constants, values.offset, to, values.count as u64 * tile_bytes)?;
     }
     Ok(entry)
 }

@@ -1,5 +1,5 @@
-//! The operators of the accelerator. A new one is a file here that implements [`AccelOperator`], and a line in the list
-//! below; `docs/add-an-accelerated-operator.md` shows the way.
+//! The operators of the accelerator. To add one, write a file here that implements [`AccelOperator`] and add a line to
+//! the list below; `docs/add-an-accelerated-operator.md` shows an example.
 
 pub mod conv;
 pub mod conv_transpose;
@@ -41,7 +41,8 @@ macro_rules! accel_operators {
             }
         })*
 
-        /// LayoutFreedom in which the accelerator accepts the data of a node of this kind; none if it has no operator for it.
+        /// Which layouts the accelerator accepts for the data of this kind of node; `None` if it has no operator for
+        /// it.
         pub fn layouts(op: &Op) -> Option<LayoutFreedom> {
             None$(.or_else(|| $file::$name::takes(op)))*
         }
@@ -75,10 +76,10 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// The plan of the fewest estimated cycles if `search`, else the first one that fits.
+            /// Returns the plan with the fewest estimated cycles if `search`, otherwise the first plan that fits.
             ///
             /// # Errors
-            /// The reason why none fits, with sizes.
+            /// The reason why no plan fits, with sizes.
             pub fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<Planned, String> {
                 check_strides(layer, config)?;
                 match self {
@@ -102,7 +103,8 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// At most `most` plans that are worth an exact comparison by the cycle model; empty if there is only one way.
+            /// Returns at most `most` plans that are worth an exact comparison by the cycle model; empty if there is no
+            /// choice.
             pub fn alternatives(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<Planned> {
                 if check_strides(layer, config).is_err() {
                     return Vec::new();
@@ -115,22 +117,23 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// Estimated cycles of the layer by itself, from device memory to device memory; tensors that stay in inp are
-            /// neither loaded nor stored.
+            /// Returns the estimated cycles of the layer by itself, from device memory to device memory. Tensors that
+            /// stay in inp are neither loaded nor stored.
             pub fn cycles(&self, layer: &Layer, config: &HwConfig) -> u64 {
                 match self {
                     $(Planned::$name(o, plan) => o.cycles(plan, layer, config),)*
                 }
             }
 
-            /// For `--explain`: how the layer runs.
+            /// Describes for `--explain` how the layer runs.
             pub fn describe(&self, layer: &Layer) -> String {
                 match self {
                     $(Planned::$name(o, plan) => o.describe(plan, layer),)*
                 }
             }
 
-            /// Text that is the same for two layers of the same views if a program takes the same cycles for both.
+            /// Returns a text with all that determines the cycles of a layer, apart from its views. See
+            /// [`AccelOperator::timing_key`].
             pub fn timing_key(&self) -> String {
                 match self {
                     $(Planned::$name(o, plan) => format!("{} {plan:?} {};", stringify!($name), o.timing_key()),)*
@@ -152,13 +155,13 @@ accel_operators! {
     Conv: conv,
     /// A transposed convolution.
     ConvTranspose: conv_transpose,
-    /// Windows reduced channel by channel.
+    /// A pooling, or another operator that works channel by channel.
     Pool: pool,
     /// A product of two activations.
     MatMul: matmul,
-    /// An operator of two tensors.
+    /// An element-wise operator of two tensors.
     Pairwise: pairwise,
-    /// A function of each byte.
+    /// A function of each byte, by a table.
     Lookup: lookup,
     /// Parts of tensors put together.
     Copy: copy,
@@ -166,26 +169,28 @@ accel_operators! {
     Reorder: reorder,
 }
 
-/// What a node is to the accelerator.
+/// What the accelerator can do with a node.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeRole {
-    /// The first node of a layer.
+    /// A layer begins at the node.
     Layer(Box<Layer>, Operator),
-    /// An alias of its operand under another shape.
+    /// The node is an alias of its operand with another shape.
     Alias,
-    /// An alias of its operand's bytes with another view.
+    /// The node is an alias of its operand's bytes with another view.
     Recast(View),
-    /// Nothing that the accelerator computes, with the reason.
+    /// The accelerator cannot compute the node, for this reason.
     Refused(String),
 }
 
-/// Reads the layer that begins at a node. `known` gives the view in which a value is in device memory, if it is; `block` is the
-/// number of channels in a block of the layout there.
+/// Reads the layer that begins at a node.
+///
+/// `known` gives the view in which a value is in device memory, or `None`. `block` is the number of channels per block
+/// of the layout there.
 pub fn extract(graph: &Graph, id: NodeId, known: &dyn Fn(ValueId) -> Option<View>, block: usize) -> NodeRole {
     let node = graph.node(id);
     match &node.op {
         Op::Reshape(_) if graph.ty(node.output()).dtype == DType::I8 => return NodeRole::Alias,
-        Op::Requantize(_) => return NodeRole::Refused("its sums are not computed on the accelerator".into()),
+        Op::Requantize(_) => return NodeRole::Refused("the accelerator does not compute its 32-bit sums".into()),
         _ => {}
     }
     let reader = Reader { graph, users: graph.users(), known, block, preferred: &preferred_views };

@@ -1,4 +1,4 @@
-//! Emits products with weights, tile by tile.
+//! Emits convolutions and other products with weights, tile by tile.
 
 mod loads;
 mod nests;
@@ -8,65 +8,75 @@ use super::op::Conv;
 use super::pooled::Pooled;
 use super::rest::{Rest, pack, stored};
 use super::sizes::{Sizes, column_span, row_span};
-use super::tail::Tail;
+use super::tail::{Tail, TailResults};
 use super::tiles::ConvTile;
 use crate::codegen::accel::batch::{Group, fill};
-use crate::codegen::accel::emit::{DeviceTensor, Emit};
+use crate::codegen::accel::emit::{Emit, LayerTensor};
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::requant::{RequantTile, requant_entries, requant_params};
 use crate::codegen::accel::target::{PendingBorder, Target};
-use crate::codegen::accel::view::View;
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 
-/// Positions of a product's results in a larger tensor, if they are not neighbors: row and column of the first, and the
-/// distances from one result to the next.
+/// Positions of a product's results in a larger tensor, if they are not neighbors there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scatter {
+    /// Row and column of the first result.
     pub first: [usize; 2],
+    /// Rows and columns from one result to the next.
     pub step: [usize; 2],
 }
 
-/// A tensor at the border of a product: its place in device memory, unless it is in inp, and its view.
-pub type End = (Option<DeviceTensor>, View);
-
+/// A product while it is emitted.
 struct ConvEmission<'a> {
     conv: &'a Conv,
     name: &'a str,
     tile: ConvTile,
     sizes: Sizes,
-    input: End,
-    output: End,
+    input: LayerTensor,
+    output: LayerTensor,
     on_chip: OnChip,
     scatter: Option<Scatter>,
+    /// Offset of the weights in the constants.
     weights: u64,
-    /// What the array subtracts from every weight.
+    /// Zero point that the array subtracts from every weight.
     zero_point: i8,
-    /// Weights beyond 8 bits, and their offset in the constants.
+    /// Weights beyond 8 bits.
     rest: Rest,
+    /// Offset of the weights beyond 8 bits in the constants.
     rest_weights: u64,
-    /// Offset in the constants of the parameters of each group of output blocks.
+    /// For each group of output blocks, the offset of its parameters in the constants.
     params: Vec<(Range<usize>, u64)>,
-    /// What becomes of the results.
+    /// Fused element-wise operators.
     tail: Tail<'a>,
-    /// The pooling behind them.
+    /// The fused pooling.
     pooled: Option<Pooled<'a>>,
 }
 
-/// Tiles of output that are computed at once.
+/// Tiles of output that are computed at the same time.
 struct ConvStep {
     blocks: Range<usize>,
-    /// What the product computes.
+    /// Results that the product computes.
     pixels: Group,
-    /// What is stored: the same, or what a pooling makes of it.
+    /// Results that are stored: the same, or those of a fused pooling.
     results: Group,
     /// Rows and columns of the largest window, padding included.
     window: [usize; 2],
+}
+
+/// Entries of param with a step's parameters.
+#[derive(Clone, Copy)]
+struct StepParams {
+    descriptor: u32,
+    /// Requantization of the step's first output tile.
+    finish: u32,
+    /// Second requantization of the step's first output tile, if there is one.
+    slope: u32,
 }
 
 /// Emits a product.
@@ -74,8 +84,8 @@ struct ConvStep {
 /// # Errors
 /// The driver refuses an instruction or a constant.
 pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: ConvTile) -> Result<(), DriverError> {
-    let input = (e.input(layer)?, layer.input_view());
-    let output = (e.output(layer)?, layer.output_view());
+    let input = LayerTensor { place: e.input(layer)?, view: layer.input_view() };
+    let output = LayerTensor { place: e.output(layer)?, view: layer.output_view() };
     let product = Product {
         name: &layer.name,
         on_chip: layer.on_chip,
@@ -85,20 +95,20 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: ConvTile) -> Result<
         output,
         scatter: None,
         tail: Tail::new(e, layer, conv)?,
-        pooled: Pooled::new(e, layer, conv, tile, output.0),
+        pooled: Pooled::new(e, layer, conv, tile, output.place),
     };
     product.emit(e)
 }
 
-/// A product that is to be emitted.
+/// A product to emit.
 pub struct Product<'a> {
     /// Name of the layer, for its constants.
     pub name: &'a str,
     pub on_chip: OnChip,
     pub conv: &'a Conv,
     pub tile: ConvTile,
-    pub input: End,
-    pub output: End,
+    pub input: LayerTensor,
+    pub output: LayerTensor,
     /// Set if the results are not neighbors in the output.
     pub scatter: Option<Scatter>,
     pub tail: Tail<'a>,
@@ -113,10 +123,10 @@ impl Product<'_> {
     pub fn emit(self, e: &mut Emit) -> Result<(), DriverError> {
         let Product { name, on_chip, conv, tile, input, output, scatter, tail, pooled } = self;
         let pointwise = scatter.is_none() && pooled.is_none() && conv.is_pointwise();
-        let (fill, [from, to]) = fill(pointwise, [input.1, output.1], e.config);
-        let (input, output) = ((input.0, from), (output.0, to));
-        let sizes = Sizes::new(conv, input.1, output.1, e.config);
-        let rest = Rest::new(conv, &sizes, input.1, e.config);
+        let (fill, [from, to]) = fill(pointwise, [input.view, output.view], e.config);
+        let (input, output) = (LayerTensor { view: from, ..input }, LayerTensor { view: to, ..output });
+        let sizes = Sizes::new(conv, from, to, e.config);
+        let rest = Rest::new(conv, &sizes, from, e.config);
         let mut emission = ConvEmission {
             conv,
             name,
@@ -136,14 +146,14 @@ impl Product<'_> {
         };
         emission.constants(e);
         let blocks = cut(emission.sizes.out_blocks, tile.out_blocks);
-        let pixels = Group::all(fill, output.1, [tile.rows, tile.columns], e.config);
+        let pixels = Group::all(fill, to, [tile.rows, tile.columns], e.config);
         let computed =
             |results: &Group| emission.pooled.as_ref().map_or(results.clone(), |pooled| pooled.pixels(results));
         let step = |b: &Range<usize>, p: &Group| {
             let pixels = computed(p);
             let [rows, columns] = pixels.size;
-            let rows = row_span(conv, 0, rows, input.1).0.padded();
-            let columns = column_span(conv, 0, columns, input.1).padded();
+            let rows = row_span(conv, 0, rows, from).0.padded();
+            let columns = column_span(conv, 0, columns, from).padded();
             let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
             ConvStep { blocks: b.clone(), pixels, results: p.clone(), window }
         };
@@ -158,12 +168,15 @@ impl Product<'_> {
     }
 }
 
-/// Requantizes sums by a slope in their own place, where nothing reads them any more, and gives the instruction that chooses
-/// between these results and the others in out.
+/// Requantizes sums by a slope in place, because nothing else reads them afterwards.
+///
+/// Returns the instruction that combines these results with the others, which are in out. `acc` and `param` are the
+/// first entries of the sums and of the slope's parameters.
 fn below(
     e: &mut Emit,
     slope: &Slope,
-    (work, requant): (RequantTile, Vector),
+    work: RequantTile,
+    requant: Vector,
     [acc, param]: [u32; 2],
 ) -> Result<Vector, DriverError> {
     let nest = e.nest(&RequantTile { mode: slope.mode, ..work })?;
@@ -173,7 +186,7 @@ fn below(
 }
 
 impl ConvEmission<'_> {
-    /// Entries of the descriptor and of the requantizations of some blocks.
+    /// Number of param entries for the descriptor and the requantizations of some blocks.
     fn param_entries(&self, config: &HwConfig, blocks: usize) -> u32 {
         let each = if self.conv.slope.is_some() { 2 } else { 1 };
         config.descriptor_entries() + (each * blocks * self.sizes.out_ratio) as u32
@@ -189,7 +202,7 @@ impl ConvEmission<'_> {
         self.zero_point = zero_point;
         let entries = self.sizes.out_blocks * self.sizes.out_ratio * self.sizes.in_tiles * self.taps();
         let bytes = e.values(entries * config.entry_bytes(Mem::Wgt) as usize, || {
-            let packed = pack(conv, (&weights, zero_point), &self.sizes, self.input.1, config);
+            let packed = pack(conv, &weights, zero_point, &self.sizes, self.input.view, config);
             packed.into_iter().map(|w| w as u8).collect()
         });
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);
@@ -218,7 +231,7 @@ impl ConvEmission<'_> {
         let sums = self.pooled.as_ref().map_or(entries, |p| p.sums(entries, &s.results, &s.blocks));
         let acc = e.acc.take(sums);
         let passes = if self.conv.groups > 1 {
-            let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.1, e.config);
+            let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.view, e.config);
             std::iter::once(first..first + count).collect()
         } else {
             cut(self.sizes.in_blocks, self.tile.in_blocks)
@@ -249,10 +262,10 @@ impl ConvEmission<'_> {
             }
         }
         if let Some(pooled) = &self.pooled {
-            return self.pool(e, s, (pooled, acc, param), border);
+            return self.pool(e, s, pooled, acc, param, border);
         }
         let size = s.pixels.size.map(|n| n as u32);
-        // In inp the results lie in place; what is stored as well comes by out.
+        // Kept results go directly to inp. If they are also stored, they go to out first.
         let kept = self.on_chip.output.zip(s.pixels.tiles.first());
         let kept = kept.map(|(k, t)| k.target(s.blocks.start, t.rows.start, t.columns.start));
         let direct = kept.filter(|_| !self.on_chip.stored);
@@ -263,48 +276,50 @@ impl ConvEmission<'_> {
         let first = last.filter(|_| slope.is_none());
         let target = first.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
         let blocks = s.blocks.len() as u32;
-        let (work, requant) = self.requant(s, param.0);
+        let (work, requant) = self.requant(s, param.descriptor);
         let requant = Vector { dst: target.dst, ..requant };
         let nest = e.nest(&work)?;
-        e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.1], ..nest }, blocks, size))?;
+        e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, param.finish], ..nest }, blocks, size))?;
         if let Some(slope) = slope {
             let to = last.unwrap_or(Target::out(out, size, self.sizes.out_ratio as u32));
-            let choice = Vector { dst: to.dst, ..below(e, slope, (work, requant), [acc, param.2])? };
+            let choice = Vector { dst: to.dst, ..below(e, slope, work, requant, [acc, param.slope])? };
             let dims = vec![Dim::new(entries, [1, 1, 1])];
             let nest = Nest { at: [out, out, acc], body: vec![[0; 3]], dims };
             e.b.vector_nest(choice, &to.results(nest, blocks, size))?;
         }
         border.late(e, self.name, acc)?;
-        self.tail.apply(e, &s.pixels, &s.blocks, (out, entries, direct))?;
+        self.tail.apply(e, &s.pixels, &s.blocks, TailResults { out, entries, target: direct })?;
         if let Some(kept) = kept.filter(|_| self.on_chip.stored) {
             kept.fill(e, out, blocks, size)?;
         }
-        let (Some(place), view) = self.output else { return Ok(()) };
+        let LayerTensor { place: Some(place), view } = self.output else { return Ok(()) };
         if let Some(scatter) = self.scatter {
-            return self.store_apart(e, s, (place, scatter), out);
+            return self.store_apart(e, s, place, scatter, out);
         }
         s.pixels.store(e, place, view, &s.blocks, out, |_| true)
     }
 
-    /// Requantizes a step's sums to where windows of them are reduced, and reduces these.
+    /// Requantizes a step's sums into the frame of the fused pooling, and runs the pooling.
     fn pool(
         &self,
         e: &mut Emit,
         s: &ConvStep,
-        (pooled, acc, param): (&Pooled, u32, (u32, u32, u32)),
+        pooled: &Pooled,
+        acc: u32,
+        param: StepParams,
         border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         let frame = pooled.frame(e, &s.results, &s.blocks);
-        let (work, requant) = self.requant(s, param.0);
-        frame.requantize(e, requant, work, [acc, param.1])?;
+        let (work, requant) = self.requant(s, param.descriptor);
+        frame.requantize(e, requant, work, [acc, param.finish])?;
         if let Some(slope) = &self.conv.slope {
-            let choice = below(e, slope, (work, requant), [acc, param.2])?;
+            let choice = below(e, slope, work, requant, [acc, param.slope])?;
             frame.combine(e, choice, acc)?;
         }
-        pooled.apply(e, &frame, (&s.results, &s.blocks), acc, border)
+        pooled.apply(e, &frame, &s.results, &s.blocks, acc, border)
     }
 
-    /// What a step's requantization does, and its instruction, with out for its results.
+    /// Returns a step's requantization and its instruction, which writes to out.
     fn requant(&self, s: &ConvStep, descriptor: u32) -> (RequantTile, Vector) {
         let finish = &self.conv.finish;
         let work = RequantTile {
@@ -326,7 +341,7 @@ impl ConvEmission<'_> {
         (work, vector)
     }
 
-    /// Tiles over the input channels of a pass.
+    /// Input tiles of a pass.
     fn pass_tiles(&self, in_blocks: &Range<usize>) -> Range<usize> {
         if self.conv.groups > 1 {
             return 0..self.sizes.in_tiles;
@@ -336,7 +351,7 @@ impl ConvEmission<'_> {
     }
 }
 
-/// What accumulates: all micro-ops, but on the first pass the one that overwrites.
+/// Returns the micro-ops that accumulate: all of them, except the first one of the first pass, which overwrites.
 fn tail(nest: &Nest, first_pass: bool) -> Nest {
     Nest { body: nest.body[usize::from(first_pass)..].to_vec(), ..nest.clone() }
 }

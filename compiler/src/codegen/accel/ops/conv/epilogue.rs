@@ -8,26 +8,26 @@ use tilewright_hw::isa::VecOp;
 /// An operator on the results of a product.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Epilogue {
-    /// Windows of the results, reduced channel by channel. It comes last.
+    /// A pooling of the results. It is always the last operator.
     Pool {
         /// The pooling.
         pool: Box<Pool>,
         /// View of the product's results.
         of: View,
     },
-    /// An operator of two tensors; the product's result is the first.
+    /// An element-wise operator of two tensors. The product's result is the first operand.
     Pair {
         /// The function of two elements.
         op: PairOp,
-        /// Which of the layer's inputs is the second.
+        /// Index of the second operand in the layer's inputs.
         input: usize,
     },
-    /// A function of each byte: its values from -128 on.
+    /// A function of each byte, as a table whose first value is for -128.
     Lookup(Vec<i8>),
 }
 
 impl Epilogue {
-    /// The vector unit's operation; none for a pooling, which has several.
+    /// The vector unit's operation; `None` for a pooling, which uses several.
     pub fn operation(&self) -> Option<VecOp> {
         match self {
             Epilogue::Pair { op, .. } => Some(op.operation()),

@@ -1,4 +1,4 @@
-//! Convolutions and fully connected layers of the graph, read as layers.
+//! Reads convolutions and fully connected layers of the graph as layers.
 
 use super::op::Conv;
 use super::rest::split;
@@ -18,7 +18,7 @@ pub fn conv(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Conv2d) -> Re
     let (weights, weight_zero_point) = weights(reader, node.inputs[1], op.weight_zero_point)?;
     let (weights, rest) = split(&weights);
     let (mut nodes, mut finish, mut slope) = reader.finished(id, node, op.layout.channel_axis())?;
-    fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
+    fold_zero_point(&mut finish, slope.as_mut(), &weights, &rest, op.data_zero_point);
     reader.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
     let conv = Conv {
         kernel: [shape[1], shape[2]],
@@ -37,7 +37,7 @@ pub fn conv(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Conv2d) -> Re
     Ok((reader.layer(nodes, vec![(node.inputs[0], input)], output)?, conv))
 }
 
-/// A fully connected layer is a convolution over columns; over a flattened image, one whose window is the image.
+/// Reads a fully connected layer as a convolution over columns, or over a flattened image with the image as the window.
 pub fn dense(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Dense) -> Read<(Layer, Conv)> {
     let data = node.inputs[0];
     reader.int8(data)?;
@@ -60,7 +60,7 @@ pub fn dense(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Dense) -> Re
     }
     let (weights, rest) = split(&weights);
     let (mut nodes, mut finish, mut slope) = reader.finished(id, node, 1)?;
-    fold_zero_point((&mut finish, slope.as_mut()), (&weights, &rest), op.data_zero_point);
+    fold_zero_point(&mut finish, slope.as_mut(), &weights, &rest, op.data_zero_point);
     reader.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
     let conv = Conv {
         kernel,
@@ -79,25 +79,22 @@ pub fn dense(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Dense) -> Re
     Ok((reader.layer(nodes, vec![(data, input)], output)?, conv))
 }
 
-/// Weights less their zero point, and the zero point; none where they have it less in the graph.
+/// Returns the weights minus their zero point, and the zero point; `None` if the graph has already subtracted it.
 pub fn weights(reader: &Reader<'_>, value: ValueId, zero_point: i32) -> Read<(Vec<i32>, Option<i32>)> {
-    let tensor = reader.graph.constant(value).ok_or("its weights are no constant")?;
+    let tensor = reader.graph.constant(value).ok_or("its weights are not constant")?;
     let Ok(wide) = tensor.as_slice::<i32>() else {
         let less = reader.bytes(value)?.iter().map(|&w| i32::from(w) - zero_point).collect();
         return Ok((less, Some(zero_point)));
     };
     match wide.iter().find(|w| !(-255..=255).contains(*w)) {
-        Some(far) => Err(format!("a weight is {far}; weights of bytes lie within 255 of their zero point")),
+        Some(far) => Err(format!("a weight minus its zero point is {far}; it must be within -255..=255")),
         None => Ok((wide.to_vec(), None)),
     }
 }
 
-/// `sum (x - z) w = sum x w - z sum w`: padding with the zero point then adds nothing.
-pub fn fold_zero_point(
-    (finish, slope): (&mut Finish, Option<&mut Slope>),
-    (weights, rest): (&[i8], &[i16]),
-    zero: i32,
-) {
+/// Folds the data's zero point into the biases: `sum (x - z) w = sum x w - z sum w`. Padding with the zero point then
+/// adds nothing.
+pub fn fold_zero_point(finish: &mut Finish, slope: Option<&mut Slope>, weights: &[i8], rest: &[i16], zero: i32) {
     let channels = finish.bias.len().max(1);
     let mut biases = vec![&mut finish.bias];
     biases.extend(slope.map(|s| &mut s.bias));

@@ -1,7 +1,7 @@
 //! Convolutions and fully connected layers: products with weights and their requantization.
 //!
 //! A depthwise convolution has a second kind of plan, which splits its taps between the array and the vector unit
-//! ([`depthwise`]); the plan of fewer estimated cycles is taken. Operators on the results can be fused into the tiles
+//! ([`depthwise`]). The plan with fewer estimated cycles is used. Operators on the results can be fused into the tiles
 //! ([`epilogue`]).
 
 mod columns;
@@ -32,7 +32,7 @@ use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
-/// How a convolution is cut.
+/// How a convolution is cut into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConvPlan {
     /// Tiles of a product on the array.
@@ -65,7 +65,7 @@ impl AccelOperator for Conv {
         let (layer, conv) = match &node.op {
             Op::Dense(op) => extract::dense(reader, id, node, op)?,
             Op::Conv2d(op) => extract::conv(reader, id, node, op)?,
-            other => return Err(format!("{} is no convolution", other.name())),
+            other => return Err(format!("{} is not a convolution", other.name())),
         };
         Ok(Extracted::Layer(layer, conv))
     }
@@ -94,7 +94,7 @@ impl AccelOperator for Conv {
         }
     }
 
-    /// The plans of the fewest estimated cycles, and the first that fits, which is often unlike them.
+    /// Returns the plans with the fewest estimated cycles, and the first plan that fits, which often differs from them.
     fn plans(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvPlan> {
         let Ok(need) = Need::of(self, layer, config) else { return Vec::new() };
         let views = [layer.input_view(), self.results(layer)];
@@ -116,15 +116,15 @@ impl AccelOperator for Conv {
     fn describe(&self, plan: &ConvPlan, layer: &Layer) -> String {
         let fused = match (self.epilogue.is_empty(), self.pooling()) {
             (true, _) => "",
-            (false, Some((pool, _))) if pool.kernel != [1, 1] => ", and in them the pooling of its results",
-            (false, _) => ", and in them what is done with its results",
+            (false, Some((pool, _))) if pool.kernel != [1, 1] => ", fused with the pooling of its results",
+            (false, _) => ", fused with the operators on its results",
         };
         let note = format!("{fused}{}", layer.on_chip_note());
         let [rows, columns] = self.kernel;
         match plan {
             ConvPlan::Tiles(t) if layer.input_view().has_windows() => format!(
-                "product of a window of {rows} rows, its columns loaded as {} channels, with its requantization, in tiles of \
-                 {}x{} pixels and {} by {} blocks of channels{note}",
+                "product of a window of {rows} rows, its columns loaded as {} channels, with its requantization, in \
+                 tiles of {}x{} pixels and {} by {} blocks of channels{note}",
                 layer.input_view().c,
                 t.rows,
                 t.columns,
@@ -132,13 +132,13 @@ impl AccelOperator for Conv {
                 t.out_blocks
             ),
             ConvPlan::Tiles(t) => format!(
-                "product of a {rows}x{columns} window with its requantization, in tiles of {}x{} pixels and {} by {} blocks \
-                 of channels{note}",
+                "product of a {rows}x{columns} window with its requantization, in tiles of {}x{} pixels and {} by {} \
+                 blocks of channels{note}",
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
             ConvPlan::Depthwise(t) => format!(
-                "depthwise {rows}x{columns}, {:.1} taps of an output on the array and the others on the vector unit at the \
-                 same time",
+                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and at the same time the others \
+                 on the vector unit",
                 t.array_taps()
             ),
         }
@@ -165,7 +165,7 @@ impl AccelOperator for Conv {
 }
 
 impl Conv {
-    /// At most `most` plans that share the product between the array and the vector unit.
+    /// Returns at most `most` plans that share the product between the array and the vector unit.
     fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
         if !self.epilogue.is_empty() || self.slope.is_some() {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! What the epilogue of a product needs of its tiles.
+//! Resources that the epilogue of a product needs in its tiles.
 
 use super::epilogue::Epilogue;
 use super::op::Conv;
@@ -9,16 +9,16 @@ use crate::codegen::accel::work::overhead;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecOp;
 
-/// What the epilogue needs of a tile.
+/// Resources that the epilogue needs for a tile.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Need<'a> {
-    /// Tensors that are loaded for it.
+    /// Number of tensors that are loaded for it.
     pub operands: usize,
     /// Entries of param.
     pub params: usize,
-    /// Vector's cycles for an entry.
+    /// Cycles of the vector unit per entry.
     pub entry_cycles: u64,
-    /// Vector's cycles for a tile beyond those of its entries.
+    /// Cycles of the vector unit per tile, in addition to those of its entries.
     pub tile_cycles: u64,
     /// Tensors of the layer that stay in inp.
     pub on_chip: OnChip,
@@ -27,10 +27,10 @@ pub struct Need<'a> {
 }
 
 impl<'a> Need<'a> {
-    /// The need of a convolution's epilogue.
+    /// Returns what a convolution's epilogue needs.
     ///
     /// # Errors
-    /// The reason why the configuration cannot run it in the tiles.
+    /// The reason why the configuration cannot run the epilogue in the tiles.
     pub fn of(conv: &'a Conv, layer: &Layer, config: &HwConfig) -> Result<Need<'a>, String> {
         let mut need = Need { on_chip: layer.on_chip, pooling: PooledWindows::of(conv, layer), ..Need::default() };
         for step in &conv.epilogue {
@@ -40,7 +40,7 @@ impl<'a> Need<'a> {
             }
             if matches!(step, Epilogue::Pair { .. }) {
                 if config.out_banks < 2 {
-                    return Err("both operands would read one bank of out".into());
+                    return Err("both operands would be read from one bank of out".into());
                 }
                 need.operands += 1;
             }

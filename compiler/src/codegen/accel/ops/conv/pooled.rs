@@ -1,16 +1,16 @@
-//! A pooling in the tiles of the product before it: of the product's results a tile computes those that its windows read, and
-//! stores what the windows become.
+//! A pooling that is fused into the tiles of a product: a tile computes the product's results that its windows read,
+//! and stores only the results of the pooling.
 //!
-//! The product's results lie in the lower half of out, with padding around them where windows reach beyond the image, and
-//! there the vector unit finds them as it finds loaded data; the pooling's results go to the upper half, from which they are
-//! stored while the next tile's come. Sums of windows take the place of the product's sums. Rows that windows of two tiles
-//! read are computed for both.
+//! The product's results are in the lower half of out, with padding around them if windows reach beyond the image. The
+//! vector unit reads them there like loaded data. The pooling's results go to the upper half, from which they are
+//! stored while the next tile is computed. Sums of windows overwrite the product's sums. Rows that windows of two tiles
+//! read are computed twice.
 
 use super::op::Conv;
 use super::tiles::ConvTile;
 use super::windows::PooledWindows;
 use crate::codegen::accel::batch::Group;
-use crate::codegen::accel::emit::{DeviceTensor, Emit};
+use crate::codegen::accel::emit::{DeviceTensor, Emit, LayerTensor};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Data, PoolEmission, PoolTile};
 use crate::codegen::accel::requant::RequantTile;
@@ -21,17 +21,18 @@ use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
-/// A pooling in a product's tiles, as it is emitted.
+/// Emits a pooling that is fused into a product's tiles.
 pub struct Pooled<'a> {
     windows: PooledWindows<'a>,
     emission: PoolEmission<'a>,
     ratio: u32,
-    /// Offset in the constants, and bytes, of the descriptor that makes padding.
+    /// Offset and length, in the constants, of the descriptor of the clip that writes padding.
     padding: (u64, u64),
 }
 
 impl<'a> Pooled<'a> {
-    /// The pooling of a layer whose product has this tile, with its constants among the program's.
+    /// Prepares the pooling of a layer whose product has this tile, and adds its constants to the program. `None` if
+    /// the layer has no pooling.
     pub fn new(
         e: &mut Emit,
         layer: &'a Layer,
@@ -46,13 +47,14 @@ impl<'a> Pooled<'a> {
         let name = format!("{} padding", layer.name);
         let padding = if pads { e.b.constant(&name, Role::Params, &bytes) } else { 0 };
         let pool_tile = PoolTile { blocks: tile.out_blocks, rows: tile.rows, columns: tile.columns };
-        let ends = ((None, windows.of), (output, windows.results));
-        let emission = PoolEmission::new(e, layer, (windows.pool, pool_tile), ends, true);
+        let input = LayerTensor { place: None, view: windows.of };
+        let output = LayerTensor { place: output, view: windows.results };
+        let emission = PoolEmission::new(e, layer, windows.pool, pool_tile, [input, output], true);
         let ratio = e.config.block() / e.config.block_out;
         Some(Pooled { windows, emission, ratio, padding: (padding, bytes.len() as u64) })
     }
 
-    /// The product's tiles that a group of the pooling's reads.
+    /// Returns the tiles of the product that a group of the pooling's tiles reads.
     pub fn pixels(&self, results: &Group) -> Group {
         let inside = |s: Span| s.start..s.start + s.inside;
         results.reading(|t| {
@@ -64,12 +66,12 @@ impl<'a> Pooled<'a> {
         })
     }
 
-    /// Entries of acc for a step's sums, the product's and then the pooling's.
+    /// Returns the entries of acc for a step, which hold the product's sums and then the pooling's sums.
     pub fn sums(&self, entries: u32, results: &Group, blocks: &Range<usize>) -> u32 {
         entries.max(self.emission.entries(results, blocks))
     }
 
-    /// Room for a step's results of the product, with padding around them.
+    /// Allocates entries for the product's results of a step, with padding around them.
     pub fn frame(&self, e: &mut Emit, results: &Group, blocks: &Range<usize>) -> Frame {
         let pixels = self.pixels(results).size.map(|n| n as u32);
         let spans = results.tiles.first().map(|t| self.windows.spans(t)).unwrap_or_default();
@@ -85,13 +87,14 @@ impl<'a> Pooled<'a> {
         Frame { entry: e.lower.take(frame.blocks * rows * columns), ..frame }
     }
 
-    /// Puts the padding around the results, reduces the windows in the place of the sums, and keeps and stores what they
-    /// become.
+    /// Writes the padding around the product's results, reduces the windows into the entries of the sums, and writes
+    /// and stores the pooling's results.
     pub fn apply(
         &self,
         e: &mut Emit,
         frame: &Frame,
-        (results, blocks): (&Group, &Range<usize>),
+        results: &Group,
+        blocks: &Range<usize>,
         acc: u32,
         border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
@@ -103,12 +106,12 @@ impl<'a> Pooled<'a> {
         let params = self.emission.load_params(e, blocks)?;
         let [rows, columns] = frame.size();
         let data = Data { size: [rows, columns / self.ratio], at: frame.entry, acc };
-        self.emission.reduce(e, (results, blocks), &data, params, border)
+        self.emission.reduce(e, results, blocks, &data, params, border)
     }
 }
 
 impl Frame {
-    /// Requantizes sums that lie one behind the other, from `acc` on, to the image.
+    /// Requantizes consecutive sums, from entry `acc` on, into the image.
     pub fn requantize(
         &self,
         e: &mut Emit,
@@ -124,7 +127,8 @@ impl Frame {
         e.b.vector_nest(vector, &Nest { at: [at, acc, param], body: nest.body, dims })
     }
 
-    /// An operator on the image's entries and others that lie one behind the other, from `b` on.
+    /// Applies a vector operation to the image's entries and consecutive entries from `b` on; results overwrite the
+    /// image.
     pub fn combine(&self, e: &mut Emit, vector: Vector, b: u32) -> Result<(), DriverError> {
         let Target { at, plane, row, .. } = self.target();
         let [rows, columns] = self.image;

@@ -1,9 +1,10 @@
-//! What weights less their zero point have beyond 8 bits.
+//! Weights that exceed 8 bits after their zero point is subtracted.
 //!
-//! Where the array subtracts the zero point itself, the weights stay as they are in the file.
+//! If the array subtracts the zero point itself, the weights are stored as in the file.
 //!
-//! A weight less its zero point lies in -255..=255. Its part within 8 bits is the product's weight; what is left, mostly
-//! nothing, are further tiles for the few places that have some, whose products are added to the same sums.
+//! Otherwise a weight minus its zero point is in -255..=255. It is clamped to 8 bits for the product. The remainder,
+//! which is 0 for most weights, goes into additional weight tiles for the few positions that need them. Their products
+//! are added to the same sums.
 
 use super::op::Conv;
 use super::sizes::Sizes;
@@ -12,7 +13,8 @@ use std::ops::Range;
 use tilewright_hw::HwConfig;
 use tilewright_hw::layout::Weights;
 
-/// Weights less their zero point as a part of 8 bits and what is left, in -127..=128; empty where the first says it all.
+/// Splits weights minus their zero point into a part clamped to 8 bits and the remainder in -127..=128. The second
+/// vector is empty if all weights fit 8 bits.
 pub fn split(less: &[i32]) -> (Vec<i8>, Vec<i16>) {
     let first = |w: i32| w.clamp(-128, 127);
     let weights = less.iter().map(|&w| first(w) as i8).collect();
@@ -20,32 +22,33 @@ pub fn split(less: &[i32]) -> (Vec<i8>, Vec<i16>) {
     (weights, if rest.iter().all(|&r| r == 0) { Vec::new() } else { rest })
 }
 
-/// The zero point that the array subtracts itself, so that weights beyond 8 bits without it stay as they are.
+/// Returns the zero point that the array can subtract itself, so that the weights can be stored as in the file.
 pub fn array_subtracts(conv: &Conv, config: &HwConfig) -> Option<i32> {
     conv.weight_zero_point.filter(|_| config.wgt_zp)
 }
 
-/// Whether the array can hold the weights.
+/// Checks that the array can multiply the weights.
 ///
 /// # Errors
-/// The reason, where a weight lies 255 above its zero point, which the array does not subtract: two tiles reach 254.
+/// A weight is 255 above its zero point and the array does not subtract the zero point: two weight tiles reach only
+/// 254.
 pub fn fits(conv: &Conv, config: &HwConfig) -> Result<(), String> {
     if array_subtracts(conv, config).is_none() && conv.rest.iter().any(|&r| r > 127) {
         let why = match conv.weight_zero_point {
             Some(_) => "and the configuration is built without wgt_zp",
-            None => "and channels have zero points of their own",
+            None => "and channels have their own zero points",
         };
-        return Err(format!("a weight lies 255 above its zero point; two weight tiles reach 254, {why}"));
+        return Err(format!("a weight is 255 above its zero point, but two weight tiles reach only 254, {why}"));
     }
     Ok(())
 }
 
-/// The tiles of a product's rest, by output tile, input tile and tap.
+/// Additional weight tiles for what exceeds 8 bits, ordered by output tile, input tile and tap.
 #[derive(Debug, Default)]
 pub struct Rest {
-    /// Input tiles that each output tile has.
+    /// Number of input tiles per output tile.
     in_tiles: usize,
-    /// Where the tiles of an output and an input tile begin; one more than there are.
+    /// Index of the first additional tile for each output and input tile, with the total number at the end.
     starts: Vec<usize>,
     /// The tap of each tile.
     taps: Vec<usize>,
@@ -56,12 +59,12 @@ pub struct Rest {
 impl Rest {
     pub fn new(conv: &Conv, sizes: &Sizes, input: View, config: &HwConfig) -> Rest {
         let in_tiles = sizes.in_tiles;
-        // The array subtracts the zero point itself where it can.
+        // No additional tiles if the array subtracts the zero point itself.
         if conv.rest.is_empty() || array_subtracts(conv, config).is_some() {
             return Rest { in_tiles, ..Rest::default() };
         }
         let within: Vec<i8> = conv.rest.iter().map(|&r| i8::try_from(r).unwrap_or(i8::MAX)).collect();
-        let packed = pack(conv, (&within, 0), sizes, input, config);
+        let packed = pack(conv, &within, 0, sizes, input, config);
         let taps = conv.kernel[0] * conv.kernel[1];
         let size = (config.block_in * config.block_out) as usize;
         let mut rest = Rest { in_tiles, starts: vec![0], ..Rest::default() };
@@ -77,13 +80,13 @@ impl Rest {
         rest
     }
 
-    /// The tiles of one output tile for some of its input tiles.
+    /// Returns the additional tiles of one output tile for some of its input tiles.
     pub fn tiles(&self, out_tile: usize, in_tiles: &Range<usize>) -> Range<usize> {
         let at = |i: usize| self.starts.get(out_tile * self.in_tiles + i).copied().unwrap_or(0);
         at(in_tiles.start)..at(in_tiles.end)
     }
 
-    /// Number of tiles of some output tiles for some of their input tiles.
+    /// Returns the number of additional tiles of some output tiles for some of their input tiles.
     pub fn count(&self, out_tiles: Range<usize>, in_tiles: &Range<usize>) -> usize {
         if self.taps.is_empty() {
             return 0;
@@ -95,7 +98,7 @@ impl Rest {
         out_tiles.map(|t| self.tiles(t, in_tiles).len()).sum()
     }
 
-    /// Input tile, from the first of the pass on, and tap of each tile of an output tile.
+    /// Returns input tile (counted from the first of the pass) and tap of each additional tile of an output tile.
     pub fn places(&self, out_tile: usize, in_tiles: &Range<usize>) -> Vec<(usize, usize)> {
         let mut list = Vec::new();
         for i in in_tiles.clone() {
@@ -106,8 +109,10 @@ impl Rest {
     }
 }
 
-/// Weights as the file has them, where the array subtracts their zero point; else less the zero point, within 8 bits. With
-/// the zero point that is left to subtract.
+/// Returns the weights as they are stored, and the zero point that the array must subtract.
+///
+/// If the array subtracts the zero point, the weights are those of the file. Otherwise their zero point is already
+/// subtracted and they are clamped to 8 bits.
 pub fn stored(conv: &Conv, config: &HwConfig) -> (Vec<i8>, i8) {
     let zero_point = match array_subtracts(conv, config) {
         Some(zero_point) if !conv.rest.is_empty() => zero_point,
@@ -118,9 +123,10 @@ pub fn stored(conv: &Conv, config: &HwConfig) -> (Vec<i8>, i8) {
     (raw, zero_point as i8)
 }
 
-/// Weights in the order in which gemm reads them, with `fill` where there are none; with groups an output tile's window of
-/// input tiles alone.
-pub fn pack(conv: &Conv, (weights, fill): (&[i8], i8), sizes: &Sizes, input: View, config: &HwConfig) -> Vec<i8> {
+/// Packs weights in the order in which gemm reads them, with `fill` at positions without a weight.
+///
+/// With groups, an output tile has weights only for the input tiles that it needs.
+pub fn pack(conv: &Conv, weights: &[i8], fill: i8, sizes: &Sizes, input: View, config: &HwConfig) -> Vec<i8> {
     let taps = conv.kernel[0] * conv.kernel[1];
     let (block_in, block_out) = (config.block_in as usize, config.block_out as usize);
     let out_tiles = sizes.out_blocks * sizes.out_ratio;

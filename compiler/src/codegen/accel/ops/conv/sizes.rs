@@ -5,13 +5,13 @@ use crate::codegen::accel::span::{Span, reach};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::HwConfig;
 
-/// What a product needs in tiles of the array.
+/// Sizes of a product, in tiles of the array and in blocks of channels.
 pub struct Sizes {
-    /// Entries of inp in a pixel of a block.
+    /// Entries of inp per pixel of a block.
     pub in_ratio: usize,
-    /// Entries of out in a pixel of a block.
+    /// Entries of out per pixel of a block.
     pub out_ratio: usize,
-    /// Tiles over the input channels that an output tile needs.
+    /// Input tiles (over the input channels) that an output tile needs.
     pub in_tiles: usize,
     /// Blocks of the input.
     pub in_blocks: usize,
@@ -37,7 +37,7 @@ impl Sizes {
         sizes
     }
 
-    /// First and last input tile that an output tile's channels need.
+    /// Returns the first and last input tile that an output tile's channels need.
     fn group_tiles(&self, conv: &Conv, out_tile: usize, config: &HwConfig) -> (usize, usize) {
         let (bo, bi) = (config.block_out as usize, config.block_in as usize);
         let outputs = conv.finish.bias.len();
@@ -47,7 +47,7 @@ impl Sizes {
         (first / bi, last / bi)
     }
 
-    /// The first input tile of an output tile's window of [`Sizes::in_tiles`].
+    /// Returns the first of the [`Sizes::in_tiles`] input tiles that are multiplied for an output tile.
     pub fn first_tile(&self, conv: &Conv, out_tile: usize, input: View, config: &HwConfig) -> usize {
         if conv.groups == 1 {
             return 0;
@@ -57,7 +57,7 @@ impl Sizes {
         self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
     }
 
-    /// First block, and number of blocks, of the input that some blocks of the output need.
+    /// Returns the first block and the number of blocks of the input that some blocks of the output need.
     pub fn blocks_for(
         &self,
         conv: &Conv,
@@ -75,7 +75,8 @@ impl Sizes {
     }
 }
 
-/// Rows of input for outputs, with the stride between loaded rows: a window of one row skips what it does not read.
+/// Returns the rows of input for some output rows, with the distance between loaded rows: a kernel of one row skips the
+/// rows that it does not read.
 pub fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, usize) {
     let [stride, pad] = [conv.strides[0], conv.pads[0]];
     if skips_rows(conv) {
@@ -84,10 +85,12 @@ pub fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, 
     (Span::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
 }
 
+/// Whether loads skip rows that the kernel does not read.
 pub fn skips_rows(conv: &Conv) -> bool {
     conv.kernel[0] == 1 && conv.strides[0] > 1 && conv.pads[0] == 0 && conv.pads[2] == 0
 }
 
+/// Returns the columns of input for some output columns.
 pub fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> Span {
     Span::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
 }

@@ -1,7 +1,7 @@
-//! Emits the operators on single elements that are fused into a product's tiles: operators of two tensors, and lookups.
+//! Emits the element-wise operators that are fused into a product's tiles: operators of two tensors, and lookups.
 //!
-//! A tile's results are in the lower half of out and the second tensor's elements in the upper half, since a bank has one
-//! read port. The operator's results overwrite the product's.
+//! A tile's results are in the lower half of out and the second tensor's elements in the upper half, because a bank has
+//! only one read port. The operator's results overwrite the product's results.
 
 use super::epilogue::Epilogue;
 use super::op::Conv;
@@ -22,21 +22,39 @@ use tilewright_hw::layout::{pack_descriptor, pack_table};
 /// An operator with its constants and its second operand.
 struct TailStep<'a> {
     step: &'a Epilogue,
-    /// Offset and bytes of its scalars or table, if it has some.
-    constants: Option<(u64, u64)>,
+    /// Its scalars or table, if any.
+    constants: Option<ConstantBytes>,
     operand: Option<DeviceTensor>,
 }
 
-/// The operators of a layer on single elements.
+/// A part of the program's constants.
+#[derive(Clone, Copy)]
+struct ConstantBytes {
+    offset: u64,
+    bytes: u64,
+}
+
+/// A tile's results, to which the fused operators are applied.
+#[derive(Clone, Copy)]
+pub struct TailResults {
+    /// First entry in out.
+    pub out: u32,
+    /// Number of entries.
+    pub entries: u32,
+    /// Destination of the last operator's results, if it is not `out`.
+    pub target: Option<Target>,
+}
+
+/// The fused element-wise operators of a layer.
 pub struct Tail<'a>(Vec<TailStep<'a>>);
 
 impl<'a> Tail<'a> {
-    /// None.
+    /// No operators.
     pub fn none() -> Tail<'a> {
         Tail(Vec::new())
     }
 
-    /// Those of a layer, with their constants among the program's.
+    /// Collects the fused element-wise operators of a layer and adds their constants to the program.
     pub fn new(e: &mut Emit, layer: &Layer, conv: &'a Conv) -> Result<Tail<'a>, DriverError> {
         let mut steps = Vec::new();
         for step in conv.epilogue.iter().filter(|step| step.operation().is_some()) {
@@ -44,14 +62,14 @@ impl<'a> Tail<'a> {
                 Epilogue::Pool { .. } => None,
                 Epilogue::Pair { op, .. } => op.descriptor().map(|d| pack_descriptor(e.config, &d)),
                 Epilogue::Lookup(table) => {
-                    // The hardware takes the byte as an unsigned number.
+                    // The hardware indexes the table with the byte as an unsigned number.
                     let unsigned = std::array::from_fn(|i| table.get(i ^ 0x80).copied().unwrap_or(0));
                     Some(pack_table(e.config, &unsigned))
                 }
             };
             let constants = bytes.map(|b| {
                 let offset = e.b.constant(&format!("{} parameters", layer.name), Role::Params, &b);
-                (offset, b.len() as u64)
+                ConstantBytes { offset, bytes: b.len() as u64 }
             });
             let operand = match step {
                 Epilogue::Pair { input, .. } => Some(e.place(layer.inputs[*input])?),
@@ -67,24 +85,26 @@ impl<'a> Tail<'a> {
         self.0.is_empty()
     }
 
-    /// Room for a tile's results; `again` says that vector reads them again.
+    /// Allocates entries of out for a tile's results. `again`: the vector unit also reads the results without these
+    /// operators.
     pub fn room(&self, e: &mut Emit, entries: u32, again: bool) -> u32 {
         match self.0.as_slice() {
             [] if !again => e.out.take(entries),
             steps if steps.iter().any(|s| s.operand.is_some()) => e.lower.take(entries),
-            // Tiles in turn lie in different banks, so that one is stored while the next is computed.
+            // Consecutive tiles are in different banks, so that one is stored while the next is computed.
             _ => e.banks.take(entries),
         }
     }
 
-    /// Works on the results of a group's tiles, `entries` from `out` on; the last operator's go to a target, if there is one.
+    /// Applies the operators to the results of a group's tiles.
     pub fn apply(
         &self,
         e: &mut Emit,
         group: &Group,
         blocks: &Range<usize>,
-        (out, entries, target): (u32, u32, Option<Target>),
+        results: TailResults,
     ) -> Result<(), DriverError> {
+        let TailResults { out, entries, target } = results;
         for (k, s) in self.0.iter().enumerate() {
             let target = target.filter(|_| k + 1 == self.0.len());
             let put = |nest: Nest| match target {
@@ -123,15 +143,16 @@ impl<'a> Tail<'a> {
     }
 }
 
-/// The param entry of an operator's constants.
-fn load_constants(e: &mut Emit, k: usize, (offset, bytes): (u64, u64)) -> Result<u32, DriverError> {
+/// Loads the constants of operator `k`, and returns their first entry of param.
+fn load_constants(e: &mut Emit, k: usize, constants: ConstantBytes) -> Result<u32, DriverError> {
+    let ConstantBytes { offset, bytes } = constants;
     let key = [usize::MAX - k, 0, 0, 0, 0];
     let rows = e.config.rows_of_entry(Mem::Param);
     let needed = bytes.div_ceil(u64::from(e.config.block_out)) as u32;
     Ok(e.load_params(key, (offset, bytes), needed)? / rows)
 }
 
-/// Loads the same tiles of another tensor.
+/// Loads the same tiles of the second operand to out.
 fn load_operand(
     e: &mut Emit,
     place: DeviceTensor,

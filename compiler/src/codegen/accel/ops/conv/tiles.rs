@@ -1,4 +1,4 @@
-//! Tiles of products, and what they are estimated to take.
+//! Tiles of products, with their estimated cycles.
 
 use super::need::Need;
 use super::op::Conv;
@@ -19,71 +19,87 @@ use tilewright_hw::isa::PARAM_ROWS;
 pub struct ConvTile {
     /// Blocks of output channels.
     pub out_blocks: usize,
-    /// Output rows: the pooling's, where one stands behind the product.
+    /// Output rows; those of the pooling if one is fused into the product.
     pub rows: usize,
-    /// Output columns, likewise.
+    /// Output columns; those of the pooling if one is fused into the product.
     pub columns: usize,
-    /// Blocks of input channels that are summed before the next are loaded.
+    /// Blocks of input channels that are summed before the next ones are loaded.
     pub in_blocks: usize,
-    /// Whether all pixels are done before the next output channels.
+    /// Whether all pixels are computed before the next output channels.
     pub pixels_inside: bool,
     /// Estimated cycles.
     pub cycles: u64,
 }
 
-/// Which of the tiles of a product are wanted.
+/// Which tiles of a product to return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// The first that fits.
+    /// The first tile that fits.
     First,
-    /// Every one that fits.
+    /// Every tile that fits.
     All,
 }
 
-/// What is too small for a tile.
+/// The limit that a tile exceeds.
 #[derive(Debug, thiserror::Error)]
 enum Limit {
-    #[error("{need} entries of {}, of which it may take {most}", .mem.name())]
+    #[error("{need} entries of {}, but only {most} are available", .mem.name())]
     Entries { mem: Mem, need: usize, most: usize },
-    #[error("more than the fields of a load or a store hold")]
+    #[error("more rows or bytes than the fields of a load or store hold")]
     Fields,
-    #[error("rows or columns of which none is inside the image, or more padding than a load has")]
+    #[error("rows or columns that are all outside the image, or more padding than a load can have")]
     Pads,
 }
 
-/// How much of inp and of wgt a tile takes.
+/// How much of inp and of wgt a tile uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Share {
-    /// A half, so that the next one is loaded meanwhile.
+    /// Half, so that the next tile is loaded at the same time.
     Half,
-    /// All, where nothing smaller is possible.
+    /// All, if nothing smaller is possible.
     Whole,
 }
 
-/// What tiles are searched for.
+/// Requirements for a search for tiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Search<'a> {
-    /// Whether the results are stored one by one, as those of a transposed convolution's phases.
+    /// Whether the results are stored one by one, like those of the phases of a transposed convolution.
     pub apart: bool,
     /// What the epilogue needs.
     pub need: Need<'a>,
-    /// Which tiles are wanted.
+    /// Which tiles to return.
     pub wanted: Wanted,
 }
 
-/// The tile of the fewest estimated cycles among those that [`tiles`] finds.
+/// A product whose tiles are costed.
+#[derive(Clone, Copy)]
+struct Costed<'a> {
+    conv: &'a Conv,
+    sizes: &'a Sizes,
+    /// Weights beyond 8 bits.
+    rest: &'a Rest,
+    /// What the epilogue needs.
+    need: &'a Need<'a>,
+    input: View,
+    /// View of what is stored: the results of the product or of the pooling fused into it.
+    output: View,
+    /// How batch rows are filled.
+    fill: Fill,
+}
+
+/// Returns the tile with the fewest estimated cycles among those that [`tiles`] finds.
 ///
 /// # Errors
-/// As [`tiles`].
+/// The same as [`tiles`].
 pub fn best(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Result<ConvTile, String> {
     let found = tiles(conv, search, views, config)?;
     found.into_iter().reduce(|a, b| if b.cycles < a.cycles { b } else { a }).ok_or_else(|| "it has no tiles".into())
 }
 
-/// Tiles of a product with their estimated cycles, at least one.
+/// Returns tiles of a product with their estimated cycles, at least one.
 ///
 /// # Errors
-/// The reason why none fits.
+/// The reason why no tile fits.
 pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Result<Vec<ConvTile>, String> {
     let Search { apart, need, wanted } = search;
     fits(conv, config)?;
@@ -92,15 +108,17 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
     let output = need.pooling.map_or(results, |pooling| pooling.results);
     let (tile_bytes, align) = (config.entry_bytes(Mem::Wgt), config.dma_align);
     if tile_bytes < align {
-        return Err(format!("weight tiles of {tile_bytes} bytes lie apart, which dma_align of {align} does not allow"));
+        return Err(format!("loads must address weight tiles of {tile_bytes} bytes, but dma_align is {align}"));
     }
     if fill == Fill::Tiles {
         check_lanes(config)?;
     }
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
+    let costed = Costed { conv, sizes: &sizes, rest: &rest, need: &need, input, output, fill };
     let columns = parts(output.w);
-    // Cutting columns shortens the rows of every transfer, so it is the last resort; but batch rows need tiles to carry.
+    // Cutting columns shortens the rows of every transfer, so it is the last resort. But several tiles are needed to
+    // fill batch rows.
     let first = match (fill, config.batch as usize) {
         (Fill::Tiles, 1) => 1,
         (Fill::Tiles, _) if output.h > 1 => columns.len().min(4),
@@ -124,9 +142,9 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
             .flat_map(|(columns, rows)| channels(ConvTile { columns, rows, ..any }))
             .flat_map(|tile| [true, false].map(|pixels_inside| ConvTile { pixels_inside, ..tile }))
             .filter_map(|tile| {
-                match cost(conv, (&sizes, &rest, &need), ([input, output], fill, share), tile, config) {
+                match cost(costed, share, tile, config) {
                     Ok(cycles) => Some(ConvTile { cycles, ..tile }),
-                    // The last tile is the smallest.
+                    // The last tile is the smallest, so its limit is the one to report.
                     Err(reason) => {
                         limit = Some(reason);
                         None
@@ -143,19 +161,14 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
     }
     let [rows, columns] = conv.kernel;
     let least = limit.map_or_else(String::new, |limit| format!(": the smallest needs {limit}"));
-    Err(format!("no tile of a {rows} x {columns} window over {} channels fits{least}", input.c))
+    Err(format!("no tile fits for a {rows}x{columns} kernel over {} channels{least}", input.c))
 }
 
-/// Estimated cycles of a product with this tile, or what it does not fit.
-fn cost(
-    conv: &Conv,
-    (sizes, rest, need): (&Sizes, &Rest, &Need<'_>),
-    ([input, output], fill, share): ([View; 2], Fill, Share),
-    tile: ConvTile,
-    config: &HwConfig,
-) -> Result<u64, Limit> {
+/// Returns the estimated cycles of a product with this tile, or the limit that the tile exceeds.
+fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Result<u64, Limit> {
+    let Costed { conv, sizes, rest, need, input, output, fill } = costed;
     let batch = config.batch as usize;
-    // Tiles of several batch rows come and go pixel by pixel.
+    // If batch rows hold different tiles, these are loaded and stored pixel by pixel.
     let by_pixel = fill == Fill::Tiles && batch > 1;
     let taps = conv.kernel[0] * conv.kernel[1];
     let pooling = need.pooling.map(|windows| (windows, windows.needed([tile.rows, tile.columns], config)));
@@ -163,7 +176,7 @@ fn cost(
         Some((windows, needed)) => Some((windows, needed.ok_or(Limit::Pads)?)),
         None => None,
     };
-    // What the product computes of its results, and what is stored of them or of their windows.
+    // `rows` x `columns` results of the product are computed; `tile.rows` x `tile.columns` results are stored.
     let [rows, columns] = pooling.map_or([tile.rows, tile.columns], |(_, needed)| needed.pixels);
     let pixels = rows * columns;
     let channels = tile.out_blocks * sizes.out_ratio;
@@ -199,12 +212,12 @@ fn cost(
         _ => inp_room(&need.on_chip, only, config),
     };
     let wgt_room = if whole_weights || share == Share::Whole { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) };
-    // Of windows the data lie in one half of out, padding included, and their results in the other.
+    // A fused pooling reads its data, padding included, in one half of out and writes its results to the other half.
     let padded = pooling.map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1]);
     let memories = [
         (Mem::Inp, if kept { 0 } else { inp }, inp_room),
         (Mem::Acc, out.max(stored), acc_half),
-        // Operands of operators on the results lie in the other half of out.
+        // Operands of fused operators are in the other half of out.
         (Mem::Out, out, half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }),
         (Mem::Out, stored.max(padded), half(Mem::Out)),
         (Mem::Wgt, wgt, wgt_room),
@@ -258,7 +271,7 @@ fn cost(
     };
     let load_pixel = load_row(config.block_in.into(), 0, Mem::Inp, config);
     let store_pixel = store_row(config.block_out.into(), 0, Mem::Out, config);
-    // Windows are rows of few bytes at any place of a beat.
+    // Windows are loaded as short rows that begin anywhere in a beat.
     let window_bytes = u64::from(config.block()).min(input.c as u64);
     let window = load_row(window_bytes, bus - 1, Mem::Inp, config);
     let window_beats = dma::beats(window_bytes, bus - 1, config);
@@ -293,13 +306,13 @@ fn cost(
         } else {
             0
         };
-    // A second requantization, and the choice between both results.
+    // A second requantization, and the maximum or minimum of both results.
     let choice = (out as u64) * u64::from(config.row_elements().div_ceil(config.vector_lanes));
     let slope = if conv.slope.is_some() { requant + choice + overhead::SLOPE } else { 0 };
     let windows =
         pooling.map_or(0, |(windows, _)| stored as u64 * windows.pool.entry_cycles(config) + overhead::FUSED_POOLING);
     let requant = requant + slope + windows + out as u64 * need.entry_cycles + need.tile_cycles;
-    // A tile that takes the parameters of some output channels alone loads them, unless all of them lie in param.
+    // A tile loads the parameters of its output channels, unless those of all channels fit in param.
     let all_params = entries * sizes.out_blocks * sizes.out_ratio + config.descriptor_entries() as usize;
     let param_loads = match 2 * PARAM_ROWS as usize * all_params <= config.entries(Mem::Param) as usize {
         true => 0,
@@ -308,7 +321,7 @@ fn cost(
     };
     let params = beats(PARAM_ROWS as usize * params, Mem::Param);
     let window_beats = inp_loads * inp as u64 * window_beats;
-    // Where loads cannot pad, each row with padding beside it is a load, and its padding another.
+    // If loads cannot pad, each row with padding to its left or right is one load and its padding another.
     let apart = !config.dma_pad && !by_pixel && conv.pads[1] + conv.pads[3] > 0;
     let data_loads = inp_loads * if apart { (2 * in_blocks * rows_in) as u64 } else { 1 };
     let work = UnitWork {
@@ -322,14 +335,14 @@ fn cost(
         gemm,
         vector: tiles * (requant + overhead::VECTOR_TILE),
         store: tiles * store,
-        // Stores have the bus while windows are waited for.
+        // Stores can use the bus while loads wait for windows.
         idle: if input.has_windows() { (inp_loads * inp_load).saturating_sub(window_beats) } else { 0 },
         crowded: need.on_chip.crowds(config),
     };
     Ok(work.cycles(config))
 }
 
-/// The most weight tiles beyond 8 bits that a tile of the product needs at once.
+/// Returns the maximum number of additional weight tiles (beyond 8 bits) that a tile of the product needs at once.
 fn most_rest(rest: &Rest, sizes: &Sizes, tile: ConvTile, in_tiles: usize) -> usize {
     if rest.bytes.is_empty() {
         return 0;

@@ -1,4 +1,4 @@
-//! The windows of a pooling that is fused into a product's tiles, and what a tile needs for them.
+//! The windows of a pooling that is fused into a product's tiles, and the data that a tile needs for them.
 
 use super::op::Conv;
 use crate::codegen::accel::batch::{Fill, Group, Pixels};
@@ -9,41 +9,46 @@ use crate::codegen::accel::span::Span;
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::HwConfig;
 
-/// A pooling of a product's results, `of`, into `results`.
+/// A pooling that is fused into a product.
 #[derive(Debug, Clone, Copy)]
 pub struct PooledWindows<'a> {
     pub pool: &'a Pool,
+    /// View of the product's results.
     pub of: View,
+    /// View of the pooling's results.
     pub results: View,
 }
 
-/// What a tile needs of the product's results: rows and columns that it computes, and the same with padding.
+/// The product's results that a tile of the pooling needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Needed {
+    /// Rows and columns that the product computes.
     pub pixels: [usize; 2],
+    /// Rows and columns, padding included.
     pub padded: [usize; 2],
-    /// Whether some tile has padding.
+    /// Whether any tile has padding.
     pub pads: bool,
 }
 
 impl<'a> PooledWindows<'a> {
-    /// The pooling of a convolution's results, if there is one.
+    /// Returns the pooling that is fused into a convolution, if there is one.
     pub fn of(conv: &'a Conv, layer: &Layer) -> Option<PooledWindows<'a>> {
         conv.pooling().map(|(pool, of)| PooledWindows { pool, of, results: layer.output.1 })
     }
 
-    /// Rows of the product's results that rows of the pooling's read.
+    /// Rows of the product's results that some rows of the pooling read.
     pub fn rows(&self, first: usize, count: usize) -> Span {
         self.pool.rows(first, count, self.of)
     }
 
-    /// Columns of the product's results that columns of the pooling's read.
+    /// Columns of the product's results that some columns of the pooling read.
     pub fn columns(&self, first: usize, count: usize) -> Span {
         self.pool.columns(first, count, self.of)
     }
 
-    /// What the largest of these tiles needs; none where one would read padding alone, or where batch rows carry tiles of
-    /// which one has other padding than another.
+    /// Returns what the largest tile needs if the results are cut into tiles of `[rows, columns]`.
+    ///
+    /// `None` if a tile would read only padding, or if batch rows would hold tiles with different padding.
     pub fn needed(&self, [rows, columns]: [usize; 2], config: &HwConfig) -> Option<Needed> {
         let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> Span| -> Vec<Span> {
             cut(all, step).into_iter().map(|r| span(r.start, r.len())).collect()
@@ -66,12 +71,13 @@ impl<'a> PooledWindows<'a> {
         Some(Needed { pixels, padded, pads })
     }
 
+    /// Rows and columns that a tile of the pooling reads, as `[before, inside, after]` the image.
     pub fn spans(&self, t: &Pixels) -> [[usize; 3]; 2] {
         let of = |s: Span| [s.before, s.inside, s.after];
         [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
     }
 
-    /// Entries of param for a tile of so many entries of channels.
+    /// Entries of param for a tile with this many entries of channels.
     pub fn params(&self, channels: usize, pads: bool, config: &HwConfig) -> usize {
         let entries = match self.pool.finish {
             PoolFinish::Clip { .. } => 0,

@@ -1,9 +1,9 @@
-//! Copies: concatenation, slices, splits and nearest resizing, by loads and stores alone.
+//! Emits copies with only loads and stores.
 //!
-//! A tile of the result, some rows of one block of channels, is put together in out by loads from wherever its parts lie, and
-//! stored whole. Parts that are no whole rows of whole blocks are loaded packed, pixel by pixel.
+//! A tile of the result is some rows of one block of channels. Loads assemble it in out from its parts, and one store
+//! writes it. Parts that are not whole rows of whole blocks are loaded pixel by pixel, in pack mode.
 
-use super::op::{Copy, Segment};
+use super::op::{Copy, Places, Segment};
 use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
@@ -16,7 +16,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::Load;
 use tilewright_hw::layout::Activation;
 
-/// Places `first + k * step` that read `source + k * stride`, for k below `count`.
+/// Rows or columns `first + k * step` of the result, read from `source + k * stride`, for `k` in `0..count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     first: usize,
@@ -26,10 +26,10 @@ struct Run {
     stride: usize,
 }
 
-/// Most interleaved runs that a map is taken apart into, as enlarging by that factor needs.
+/// Maximum number of interleaved runs into which a map is split. Enlarging by a factor needs that many.
 const MOST_PHASES: usize = 8;
 
-/// A map of places in runs: interleaved where a few of them say it all, else one behind the other.
+/// Splits a map of rows or columns into runs: a few interleaved runs if possible, otherwise consecutive ones.
 fn runs(first: usize, map: &[usize]) -> Vec<Run> {
     let run = |at: usize, step: usize| -> Option<Run> {
         let values: Vec<usize> = map[at..].iter().copied().step_by(step).collect();
@@ -53,7 +53,7 @@ fn runs(first: usize, map: &[usize]) -> Vec<Run> {
     found
 }
 
-/// A run without the part of it that lies outside of some places.
+/// Returns the part of a run that is within `places`.
 fn within(r: Run, places: &Range<usize>) -> Option<Run> {
     let from = places.start.saturating_sub(r.first).div_ceil(r.step);
     let to = places.end.saturating_sub(r.first).div_ceil(r.step).min(r.count);
@@ -65,43 +65,58 @@ fn within(r: Run, places: &Range<usize>) -> Option<Run> {
     })
 }
 
-/// The bytes of a block that a segment gives: channel of its data, bytes, and byte in the result's block.
-fn bytes(s: &Segment, out_block: usize, block: usize) -> Vec<(usize, usize, usize)> {
+/// Contiguous channels that a segment provides for a block of the result.
+struct BlockPart {
+    /// First channel in the input.
+    channel: usize,
+    /// Number of channels, which are bytes.
+    count: usize,
+    /// First byte in the result's block.
+    byte: usize,
+}
+
+/// Returns the parts of a block of the result that a segment provides.
+fn block_parts(s: &Segment, out_block: usize, block: usize) -> Vec<BlockPart> {
     let from = s.c_to.max(out_block * block);
     let to = (s.c_to + s.c).min((out_block + 1) * block);
     let mut list = Vec::new();
     let mut at = from;
     while at < to {
-        let source = s.c_from + at - s.c_to;
-        // Up to the end of the data's block.
-        let count = (to - at).min(block - source % block);
-        list.push((source, count, at % block));
+        let channel = s.c_from + at - s.c_to;
+        // Up to the end of the input's block.
+        let count = (to - at).min(block - channel % block);
+        list.push(BlockPart { channel, count, byte: at % block });
         at += count;
     }
     list
 }
 
-/// The loads of one tile of the result into out from `entry` on: the number of the data, and the load from where they begin.
+/// Returns the loads that assemble one tile of the result: some rows of a block of an image.
+///
+/// Each load comes with the index of its input. Its offset is relative to the input, its entry to the tile.
 fn loads(
     config: &HwConfig,
     copy: &Copy,
     data: &[Activation],
     output: View,
-    (image, out_block, rows): (usize, usize, &Range<usize>),
+    image: usize,
+    out_block: usize,
+    rows: &Range<usize>,
 ) -> Vec<(usize, Load)> {
     let block = config.block() as usize;
     let (batch, entry_bytes) = (config.batch, config.entry_bytes(Mem::Out) as usize);
     let mut list = Vec::new();
     for s in &copy.segments {
         let layout = &data[s.input];
-        let parts = bytes(s, out_block, block);
-        if parts.is_empty() || s.rows.0 >= rows.end || s.rows.0 + s.rows.1.len() <= rows.start {
+        let parts = block_parts(s, out_block, block);
+        let Places { first, sources } = &s.rows;
+        if parts.is_empty() || *first >= rows.end || first + sources.len() <= rows.start {
             continue;
         }
-        let row_runs: Vec<Run> = runs(s.rows.0, &s.rows.1).into_iter().filter_map(|r| within(r, rows)).collect();
-        let column_runs = runs(s.columns.0, &s.columns.1);
-        for (channel, count, byte) in parts {
-            // Channels that the tensors do not have may be anything, so a block's last ones go along.
+        let row_runs: Vec<Run> = runs(*first, sources).into_iter().filter_map(|r| within(r, rows)).collect();
+        let column_runs = runs(s.columns.first, &s.columns.sources);
+        for BlockPart { channel, count, byte } in parts {
+            // Channels past the tensors' last can have any value, so they are copied with the last block.
             let last = channel + count == layout.c && s.c_to + s.c == output.c;
             let whole = byte == 0 && channel % block == 0 && (count == block || last);
             for (y, x) in row_runs.iter().flat_map(|y| column_runs.iter().map(move |x| (y, x))) {
@@ -147,35 +162,40 @@ fn loads(
     list
 }
 
-/// Rows of a tile.
+/// Returns the rows per tile.
 ///
 /// # Errors
-/// The reason, where the configuration cannot copy it.
+/// The reason why the configuration cannot do the copy.
 pub fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Result<usize, String> {
     let ratio = (config.block() / config.block_out) as usize;
     let room = config.entries(Mem::Out) as usize / 4;
-    // Entries of several rows are filled byte behind byte, so that a tile is one row for its store.
+    // With several batch rows, entries are filled with consecutive bytes, so that the store of a tile has one row.
     let row_bytes = output.w * config.block() as usize;
     let whole = if config.batch == 1 { ROWS } else { ROW_BYTES / row_bytes };
     let most = (room * config.batch as usize / (output.w * ratio)).min(ROWS).min(output.h).min(whole);
     if most == 0 || row_bytes > ROW_BYTES || output.w > ROWS {
-        return Err(format!("a row of {} pixels does not fit a quarter of out's {} entries", output.w, room * 4));
+        return Err(format!("a row of {} pixels does not fit a quarter of out ({} entries)", output.w, room * 4));
     }
     let data: Vec<Activation> = inputs.iter().map(|v| v.layout(config)).collect();
     for (b, tile) in (0..output.c.div_ceil(config.block() as usize)).flat_map(|b| {
         let tiles = cut(output.h, most);
         tiles.into_iter().map(move |t| (b, t))
     }) {
-        for (_, load) in loads(config, copy, &data, output, (0, b, &tile)) {
+        for (_, load) in loads(config, copy, &data, output, 0, b, &tile) {
             if load.pack && !config.dma_pack {
-                return Err("parts of rows or blocks are copied by dma_pack, which the configuration lacks".into());
+                return Err(
+                    "copying parts of rows or blocks needs dma_pack, which the configuration is built without".into()
+                );
             }
             let strides = load.row_stride.max(load.plane_stride);
             if strides >= 1 << config.stride_bits || load.rows as usize > ROWS || load.planes as usize > ROWS {
-                return Err("a part of it passes the fields of a load".into());
+                return Err("a part of it exceeds the fields of a load".into());
             }
             if !load.offset.is_multiple_of(config.dma_align.into()) {
-                return Err(format!("a part of it lies at no multiple of dma_align, {} bytes", config.dma_align));
+                return Err(format!(
+                    "the offset of a part is not a multiple of dma_align ({} bytes)",
+                    config.dma_align
+                ));
             }
         }
     }
@@ -196,7 +216,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, copy: &Copy, rows: usize) -> Result<(),
             for tile in cut(view.h, rows) {
                 let bytes = (tile.len() * view.w) as u32 * pixel_bytes;
                 let entry = e.out.take(bytes.div_ceil(e.config.entry_bytes(Mem::Out)));
-                for (input, load) in loads(e.config, copy, &data, view, (image, block, &tile)) {
+                for (input, load) in loads(e.config, copy, &data, view, image, block, &tile) {
                     let from = &places[input];
                     let offset = from.offset + load.offset;
                     e.b.load(Load { base: from.region.0, offset, entry: entry + load.entry, ..load })?;

@@ -1,13 +1,13 @@
-//! Nodes that move elements, read as copies.
+//! Reads nodes that move elements as copies.
 
-use super::op::{Copy, Segment};
+use super::op::{Copy, Places, Segment};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::view::View;
 use crate::graph::op::{self, Layout};
 use crate::graph::{DType, Node, NodeId, ValueId};
 
-/// What a dimension of a tensor is in its view.
+/// What a tensor's dimension corresponds to in its view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Along {
     Channels,
@@ -15,20 +15,17 @@ enum Along {
     Columns,
 }
 
-fn all(n: usize) -> (usize, Vec<usize>) {
-    (0, (0..n).collect())
-}
-
-/// The whole of an input, as it lies in the result from the first channel, row and column on.
+/// Returns a whole input as the segment at the first channel, row and column of the result.
 fn whole(input: usize, view: View) -> Segment {
-    Segment { input, c_from: 0, c_to: 0, c: view.c, rows: all(view.h), columns: all(view.w) }
+    Segment { input, c_from: 0, c_to: 0, c: view.c, rows: Places::all(view.h), columns: Places::all(view.w) }
 }
 
-/// The view of tensors of which one has this shape: that of one which lies in device memory, else any.
+/// Returns the order of dimensions of the first of these tensors that is in device memory, if any is.
 fn shared_view(reader: &Reader<'_>, values: &[ValueId]) -> Option<Layout> {
     values.iter().find_map(|v| (reader.known)(*v)).map(|v| v.order())
 }
 
+/// Returns the view of a value, as an image in this order if it is one.
 fn view(reader: &Reader<'_>, value: ValueId, order: Option<Layout>) -> Read<View> {
     let shape = reader.shape(value)?;
     match order {
@@ -37,7 +34,7 @@ fn view(reader: &Reader<'_>, value: ValueId, order: Option<Layout>) -> Read<View
     }
 }
 
-/// What a dimension is in the views of tensors of this rank, images in this order.
+/// Returns what a dimension corresponds to in the view of a tensor of this rank, with images in this order.
 fn along(rank: usize, axis: usize, order: Option<Layout>) -> Read<Along> {
     let layout = order.unwrap_or(Layout::Nhwc);
     let [rows, columns] = layout.spatial_axes();
@@ -46,12 +43,13 @@ fn along(rank: usize, axis: usize, order: Option<Layout>) -> Read<Along> {
         (4, a) if a == rows => Ok(Along::Rows),
         (4, a) if a == columns => Ok(Along::Columns),
         (r, a) if r != 4 && a + 1 == r => Ok(Along::Channels),
-        // Of other tensors all dimensions but the last are columns.
+        // In other tensors all dimensions except the last are columns.
         (2 | 3, a) if a + 2 == rank => Ok(Along::Columns),
-        _ => Err(format!("dimension {axis} of {rank} is neither channels nor rows nor columns")),
+        _ => Err(format!("dimension {axis} of {rank} is not channels, rows or columns")),
     }
 }
 
+/// Reads a concatenation.
 pub fn concat(reader: &Reader<'_>, id: NodeId, node: &Node, axis: usize) -> Read<(Layer, Copy)> {
     let order = shared_view(reader, &node.inputs);
     let output = view(reader, node.output(), order)?;
@@ -67,8 +65,8 @@ pub fn concat(reader: &Reader<'_>, id: NodeId, node: &Node, axis: usize) -> Read
         let mut s = whole(i, view);
         match along {
             Along::Channels => (s.c_to, at) = (at, at + view.c),
-            Along::Rows => (s.rows.0, at) = (at, at + view.h),
-            Along::Columns => (s.columns.0, at) = (at, at + view.w),
+            Along::Rows => (s.rows.first, at) = (at, at + view.h),
+            Along::Columns => (s.columns.first, at) = (at, at + view.w),
         }
         inputs.push((value, view));
         segments.push(s);
@@ -76,6 +74,7 @@ pub fn concat(reader: &Reader<'_>, id: NodeId, node: &Node, axis: usize) -> Read
     Ok((reader.layer(vec![id], inputs, output)?, Copy { segments }))
 }
 
+/// Reads a slice.
 pub fn slice(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Slice) -> Read<(Layer, Copy)> {
     let data = node.inputs[0];
     movable(reader, data)?;
@@ -91,28 +90,28 @@ pub fn slice(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Slice) -> Re
         let map = || -> Vec<usize> { (0..size).map(|i| (start as i64 + i as i64 * step) as usize).collect() };
         match along(shape.len(), axis, order)? {
             Along::Channels if step == 1 || size == 1 => (s.c_from, s.c) = (start, size),
-            Along::Channels => return Err(format!("it takes channels {step} apart")),
-            Along::Rows => s.rows.1 = map(),
-            // Of tensors that are no images the columns are several dimensions.
-            Along::Columns if shape.len() == 4 || input.w == shape[axis] => s.columns.1 = map(),
+            Along::Channels => return Err(format!("it slices channels with a step of {step}")),
+            Along::Rows => s.rows.sources = map(),
+            // In tensors that are not images, several dimensions together are columns.
+            Along::Columns if shape.len() == 4 || input.w == shape[axis] => s.columns.sources = map(),
             Along::Columns => return Err(format!("it slices dimension {axis} of several batches")),
         }
     }
     Ok((reader.layer(vec![id], vec![(data, input)], output)?, Copy { segments: vec![s] }))
 }
 
-/// Rows or columns by constant numbers: nearest resizing has this form.
+/// Reads a gather of rows or columns with constant indices, which nearest resizing becomes.
 pub fn gather(reader: &Reader<'_>, id: NodeId, node: &Node, axis: usize) -> Read<(Layer, Copy)> {
     let data = node.inputs[0];
     movable(reader, data)?;
-    let indices = reader.graph.constant(node.inputs[1]).ok_or("its indices are no constant")?;
-    // Rows and columns are gathered one after the other; the last dimension is none of them where channels stand last.
+    let indices = reader.graph.constant(node.inputs[1]).ok_or("its indices are not constant")?;
+    // A resize gathers rows, then columns. If it gathers the last dimension, channels come first.
     let last = |id: &NodeId| matches!(&reader.graph.node(*id).op, op::Op::Gather(g) if g.axis == 3);
     let channels_first = axis == 3 || (axis == 2 && reader.users[node.output().0].iter().any(last));
     let order = shared_view(reader, &node.inputs[..1]).or(channels_first.then_some(Layout::Nchw));
     let shape = reader.shape(data)?;
     if indices.shape().len() != 1 || shape.len() != 4 {
-        return Err("only rows and columns of images are gathered by the accelerator".into());
+        return Err("the accelerator only gathers rows and columns of images".into());
     }
     let size = shape[axis] as i64;
     let numbers: Vec<i64> = match indices.dtype() {
@@ -124,14 +123,14 @@ pub fn gather(reader: &Reader<'_>, id: NodeId, node: &Node, axis: usize) -> Read
     let (input, output) = (view(reader, data, order)?, view(reader, node.output(), order)?);
     let mut s = whole(0, input);
     match along(4, axis, order)? {
-        Along::Rows => s.rows.1 = map,
-        Along::Columns => s.columns.1 = map,
+        Along::Rows => s.rows.sources = map,
+        Along::Columns => s.columns.sources = map,
         Along::Channels => return Err("it gathers channels".into()),
     }
     Ok((reader.layer(vec![id], vec![(data, input)], output)?, Copy { segments: vec![s] }))
 }
 
-/// Fails for what is no int8 tensor that is computed.
+/// Checks that a value is an int8 tensor and not a constant.
 fn movable(reader: &Reader<'_>, value: ValueId) -> Read<()> {
     reader.int8(value)?;
     if reader.graph.constant(value).is_some() {

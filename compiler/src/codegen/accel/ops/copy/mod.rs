@@ -1,4 +1,4 @@
-//! Elements of some tensors put together: concatenation, slices, splits and nearest resizing, by loads and stores.
+//! Copies of elements with loads and stores: concatenation, slices, splits and nearest resizing.
 
 mod emit;
 mod extract;
@@ -17,10 +17,10 @@ use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// Tiles of a copy.
+/// The plan of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopyPlan {
-    /// Rows of a tile.
+    /// Rows per tile.
     pub rows: usize,
 }
 
@@ -36,7 +36,7 @@ impl AccelOperator for Copy {
             Op::Concat(op) => extract::concat(reader, id, node, op.axis)?,
             Op::Slice(op) => extract::slice(reader, id, node, op)?,
             Op::Gather(op) => extract::gather(reader, id, node, op.axis)?,
-            other => return Err(format!("{} is no copy", other.name())),
+            other => return Err(format!("{} is not a copy", other.name())),
         };
         Ok(Extracted::Layer(layer, copy))
     }
@@ -50,17 +50,17 @@ impl AccelOperator for Copy {
         let (block, output) = (config.block() as usize, layer.output_view());
         let mut load = 0;
         for s in &self.segments {
-            let (h, w) = (s.rows.1.len(), s.columns.1.len());
+            let (h, w) = (s.rows.sources.len(), s.columns.sources.len());
             let whole = s.c_from % block == 0 && s.c_to % block == 0;
-            let neighbors = s.columns.1.windows(2).all(|c| c[1] == c[0] + 1);
+            let neighbors = s.columns.sources.windows(2).all(|c| c[1] == c[0] + 1);
             let blocks = s.c.div_ceil(block);
-            // Parts of blocks are loaded pixel by pixel, and cut where a block of either tensor ends.
+            // Parts of blocks are loaded pixel by pixel, and cut at the end of a block of either tensor.
             let (lines, bytes) = match whole && neighbors {
                 true => (blocks * h, w * block),
                 false if whole => (blocks * h * w, block),
                 false => ((blocks + 1) * h * w, s.c.div_ceil(blocks + 1)),
             };
-            // A row that begins within a block begins anywhere in a beat.
+            // A row that begins within a block can begin anywhere in a beat.
             let at = if whole { 0 } else { u64::from(config.bus_bytes()) - 1 };
             load += (output.n * lines) as u64 * load_row(bytes as u64, at, Mem::Out, config);
         }

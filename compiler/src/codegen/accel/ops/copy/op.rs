@@ -1,25 +1,41 @@
-//! What a copy moves.
+//! Describes what a copy moves.
 
-/// Elements of some tensors put together.
+/// A result that consists of elements of some tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copy {
-    /// What goes where; together they are the whole result.
+    /// The parts of the result. Together they cover it.
     pub segments: Vec<Segment>,
 }
 
 /// A part of a copy's result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// Which of the layer's inputs it comes from.
+    /// Index of the layer's input from which it is copied.
     pub input: usize,
-    /// First channel of the data.
+    /// First channel in the input.
     pub c_from: usize,
-    /// First channel of the result.
+    /// First channel in the result.
     pub c_to: usize,
-    /// Channels.
+    /// Number of channels.
     pub c: usize,
-    /// First row of the result, and the row of the data for it and for each one behind it.
-    pub rows: (usize, Vec<usize>),
-    /// The same for columns.
-    pub columns: (usize, Vec<usize>),
+    /// Rows.
+    pub rows: Places,
+    /// Columns.
+    pub columns: Places,
+}
+
+/// Consecutive rows or columns of a copy's result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// The first row or column in the result.
+    pub first: usize,
+    /// For each of them, the row or column of the input.
+    pub sources: Vec<usize>,
+}
+
+impl Places {
+    /// The first `n` rows or columns of the result, from the same ones of the input.
+    pub fn all(n: usize) -> Places {
+        Places { first: 0, sources: (0..n).collect() }
+    }
 }

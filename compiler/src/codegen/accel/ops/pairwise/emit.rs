@@ -11,7 +11,7 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Load, VecDst, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
 
-/// Where an operand begins.
+/// Where an operand or the result begins.
 #[derive(Clone, Copy)]
 struct Source {
     region: RegionId,
@@ -24,16 +24,18 @@ impl Source {
     }
 }
 
+/// An operator of two tensors while it is emitted.
 struct PairwiseEmission<'a> {
     pair: &'a Pairwise,
+    /// Memory and bank of each operand.
     places: [(Mem, u32); 2],
     vector: Vector,
-    /// Most entries of a piece.
+    /// Maximum number of entries of a piece.
     count: u32,
     a: Source,
     b: Source,
     output: Source,
-    /// Pieces so far.
+    /// Number of pieces so far.
     pieces: u32,
 }
 
@@ -104,7 +106,7 @@ impl PairwiseEmission<'_> {
         self.places.map(|(mem, _)| if mem == Mem::Inp { Scope::Inp } else { Scope::Out })
     }
 
-    /// Entry beside entry.
+    /// Emits an operator whose second operand has as many elements as the first.
     fn whole(&mut self, e: &mut Emit, bytes: u64) -> Result<(), DriverError> {
         let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
         let total = bytes.div_ceil(entry_bytes);
@@ -125,16 +127,17 @@ impl PairwiseEmission<'_> {
         Ok(())
     }
 
-    /// The pixels of one block, from byte `first` on, beside the same channels each.
+    /// Emits an operator whose second operand has one value per channel: the pixels of one block, from byte `first` on.
     fn channels(&mut self, e: &mut Emit, first: u64, pixels: u32, block: usize) -> Result<(), DriverError> {
         let (block_bytes, entry_bytes) = (e.config.block(), e.config.entry_bytes(Mem::Out));
-        // A pixel takes some entries, or an entry has some pixels, which need as many copies of the channels.
+        // Either a pixel takes several entries, or an entry holds several pixels, which need as many copies of the
+        // channels.
         let (ratio, copies) = ((block_bytes / entry_bytes).max(1), (entry_bytes / block_bytes).max(1));
         let period = u64::from(ratio * entry_bytes);
         let total = u64::from(pixels) * u64::from(block_bytes);
         let most = u64::from((self.count / ratio).max(1));
         let (mem, bank) = self.places[1];
-        // A few places in turn, so that the next block's channels do not wait for this one's.
+        // Four places take turns, so that loading the next block's channels does not wait for this block.
         let shared = bank * (e.config.entries(mem) / e.config.banks(mem)) + block as u32 % 4 * ratio;
         let offset = self.b.offset + block as u64 * u64::from(block_bytes);
         if copies == 1 {

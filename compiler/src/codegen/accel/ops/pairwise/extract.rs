@@ -1,4 +1,4 @@
-//! Nodes of two operands, read as layers.
+//! Reads operators of two tensors as layers.
 
 use super::op::{Other, PairOp, Pairwise};
 use crate::codegen::accel::layer::Layer;
@@ -36,7 +36,7 @@ pub fn pair(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pairwi
     }
     let like = reader.shape(b)? == shape;
     let beside = if like { (reader.known)(b) } else { None };
-    // Nothing says yet how the data lie: so that a value for each channel is one.
+    // If no layout is known yet, prefer a view in which an operand with one value per channel fits.
     let suits = |view: &View| like || by_channel(reader, &shape, b, *view).is_ok();
     let first = || View::image(&shape, Layout::Nchw).filter(suits);
     let free = || Some(View::any(&shape)).filter(suits).or_else(first);
@@ -56,7 +56,7 @@ pub fn pair(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pairwi
         }
         None => {
             if by_channel(reader, &shape, b, view)? != view.c {
-                return Err("one value for all elements is no constant".into());
+                return Err("an operand with one value for all elements is not constant".into());
             }
             inputs.push((b, view.channels()));
             Other::Channels
@@ -69,18 +69,21 @@ pub fn pair(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pairwi
     Ok((reader.layer(nodes, inputs, view)?, Pairwise { op, b: other }))
 }
 
-/// How many values an operand has that has one for each channel of the view, or one for all.
+/// Returns the number of values of an operand with one value per channel of the view, or with a single value.
+///
+/// # Errors
+/// The reason why the operand does not have this form.
 fn by_channel(reader: &Reader<'_>, shape: &[usize], operand: ValueId, view: View) -> Read<usize> {
     let own = reader.shape(operand)?;
     let skipped = shape.len() - own.len();
     if !(shape.len() == 4 && view.is_image(shape)) && view != View::rows(shape) {
-        return Err("its data lie in device memory under another shape".into());
+        return Err("its data have another shape in device memory".into());
     }
     let axis = if shape.len() == 4 && view.is_image(shape) { view.order().channel_axis() } else { shape.len() - 1 };
     let others = own.iter().enumerate().any(|(d, &n)| d + skipped != axis && n != 1);
     let count: usize = own.iter().product();
     if others || !(count == 1 || count == view.c) || shape[axis] != view.c {
-        return Err("an operand broadcasts otherwise than by channel".into());
+        return Err("an operand broadcasts, but not per channel".into());
     }
     Ok(count)
 }

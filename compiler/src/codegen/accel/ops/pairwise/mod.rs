@@ -1,4 +1,5 @@
-//! Operators of two tensors, element by element: quantized sums and products, and functions that the vector unit has.
+//! Element-wise operators of two tensors: quantized sums and products, and functions for which there is a vector
+//! operation.
 
 mod emit;
 mod extract;
@@ -20,7 +21,7 @@ use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecOp;
 
-/// Pieces of an operator of two tensors.
+/// The plan of an operator of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PairwisePlan {
     /// Entries of a piece.

@@ -1,50 +1,50 @@
-//! What an operator of two tensors computes.
+//! Describes operators of two tensors.
 
 use crate::codegen::accel::vector_op::elementwise;
 use crate::graph::op::BinaryKind;
 use tilewright_hw::isa::{Descriptor, VecOp};
 use tilewright_hw::num::{Qadd, Requant, Rounding};
 
-/// An operator of two tensors, element by element.
+/// An element-wise operator of two tensors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pairwise {
-    /// What becomes of two elements.
+    /// The function of two elements.
     pub op: PairOp,
     /// The second operand.
     pub b: Other,
 }
 
-/// What becomes of two elements.
+/// A function of two elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PairOp {
     /// Their quantized sum.
     Add(Qadd),
     /// Their quantized product.
     Mul {
-        /// Zero points of both.
+        /// Zero points of both elements.
         zero_points: [i32; 2],
-        /// What the product goes through.
+        /// Requantization of the product.
         requant: Requant,
     },
-    /// A function that the vector unit has as an operation; see [`elementwise`].
+    /// A function for which there is a vector operation; see [`elementwise`].
     Plain(BinaryKind, VecOp),
 }
 
-/// The second operand of two.
+/// The second operand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
-    /// A tensor like the first, the layer's second input.
+    /// The layer's second input, with the same shape as the first.
     Tensor,
-    /// A value for each channel, the layer's second input.
+    /// The layer's second input, with one value per channel.
     Channels,
-    /// Constants like the first, in the order of its dense form.
+    /// A constant of the first operand's shape, in dense order.
     Constant(Vec<i8>),
-    /// A constant for each channel.
+    /// A constant with one value per channel.
     ConstantChannels(Vec<i8>),
 }
 
 impl PairOp {
-    /// A function of two elements, if the vector unit has an operation for it.
+    /// Returns the function for a binary operator, if there is a vector operation for it.
     pub fn plain(kind: BinaryKind) -> Option<PairOp> {
         elementwise(kind).map(|op| PairOp::Plain(kind, op))
     }
@@ -58,12 +58,12 @@ impl PairOp {
         }
     }
 
-    /// How it rounds.
+    /// The rounding mode.
     pub fn mode(&self) -> Rounding {
         if let PairOp::Mul { requant, .. } = self { requant.mode } else { Rounding::Double }
     }
 
-    /// The same with its operands changed with each other.
+    /// Returns the same function with its operands swapped.
     pub fn swapped(self) -> PairOp {
         match self {
             PairOp::Add(q) => PairOp::Add(Qadd { a: q.b, b: q.a, ..q }),
@@ -72,7 +72,7 @@ impl PairOp {
         }
     }
 
-    /// The bounds of its results, where it has some of its own.
+    /// The lower and upper bound of the results, if the function has bounds.
     pub fn bounds(&mut self) -> Option<(&mut i32, &mut i32)> {
         match self {
             PairOp::Add(q) => Some((&mut q.lo, &mut q.hi)),

@@ -1,4 +1,4 @@
-//! An operator of two tensors on a piece of them, as a tensor expression.
+//! An operator of two tensors on one piece, as a tensor expression.
 
 use super::op::PairOp;
 use crate::codegen::accel::emit::TileWork;
@@ -11,19 +11,19 @@ use tilewright_hw::config::HwConfig;
 /// The sizes of a piece of an operator of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PairwiseTile {
-    /// Pixels of a block; entries where nothing is shared.
+    /// Pixels of a block; entries if not `shared`.
     pub pixels: u32,
-    /// Entries in a block's pixel.
+    /// Entries per pixel of a block.
     pub ratio: u32,
-    /// All pixels have one second operand.
+    /// Whether all pixels have the same second operand.
     pub shared: bool,
-    /// What becomes of two elements.
+    /// The function of two elements.
     pub op: PairOp,
-    /// Where the operands lie: inp or out.
+    /// Memories of the operands: inp or out.
     pub sources: [Scope; 2],
 }
 
-/// An operator of two tensors into out: indices of the result and of both operands.
+/// Returns the operator, with its result in out. The micro-op's indices are entries of the result and of both operands.
 ///
 /// # Errors
 /// None for a legal configuration.
@@ -43,7 +43,7 @@ fn pairwise(config: &HwConfig, t: &PairwiseTile) -> Result<Mapped, TirError> {
         }),
         PairOp::Plain(kind, _) => Op::Binary(op::Binary { kind }),
     };
-    // A piece and a single entry are the same operator on different shapes.
+    // The same operator on different shapes gives the expression for a piece and the one for a single entry.
     let on = |name: &str, a: &[i64], other: &[i64]| -> Result<Program, TirError> {
         let mut b = Builder::new(name);
         let operands = [b.input("a", DType::I8, a), b.input("b", DType::I8, other)];

@@ -1,17 +1,16 @@
-//! Emits poolings, and what else works channel by channel, for the vector unit.
+//! Emits poolings and other operators that work channel by channel, for the vector unit.
 
 use super::op::{Pool, PoolFinish, Reduce};
 use super::plan::{PoolTile, source};
 use super::windows::PoolWindows;
 use crate::codegen::accel::batch::{Group, fill};
-use crate::codegen::accel::emit::{DeviceTensor, Emit};
+use crate::codegen::accel::emit::{Emit, LayerTensor};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::requant::{RequantTile, requant_params};
 use crate::codegen::accel::target::{PendingBorder, Target};
-use crate::codegen::accel::view::View;
 use crate::codegen::accel::window::Window;
 use crate::tir::Scope;
 use std::ops::Range;
@@ -21,23 +20,39 @@ use tilewright_hw::isa::{Descriptor, Load, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num::{self, Rounding, average_multiplier};
 
-/// Tiles of a pooling, of data in device memory or in inp, or of a product's results in out.
+/// A pooling while it is emitted. Its data are in device memory, in inp, or (fused into a product) in out.
 pub struct PoolEmission<'a> {
     pool: &'a Pool,
     tile: PoolTile,
     ratio: u32,
     name: &'a str,
-    input: (Option<DeviceTensor>, View),
-    output: (Option<DeviceTensor>, View),
+    input: LayerTensor,
+    output: LayerTensor,
     on_chip: OnChip,
-    /// Where vector finds the data.
+    /// Memory from which the vector unit reads the data.
     source: Mem,
-    /// Whether they are the results of a product's tiles, which lie in the lower half of out.
+    /// Whether the pooling is fused into a product, whose results are in the lower half of out.
     behind: bool,
-    /// Counts that a mean divides by; each has its parameter entry.
+    /// Numbers by which a mean divides; each has its own parameter entry.
     divisors: Vec<usize>,
-    /// Offset in the constants of the parameters of each range of blocks.
-    params: Vec<(Range<usize>, u64, u32)>,
+    /// Parameters of each range of blocks.
+    params: Vec<BlockParams>,
+}
+
+/// Parameters of a range of blocks in the constants: a descriptor and the entries after it.
+#[derive(Clone, Default)]
+struct BlockParams {
+    blocks: Range<usize>,
+    offset: u64,
+    entries: u32,
+}
+
+/// Entries of param with a pooling's parameters.
+#[derive(Clone, Copy)]
+pub struct PoolParams {
+    descriptor: u32,
+    /// The first requantization.
+    finish: u32,
 }
 
 /// Emits a pooling.
@@ -47,8 +62,9 @@ pub struct PoolEmission<'a> {
 pub fn emit(e: &mut Emit, layer: &Layer, pool: &Pool, tile: PoolTile) -> Result<(), DriverError> {
     let (input, output) = (layer.inputs[0], layer.output);
     let (fill, [from, to]) = fill(pool.is_pointwise(), [input.1, output.1], e.config);
-    let ends = ((e.input(layer)?, from), (e.output(layer)?, to));
-    let emission = PoolEmission::new(e, layer, (pool, tile), ends, false);
+    let input = LayerTensor { place: e.input(layer)?, view: from };
+    let output = LayerTensor { place: e.output(layer)?, view: to };
+    let emission = PoolEmission::new(e, layer, pool, tile, [input, output], false);
     let mut border = PendingBorder::of(&emission.on_chip);
     border.early(e, emission.name)?;
     let groups = Group::all(fill, to, [tile.rows, tile.columns], e.config);
@@ -62,24 +78,24 @@ pub fn emit(e: &mut Emit, layer: &Layer, pool: &Pool, tile: PoolTile) -> Result<
     Ok(())
 }
 
-/// Input and output.
-type Ends = ((Option<DeviceTensor>, View), (Option<DeviceTensor>, View));
-
-/// A tile's data: rows and columns of a block, padding included, the first entry, and where the accumulators lie.
+/// A tile's data in the scratchpads.
 pub struct Data {
+    /// Rows and columns of a block, padding included.
     pub size: [u32; 2],
+    /// First entry of the data.
     pub at: u32,
+    /// First entry of acc for the windows.
     pub acc: u32,
 }
 
 impl<'a> PoolEmission<'a> {
-    /// The walk of a pooling of a layer, with its constants among the program's; `behind` says that its data are the
-    /// results of the layer's product.
+    /// Prepares a pooling, and adds its constants to the program. `behind`: it is fused into the layer's product.
     pub fn new(
         e: &mut Emit,
         layer: &'a Layer,
-        (pool, tile): (&'a Pool, PoolTile),
-        (input, output): Ends,
+        pool: &'a Pool,
+        tile: PoolTile,
+        [input, output]: [LayerTensor; 2],
         behind: bool,
     ) -> PoolEmission<'a> {
         let mut emission = PoolEmission {
@@ -92,7 +108,7 @@ impl<'a> PoolEmission<'a> {
             on_chip: layer.on_chip,
             source: if behind { Mem::Out } else { source(e.config) },
             behind,
-            divisors: pool.distinct_counts(input.1, output.1),
+            divisors: pool.distinct_counts(input.view, output.view),
             params: Vec::new(),
         };
         emission.constants(e);
@@ -103,12 +119,12 @@ impl<'a> PoolEmission<'a> {
 impl PoolEmission<'_> {
     fn constants(&mut self, e: &mut Emit) {
         let (config, name) = (e.config, self.name);
-        let blocks = self.output.1.layout(config).blocks();
+        let blocks = self.output.view.layout(config).blocks();
         let descriptor = |lo, hi| pack_descriptor(config, &Descriptor { lo, hi, ..Descriptor::default() });
-        let mut add = |params: &mut Vec<_>, range: Range<usize>, bytes: Vec<u8>| {
+        let mut add = |params: &mut Vec<_>, blocks: Range<usize>, bytes: Vec<u8>| {
             let entries = bytes.len() as u32 / config.param_entry_bytes();
             let offset = e.b.constant(&format!("{name} parameters"), Role::Params, &bytes);
-            params.push((range, offset, entries));
+            params.push(BlockParams { blocks, offset, entries });
         };
         match &self.pool.finish {
             PoolFinish::Clip { lo, hi } => add(&mut self.params, 0..blocks, descriptor(*lo, *hi)),
@@ -131,20 +147,20 @@ impl PoolEmission<'_> {
         }
     }
 
-    /// Entries of the descriptor and of what follows it.
-    pub fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<(u32, u32), DriverError> {
-        let found = self.params.iter().find(|(range, ..)| range.contains(&blocks.start)).cloned();
-        let (range, offset, entries) = found.unwrap_or((0..0, 0, 0));
-        // A product names its own parameters by their blocks alone.
-        let key = [range.start, usize::from(self.behind), 0, 0, 0];
-        let entry = e.load_param_entries(key, offset, entries)?;
-        Ok((entry, entry + e.config.descriptor_entries()))
+    /// Loads the parameters of some blocks.
+    pub fn load_params(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<PoolParams, DriverError> {
+        let found = self.params.iter().find(|p| p.blocks.contains(&blocks.start)).cloned();
+        let params = found.unwrap_or_default();
+        // The product into which the pooling is fused uses keys with a block and zeros for its own parameters.
+        let key = [params.blocks.start, usize::from(self.behind), 0, 0, 0];
+        let descriptor = e.load_param_entries(key, params.offset, params.entries)?;
+        Ok(PoolParams { descriptor, finish: descriptor + e.config.descriptor_entries() })
     }
 
-    /// Rows and columns of a group's windows, and their first entry.
+    /// Loads a group's data, unless they are in inp. Returns rows and columns with padding, and the first entry.
     fn data(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> Result<([u32; 2], u32), DriverError> {
-        let (pool, ratio, from) = (self.pool, self.ratio, self.input.1);
-        let Some(place) = self.input.0 else {
+        let (pool, ratio, from) = (self.pool, self.ratio, self.input.view);
+        let Some(place) = self.input.place else {
             let missing = || DriverError::Rule { index: e.b.len(), what: "an input has no place".into() };
             let kept = self.on_chip.input.ok_or_else(missing)?;
             let [_, row, column] = group.key();
@@ -171,7 +187,7 @@ impl PoolEmission<'_> {
         Ok(([height, width], data))
     }
 
-    /// Where a group's results go: the entry in out, if there is one, and the target.
+    /// Returns the destination of a group's results, and its first entry in out (0 if the results go to inp).
     fn target(&self, e: &mut Emit, group: &Group, blocks: &Range<usize>) -> (u32, Target) {
         let size = group.size.map(|n| n as u32);
         match (self.on_chip.output.filter(|_| !self.on_chip.stored), group.tiles.first()) {
@@ -189,20 +205,22 @@ impl PoolEmission<'_> {
         }
     }
 
-    /// Keeps and stores a group's results.
+    /// Stores a group's results from entry `out` on, and copies them to inp if they are also kept. Only tiles in batch
+    /// rows for which `lanes` returns true are stored.
     fn finish(
         &self,
         e: &mut Emit,
         group: &Group,
         blocks: &Range<usize>,
-        (out, lanes): (u32, &dyn Fn(usize) -> bool),
+        out: u32,
+        lanes: &dyn Fn(usize) -> bool,
     ) -> Result<(), DriverError> {
-        let Some(place) = self.output.0 else { return Ok(()) };
+        let Some(place) = self.output.place else { return Ok(()) };
         if let (Some(kept), Some(t)) = (self.on_chip.output, group.tiles.first()) {
             let target = kept.target(blocks.start, t.rows.start, t.columns.start);
             target.fill(e, out, blocks.len() as u32, group.size.map(|n| n as u32))?;
         }
-        group.store(e, place, self.output.1, blocks, out, lanes)
+        group.store(e, place, self.output.view, blocks, out, lanes)
     }
 
     fn step(
@@ -215,25 +233,28 @@ impl PoolEmission<'_> {
         let params = self.load_params(e, blocks)?;
         let (size, at) = self.data(e, group, blocks)?;
         let acc = e.acc.take(self.entries(group, blocks));
-        self.reduce(e, (group, blocks), &Data { size, at, acc }, params, border)
+        self.reduce(e, group, blocks, &Data { size, at, acc }, params, border)
     }
 
-    /// Entries of a group's results.
+    /// Number of entries of a group's results.
     pub fn entries(&self, group: &Group, blocks: &Range<usize>) -> u32 {
         (blocks.len() * group.size[0] * group.size[1]) as u32 * self.ratio
     }
 
-    /// Reduces a group's windows of data that are there, and keeps and stores the results.
+    /// Reduces a group's windows of loaded data, and writes and stores the results.
     pub fn reduce(
         &self,
         e: &mut Emit,
-        (group, blocks): (&Group, &Range<usize>),
-        &Data { size: [height, width], at: data, acc }: &Data,
-        (descriptor, param): (u32, u32),
+        group: &Group,
+        blocks: &Range<usize>,
+        data: &Data,
+        params: PoolParams,
         border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
+        let Data { size: [height, width], at: data, acc } = *data;
+        let PoolParams { descriptor, finish: param } = params;
         let (pool, ratio) = (self.pool, self.ratio);
-        let (from, to) = (self.input.1, self.output.1);
+        let (from, to) = (self.input.view, self.output.view);
         let [out_rows, out_columns] = group.size.map(|n| n as u32);
         let pixels = out_rows * out_columns;
         let entries = self.entries(group, blocks);
@@ -251,7 +272,7 @@ impl PoolEmission<'_> {
         })?;
         let source = if self.source == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
         let first = Vector { op: VecOp::Move, dst: VecDst::Acc, a: source, ..Vector::default() };
-        // The first element of each window is moved: its data are the only operand.
+        // The first element of each window is moved to acc, so there is only one operand.
         let moved = |[result, _, data]: [u32; 3]| [result, data, 0];
         let dims = windows.dims.iter().map(|d| Dim::new(d.count, moved(d.steps))).collect();
         e.b.vector_nest(first, &Nest { at: [acc, data, 0], body: vec![moved(windows.body[0])], dims })?;
@@ -267,7 +288,7 @@ impl PoolEmission<'_> {
                 let nest = Nest { at: [out, acc, 0], body: vec![[0; 3]], dims: vec![Dim::new(entries, [1, 1, 0])] };
                 e.b.vector_nest(Vector { op, ..finish(target) }, &target.results(nest, count, size))?;
                 border.late(e, self.name, acc)?;
-                self.finish(e, group, blocks, (out, &|_| true))
+                self.finish(e, group, blocks, out, &|_| true)
             }
             PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
                 let (out, target) = self.target(e, group, blocks);
@@ -277,7 +298,7 @@ impl PoolEmission<'_> {
                 let nest = Nest { at: [out, acc, param], ..nest };
                 e.b.vector_nest(requant, &target.results(nest, count, size))?;
                 border.late(e, self.name, acc)?;
-                self.finish(e, group, blocks, (out, &|_| true))
+                self.finish(e, group, blocks, out, &|_| true)
             }
             PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
                 let count_pads = matches!(pool.finish, PoolFinish::Mean { count_pads: true, .. });
@@ -286,7 +307,8 @@ impl PoolEmission<'_> {
                     let t = &group.tiles[lane];
                     (&y_counts[t.rows.clone()], &x_counts[t.columns.clone()])
                 };
-                // Batch rows share an entry's divisor: tiles with other ones are divided, and stored, apart.
+                // All batch rows of an entry share a divisor, so tiles with different divisors are divided and stored
+                // separately.
                 let mut done = vec![false; group.tiles.len()];
                 for lane in 0..group.tiles.len() {
                     if done[lane] {
@@ -311,7 +333,7 @@ impl PoolEmission<'_> {
                         let nest = Nest { at: [to, acc + at, param + entry], body: vec![[0; 3]], dims };
                         e.b.vector_nest(requant, &nest)?;
                     }
-                    self.finish(e, group, blocks, (out, &|lane| alike[lane]))?;
+                    self.finish(e, group, blocks, out, &|lane| alike[lane])?;
                 }
                 border.late(e, self.name, acc)
             }
@@ -319,7 +341,7 @@ impl PoolEmission<'_> {
     }
 }
 
-/// What the sum of `count` elements goes through on its way to their mean.
+/// Returns the requantization that turns the sum of `count` elements into their mean.
 fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
     match finish {
         PoolFinish::Count(op) => {
@@ -328,7 +350,7 @@ fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
         }
         PoolFinish::Mean { lo, hi, unsigned, .. } => {
             let (multiplier, shift, mode) = division(count);
-            // Unsigned bytes are 128 greater each, and so is their mean.
+            // Unsigned bytes, and so their mean, are greater by 128.
             let zero = if *unsigned { 128 } else { 0 };
             num::Requant { bias: zero * count as i32, multiplier, shift, zero_point: -zero, lo: *lo, hi: *hi, mode }
         }
@@ -339,13 +361,13 @@ fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
     }
 }
 
-/// The parameter entry of one requantization for every lane.
+/// Returns the bytes of a parameter entry with the same requantization in every lane.
 fn uniform(config: &HwConfig, r: &num::Requant) -> Vec<u8> {
     let lanes = config.block_out as usize;
     pack_params(config, &vec![r.bias; lanes], &vec![r.multiplier; lanes], &vec![r.shift; lanes])
 }
 
-/// Ranges of equal neighbours.
+/// Returns the ranges of equal consecutive values.
 fn runs(values: &[usize]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (i, value) in values.iter().enumerate() {
@@ -357,10 +379,10 @@ fn runs(values: &[usize]) -> Vec<Range<usize>> {
     found
 }
 
-/// Multiplier, shift and mode that divide a sum by `count`, ties away from zero.
+/// Returns multiplier, shift and mode that divide a sum by `count`, ties away from zero.
 fn division(count: usize) -> (i32, i8, Rounding) {
     match count {
-        // Twice the value times a half: unchanged.
+        // Twice the value times one half: unchanged.
         0 | 1 => (1 << 30, 1, Rounding::Double),
         _ => (average_multiplier(count as u32), 0, Rounding::Single),
     }

@@ -1,4 +1,4 @@
-//! Poolings of the graph, and other nodes that work channel by channel, read as layers.
+//! Reads poolings of the graph, and other nodes that work channel by channel, as layers.
 
 use super::op::{Pool, PoolFinish, Reduce};
 use crate::codegen::accel::finish::Finish;
@@ -15,18 +15,18 @@ pub fn pool(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pool)>
     let mut nodes = vec![id];
     let (layout, mut pool) = match &node.op {
         Op::MaxPool2d(op) => {
-            let window = (op.kernel, op.strides, op.pads, op.dilations);
+            let window = Window { kernel: op.kernel, strides: op.strides, pads: op.pads, dilations: op.dilations };
             (op.layout, window_pool(window, Reduce::Max, i8::MIN, PoolFinish::Clip { lo: -128, hi: 127 }))
         }
         Op::AvgPool2d(op) => {
             let finish =
                 PoolFinish::Mean { count_pads: op.count_include_pad, lo: op.lo, hi: op.hi, unsigned: op.unsigned };
-            (op.layout, window_pool((op.kernel, op.strides, op.pads, [1, 1]), Reduce::Sum, 0, finish))
+            (op.layout, window_pool(Window::new(op.kernel, op.strides, op.pads), Reduce::Sum, 0, finish))
         }
         Op::GlobalAvgPool(op) => {
             let view = reader.image(data, op.layout)?;
             let finish = PoolFinish::Mean { count_pads: true, lo: op.lo, hi: op.hi, unsigned: false };
-            (op.layout, window_pool(([view.h, view.w], [1, 1], [0; 4], [1, 1]), Reduce::Sum, 0, finish))
+            (op.layout, window_pool(Window::of_image(view), Reduce::Sum, 0, finish))
         }
         Op::SumPool2d(op) => {
             let (next, mut finish) = reader.requantize(node, op.layout.channel_axis())?;
@@ -35,19 +35,19 @@ pub fn pool(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pool)>
             for bias in &mut finish.bias {
                 *bias = bias.wrapping_sub(op.data_zero_point.wrapping_mul(taps));
             }
-            let window = (op.kernel, op.strides, op.pads, [1, 1]);
+            let window = Window::new(op.kernel, op.strides, op.pads);
             (op.layout, window_pool(window, Reduce::Sum, op.data_zero_point as i8, PoolFinish::Requant(finish)))
         }
         Op::QAvgPool2d(op) => {
-            let window = (op.kernel, op.strides, op.pads, [1, 1]);
+            let window = Window::new(op.kernel, op.strides, op.pads);
             (op.layout, window_pool(window, Reduce::Sum, 0, PoolFinish::Count(op.clone())))
         }
-        other => return Err(format!("{} is no pooling", other.name())),
+        other => return Err(format!("{} is not a pooling", other.name())),
     };
     if let PoolFinish::Mean { unsigned, .. } = pool.finish {
         let (count, most) = (pool.kernel[0] * pool.kernel[1], if unsigned { 2048 } else { 2952 });
         if count > most {
-            return Err(format!("a mean of {count} elements; the multiplier is exact up to {most}"));
+            return Err(format!("it averages {count} elements, but the multiplier is only exact up to {most}"));
         }
     }
     let (PoolFinish::Clip { lo, hi }
@@ -59,19 +59,19 @@ pub fn pool(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pool)>
     Ok((reader.layer(nodes, vec![(data, input)], output)?, pool))
 }
 
-/// The greatest element over height and width: a pooling whose window is the image.
+/// Reads the maximum over height and width as a pooling whose window is the image.
 pub fn reduce(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Reduce) -> Read<(Layer, Pool)> {
     let data = node.inputs[0];
     reader.int8(data)?;
     let layout = [Layout::Nhwc, Layout::Nchw].into_iter().find(|l| op.axes == l.spatial_axes());
     let (Some(layout), op::ReduceKind::Max) = (layout, op.kind) else {
-        return Err("only the greatest element over height and width is found by the accelerator".into());
+        return Err("the accelerator only reduces images to the maximum over height and width".into());
     };
     let input = reader.image(data, layout)?;
     if !op.keep_dims && input.n > 1 {
-        return Err("the results of several images lie apart".into());
+        return Err("without keep_dims, the results of several images are not contiguous".into());
     }
-    let window = ([input.h, input.w], [1, 1], [0; 4], [1, 1]);
+    let window = Window::of_image(input);
     let mut nodes = vec![id];
     let (mut lo, mut hi) = (-128, 127);
     reader.fuse_clip(&mut nodes, &mut lo, &mut hi);
@@ -79,7 +79,7 @@ pub fn reduce(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Reduce) -> 
     Ok((reader.layer(nodes, vec![(data, input)], input.resized(input.c, 1, 1))?, pool))
 }
 
-/// Clip, pad and rescale: poolings whose window is one element.
+/// Reads clip, pad and rescale as poolings whose window is one element.
 pub fn pointwise(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, Pool)> {
     let data = node.inputs[0];
     reader.int8(data)?;
@@ -109,7 +109,7 @@ pub fn pointwise(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, P
             let layout = [input.order(), Layout::Nhwc, Layout::Nchw]
                 .into_iter()
                 .find(|l| shape.len() == 4 && flat(0) && flat(l.channel_axis()))
-                .ok_or("only height and width of images are padded on the accelerator")?;
+                .ok_or("the accelerator only pads height and width of images")?;
             (input, output) = (reader.image(data, layout)?, reader.image(node.output(), layout)?);
             let [y, x] = layout.spatial_axes();
             pads = [op.before[y], op.before[x], op.after[y], op.after[x]];
@@ -117,12 +117,31 @@ pub fn pointwise(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<(Layer, P
         }
         other => return Err(format!("the accelerator has no {}", other.name())),
     };
-    let pool = Pool { pads, ..window_pool(([1, 1], [1, 1], [0; 4], [1, 1]), reduce, pad_value, finish) };
+    let pool = window_pool(Window::new([1, 1], [1, 1], pads), reduce, pad_value, finish);
     Ok((reader.layer(vec![id], vec![(data, input)], output)?, pool))
 }
 
-type Window = ([usize; 2], [usize; 2], [usize; 4], [usize; 2]);
+/// The windows of a pooling.
+struct Window {
+    kernel: [usize; 2],
+    strides: [usize; 2],
+    pads: [usize; 4],
+    dilations: [usize; 2],
+}
 
-fn window_pool((kernel, strides, pads, dilations): Window, reduce: Reduce, pad_value: i8, finish: PoolFinish) -> Pool {
+impl Window {
+    /// Windows without dilation.
+    fn new(kernel: [usize; 2], strides: [usize; 2], pads: [usize; 4]) -> Window {
+        Window { kernel, strides, pads, dilations: [1, 1] }
+    }
+
+    /// One window that covers the image.
+    fn of_image(view: View) -> Window {
+        Window::new([view.h, view.w], [1, 1], [0; 4])
+    }
+}
+
+fn window_pool(window: Window, reduce: Reduce, pad_value: i8, finish: PoolFinish) -> Pool {
+    let Window { kernel, strides, pads, dilations } = window;
     Pool { kernel, strides, pads, dilations, reduce, pad_value, finish }
 }

@@ -1,4 +1,4 @@
-//! Poolings, and whatever else works channel by channel: clip, pad, rescale and the maximum over an image.
+//! Poolings and other operators that work channel by channel: clip, pad, rescale and the maximum over an image.
 
 pub mod emit;
 mod extract;
@@ -71,7 +71,7 @@ impl AccelOperator for Pool {
         let (data, blocks) = (input.layout(config), output.layout(config).blocks());
         let cuts = output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
         let tiles = (output.n * blocks.div_ceil(tile.blocks) * cuts) as u64;
-        // Rows that two tiles read are loaded for both.
+        // Rows that two tiles read are loaded twice.
         let halo = reach(self.kernel[0], self.dilations[0]).saturating_sub(self.strides[0]);
         let rows = (input.h + (output.h.div_ceil(tile.rows) - 1) * halo) as u64;
         let all_rows = (output.n * blocks) as u64 * rows * output.w.div_ceil(tile.columns) as u64;
@@ -106,7 +106,7 @@ impl AccelOperator for Pool {
 }
 
 impl Pool {
-    /// Cycles of the vector unit for an entry of the results.
+    /// Cycles of the vector unit per entry of the results.
     pub fn entry_cycles(&self, config: &HwConfig) -> u64 {
         let simple = simple_row(config);
         let finish = match self.finish {

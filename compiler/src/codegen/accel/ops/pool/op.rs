@@ -1,67 +1,67 @@
-//! What a pooling computes, and whatever else works channel by channel.
+//! Describes poolings and other operators that work channel by channel.
 
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::span::{Span, reach};
 use crate::codegen::accel::view::View;
 use crate::graph::op::QAvgPool2d;
 
-/// How a window becomes one element.
+/// How a window is reduced to one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reduce {
-    /// The greatest.
+    /// The maximum.
     Max,
     /// The sum.
     Sum,
 }
 
-/// Pooling, and whatever else works channel by channel.
+/// A pooling, or another operator that works channel by channel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pool {
     /// Height and width of the window.
     pub kernel: [usize; 2],
-    /// Steps.
+    /// Strides in rows and columns.
     pub strides: [usize; 2],
-    /// Top, left, bottom, right.
+    /// Padding: top, left, bottom, right.
     pub pads: [usize; 4],
-    /// Distances between taps.
+    /// Distances between taps in rows and columns.
     pub dilations: [usize; 2],
-    /// The reduction.
+    /// How a window is reduced.
     pub reduce: Reduce,
     /// Value of padding.
     pub pad_value: i8,
-    /// What becomes of the result.
+    /// The last step.
     pub finish: PoolFinish,
 }
 
 /// The last step of a pooling.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PoolFinish {
-    /// Bounds.
+    /// Clamps the result.
     Clip {
-        /// Least result.
+        /// Lower bound of the results.
         lo: i32,
-        /// Greatest result.
+        /// Upper bound of the results.
         hi: i32,
     },
-    /// Requantization by channel.
+    /// Requantizes the sum with parameters per channel.
     Requant(Finish),
-    /// Division by the number of elements, ties away from zero.
+    /// Divides the sum by the number of elements, ties away from zero.
     Mean {
-        /// Counts the whole kernel instead of the elements inside the image.
+        /// Counts the whole kernel instead of only the elements inside the image.
         count_pads: bool,
-        /// Least result.
+        /// Lower bound of the results.
         lo: i32,
-        /// Greatest result.
+        /// Upper bound of the results.
         hi: i32,
-        /// The mean of unsigned bytes 128 greater.
+        /// Rounds like the mean of unsigned bytes, which are greater by 128.
         unsigned: bool,
     },
-    /// Requantization by the number of elements inside the image.
+    /// Requantizes the sum with parameters that depend on the number of elements inside the image.
     Count(QAvgPool2d),
 }
 
 impl Pool {
-    /// Whether each pixel is computed from the same pixel of the data.
+    /// Whether each output pixel depends only on the input pixel at the same position.
     pub fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.strides == [1, 1] && self.pads == [0; 4]
     }
@@ -76,7 +76,8 @@ impl Pool {
         Span::new(first, count, self.strides[1], self.pads[1], reach(self.kernel[1], self.dilations[1]), input.w)
     }
 
-    /// Elements that each output row and column averages: taps inside the image, or the kernel's size if padding counts.
+    /// Number of elements that each output row and column averages: the taps inside the image, or the kernel's size if
+    /// padding counts.
     pub fn counts(&self, input: View, output: View, count_pads: bool) -> [Vec<usize>; 2] {
         let along = |i: usize, out: usize, size: usize| -> Vec<usize> {
             let inside = |o: usize| {
@@ -88,7 +89,7 @@ impl Pool {
         [along(0, output.h, input.h), along(1, output.w, input.w)]
     }
 
-    /// The numbers of elements that a mean divides by, in ascending order; empty for other poolings.
+    /// The distinct numbers of elements by which a mean divides, in ascending order; empty for other poolings.
     pub fn distinct_counts(&self, input: View, output: View) -> Vec<usize> {
         let count_pads = match self.finish {
             PoolFinish::Mean { count_pads, .. } => count_pads,

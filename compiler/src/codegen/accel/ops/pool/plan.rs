@@ -1,4 +1,4 @@
-//! Tiles of a pooling.
+//! Finds tiles for poolings.
 
 use super::op::Pool;
 use crate::codegen::accel::batch::{self, Fill};
@@ -21,15 +21,15 @@ pub struct PoolTile {
     pub columns: usize,
 }
 
-/// The memory in which the vector unit reads a pooling's data.
+/// Returns the memory from which the vector unit reads a pooling's data.
 pub fn source(config: &HwConfig) -> Mem {
     if config.vector_reaches_inp() { Mem::Inp } else { Mem::Out }
 }
 
-/// Tiles of a pooling that fit, at least one; those of the least cost first.
+/// Returns the tiles of a pooling that fit, the cheapest first. There is at least one.
 ///
 /// # Errors
-/// The reason why none fits, with sizes.
+/// The reason why no tile fits, with sizes.
 pub fn tiles(
     pool: &Pool,
     input: View,
@@ -50,7 +50,7 @@ pub fn tiles(
     let half = |mem: Mem| config.entries(mem) as usize / 2;
     let params = config.descriptor_entries() as usize + pool.distinct_counts(input, output).len().max(1);
     let mut found: Vec<(u64, PoolTile)> = Vec::new();
-    // One row a window is cut into rows alone; batch rows need tiles to carry.
+    // With one batch row, only rows are cut. Several batch rows need enough tiles to fill them, so columns are cut too.
     let widths = if batch == 1 { vec![output.w] } else { parts(output.w) };
     for (columns, rows) in widths.into_iter().flat_map(|c| parts(output.h).into_iter().map(move |r| (c, r))) {
         let rows_in = (rows - 1) * pool.strides[0] + reach(pool.kernel[0], pool.dilations[0]);
@@ -83,7 +83,8 @@ pub fn tiles(
             let at_once = if by_pixel { batch } else { 1 };
             let tiles = (output.n * output.h.div_ceil(rows) * output.w.div_ceil(columns)).div_ceil(at_once);
             let tiles = (tiles * blocks.div_ceil(blocks_in)) as u64;
-            // Halo rows are loaded again with every tile; few, large tiles have few of them, many overlap better.
+            // Each tile loads its halo rows again. A few large tiles have fewer halo rows; many small tiles overlap
+            // better.
             let (loaded, ends) = if kept { (0, out) } else { (data as u64 * 2, data + out) };
             let cost = tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64;
             if fits {
@@ -93,12 +94,12 @@ pub fn tiles(
     }
     if found.is_empty() {
         return Err(format!(
-            "a row of {} x {} windows over {} columns does not fit half of {} entries of {}, or its pads do not fit a load",
+            "a row of {}x{} windows over {} columns does not fit half of {} ({} entries), or its padding a load",
             pool.kernel[0],
             pool.kernel[1],
             input.w,
-            config.entries(source),
-            source.name()
+            source.name(),
+            config.entries(source)
         ));
     }
     found.sort_by_key(|(cost, _)| *cost);

@@ -1,4 +1,4 @@
-//! Windows reduced channel by channel on the vector unit, as a tensor expression.
+//! The reduction of windows, channel by channel, on the vector unit as a tensor expression.
 
 use super::op::Reduce;
 use crate::codegen::accel::emit::TileWork;
@@ -12,7 +12,7 @@ use tilewright_hw::config::HwConfig;
 pub struct PoolWindows {
     /// Blocks of channels.
     pub blocks: u32,
-    /// Entries in a block's pixel.
+    /// Entries per pixel of a block.
     pub ratio: u32,
     /// Output rows and columns.
     pub pixels: [u32; 2],
@@ -24,13 +24,14 @@ pub struct PoolWindows {
     pub steps: [u32; 2],
     /// Rows and columns of the data from one tap to the next.
     pub dilations: [u32; 2],
-    /// The reduction.
+    /// How a window is reduced.
     pub reduce: Reduce,
-    /// Where the data lie: inp or out.
+    /// The memory of the data: inp or out.
     pub source: Scope,
 }
 
-/// Windows reduced into acc: indices of the result, of what is joined with it, which is itself, and of the data.
+/// Returns the reduction of windows into acc. The micro-op's indices are entries of the result, of the first operand
+/// (again the result), and of the data.
 ///
 /// # Errors
 /// None for a legal configuration.

@@ -1,4 +1,4 @@
-//! Emits reorders: loads to out, and stores of what they bring.
+//! Emits reorders: each piece is loaded to out and stored from there.
 
 use super::op::Reorder;
 use crate::codegen::accel::emit::Emit;
@@ -7,13 +7,13 @@ use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Load, Store};
 
-/// Blocks of a piece.
+/// Returns the maximum number of blocks of a piece.
 ///
 /// # Errors
-/// The reason, where the configuration cannot walk.
+/// The reason why the configuration cannot do the reorder.
 pub fn blocks(reorder: &Reorder, config: &HwConfig) -> Result<usize, String> {
     if config.batch > 1 {
-        return Err("entries of several batch rows are not transposed block by block".into());
+        return Err("a configuration with several batch rows cannot move single blocks".into());
     }
     let block = config.block() as usize;
     let ratio = block / config.block_out as usize;
@@ -21,13 +21,14 @@ pub fn blocks(reorder: &Reorder, config: &HwConfig) -> Result<usize, String> {
     for piece in reorder.pieces(room, block) {
         let load = piece.load(block);
         if load.row_stride.max(load.plane_stride) >= 1 << config.stride_bits {
-            return Err("its blocks lie further apart than the configuration's stride_bits say".into());
+            let stride = load.row_stride.max(load.plane_stride);
+            return Err(format!("a stride of {stride} bytes does not fit stride_bits = {}", config.stride_bits));
         }
     }
     Ok(room)
 }
 
-/// Emits a walk.
+/// Emits a reorder with pieces of at most `room` blocks.
 ///
 /// # Errors
 /// The driver refuses an instruction.

@@ -1,4 +1,4 @@
-//! Transposes, read as reorders of whole blocks.
+//! Reads transposes as reorders of whole blocks.
 
 use super::op::{Reorder, reorder};
 use crate::codegen::accel::operator::Extracted;
@@ -7,15 +7,15 @@ use crate::codegen::accel::view::View;
 use crate::graph::op::{self, Layout, Op};
 use crate::graph::{DType, Node, NodeId, ValueId};
 
-/// Reshapes between a value and a reader that says how it wants it.
+/// Maximum number of reshapes between a value and a reader whose preferred views are considered.
 const MOST_RESHAPES: usize = 4;
 
-/// A transpose as what moves least: nothing, where some view of the result has the bytes of the data as they lie; else a
-/// walk over blocks.
+/// Reads a transpose as the cheapest equivalent: an alias if a view of the result has the same bytes in the same order,
+/// otherwise a reorder of blocks.
 pub fn transpose(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Transpose) -> Read<Extracted<Reorder>> {
     let data = node.inputs[0];
     if reader.graph.ty(data).dtype != DType::I8 {
-        return Err("the accelerator moves bytes alone".into());
+        return Err("its data are not i8, and the accelerator only moves bytes".into());
     }
     let from = (reader.known)(data).ok_or("its data are on the CPU")?;
     let (shape, result) = (reader.shape(data)?, reader.shape(node.output())?);
@@ -30,17 +30,19 @@ pub fn transpose(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::Transpos
         if reorder.is_nothing() {
             return Ok(Extracted::Recast(view));
         }
-        // What nobody wants is not worth a walk: the host changes layouts at borders anyway.
+        // A view that no reader prefers is not worth a reorder: the host changes layouts at borders anyway.
         if wanted.is_empty() || wanted.contains(&view) {
             found.push((view, reorder));
         }
     }
-    let (view, reorder) =
-        found.into_iter().next().ok_or("elements change their places in blocks of channels, which no load does")?;
+    let (view, reorder) = found
+        .into_iter()
+        .next()
+        .ok_or("elements change their places within blocks of channels, which loads cannot do")?;
     Ok(Extracted::Layer(reader.layer(vec![id], vec![(data, from)], view)?, reorder))
 }
 
-/// The views in which the readers of a value want it, as far as they say.
+/// Returns the views that the readers of a value prefer.
 fn wanted(reader: &Reader<'_>, value: ValueId, reshapes: usize) -> Vec<View> {
     let mut found = Vec::new();
     for &user in &reader.users[value.0] {
@@ -53,7 +55,7 @@ fn wanted(reader: &Reader<'_>, value: ValueId, reshapes: usize) -> Vec<View> {
     found
 }
 
-/// The element of the data that is element `i` of the result.
+/// Returns the index, in the transpose's data, of element `i` of its result.
 fn source(data: &[usize], result: &[usize], perm: &[usize], i: usize) -> usize {
     let mut at = vec![0; data.len()];
     let mut left = i;

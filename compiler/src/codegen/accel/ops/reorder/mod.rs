@@ -1,10 +1,10 @@
-//! Whole blocks of channels in another order, as transposes need it.
+//! Puts whole blocks of channels in another order, for transposes.
 
 mod emit;
 mod extract;
 mod op;
 
-pub use op::Reorder;
+pub use op::{Piece, Reorder};
 
 use crate::codegen::accel::dma::load_row;
 use crate::codegen::accel::emit::Emit;
@@ -16,10 +16,10 @@ use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// Pieces of a reorder.
+/// The plan of a reorder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReorderPlan {
-    /// Most blocks of a load.
+    /// Maximum number of blocks per load.
     pub blocks: usize,
 }
 
@@ -33,7 +33,7 @@ impl AccelOperator for Reorder {
     fn extract(reader: &Reader<'_>, id: NodeId, node: &Node) -> Read<Extracted<Reorder>> {
         match &node.op {
             Op::Transpose(op) => extract::transpose(reader, id, node, op),
-            other => Err(format!("{} is no transpose", other.name())),
+            other => Err(format!("{} is not a transpose", other.name())),
         }
     }
 
@@ -44,13 +44,14 @@ impl AccelOperator for Reorder {
     fn cycles(&self, plan: &ReorderPlan, layer: &Layer, config: &HwConfig) -> u64 {
         let block = config.block() as usize;
         let pieces = self.pieces(plan.blocks, block);
-        let load = |[planes, rows, run]: [(usize, usize); 3]| {
-            (planes.0 * rows.0) as u64 * load_row((run.0 * block) as u64, 0, Mem::Out, config)
+        let load = |p: &Piece| {
+            let [planes, rows, run] = p.loops;
+            (planes.count * rows.count) as u64 * load_row((run.count * block) as u64, 0, Mem::Out, config)
         };
         let work = UnitWork {
             tiles: pieces.len() as u64,
             insns: 2 * pieces.len() as u64,
-            load: pieces.iter().map(|p| load(p.loops)).sum(),
+            load: pieces.iter().map(load).sum(),
             store: beats(layer.output_view().layout(config).bytes() as u64, config),
             ..UnitWork::default()
         };

@@ -1,26 +1,37 @@
-//! Whole blocks in another order, by loads and stores alone.
+//! Puts whole blocks in another order, with only loads and stores.
 //!
-//! A block of a pixel's channels lies in device memory as one piece. A transpose that moves no element to another place in
-//! its block is a walk over blocks: some loops over the result's blocks in their order, with a distance in the data for each.
-//! Where that is the order in which they lie already, there is nothing to do but to look at the bytes in another way.
+//! In device memory a pixel's channels of one block are contiguous. If a transpose moves no element to another place
+//! within its block, it is a reorder of these: nested loops over the result's blocks, each with a stride in the data.
+//! If the order does not change, the result is an alias of the data with another view.
 
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Load;
 
-/// Blocks of channels of a tensor in another order: loops over those of the result as they lie in device memory.
+/// A tensor's blocks of channels in another order, as loops over the result's blocks in the order of device memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reorder {
-    /// Count, and distance in blocks of the data, the outermost loop first.
-    pub loops: Vec<(usize, usize)>,
+    /// The loops, the outermost first.
+    pub loops: Vec<BlockLoop>,
 }
 
-/// Loops of a load over rows of bytes: their bytes, rows and planes.
+/// A loop over blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockLoop {
+    /// Number of iterations.
+    pub count: usize,
+    /// Distance in the data from one iteration to the next, in blocks.
+    pub step: usize,
+}
+
+/// Number of loops of a load: planes, rows, and bytes of a row.
 const LOOPS: usize = 3;
 
-/// The walk over the blocks of `from` that gives `to`, element `source(i)` of the data being element `i` of the result, both
-/// counted in their dense form. None where elements change their places in blocks, or where no loops say the order.
+/// Returns the reorder of the blocks of `from` that gives `to`.
+///
+/// Element `i` of the result is element `source(i)` of the data, both counted in their dense form. `None` if elements
+/// change their places within blocks, or if nested loops cannot describe the order.
 pub fn reorder(from: View, to: View, source: &dyn Fn(usize) -> usize, block: usize) -> Option<Reorder> {
     if from.has_windows() || to.has_windows() || from.elements() != to.elements() {
         return None;
@@ -43,7 +54,7 @@ pub fn reorder(from: View, to: View, source: &dyn Fn(usize) -> usize, block: usi
     loops(&order).map(|loops| Reorder { loops })
 }
 
-/// The block, and the place in it, of an element of a tensor's dense form.
+/// Returns the block that holds an element of a tensor's dense form, and the element's position in the block.
 fn place(view: View, element: usize, block: usize) -> (usize, usize) {
     let View { c, h, w, .. } = view;
     let (n, at) = (element / (c * h * w), element % (c * h * w));
@@ -51,8 +62,8 @@ fn place(view: View, element: usize, block: usize) -> (usize, usize) {
     (((n * c.div_ceil(block) + channel / block) * h + y) * w + x, channel % block)
 }
 
-/// Loops that give these numbers in their order, the outermost first: counts and steps. None where there are no few.
-fn loops(order: &[usize]) -> Option<Vec<(usize, usize)>> {
+/// Returns nested loops, the outermost first, that produce these numbers in this order; `None` if there are none.
+fn loops(order: &[usize]) -> Option<Vec<BlockLoop>> {
     let first = *order.first()?;
     if first != 0 {
         return None;
@@ -65,54 +76,56 @@ fn loops(order: &[usize]) -> Option<Vec<(usize, usize)>> {
         if !list.len().is_multiple_of(count) || !list.chunks(count).all(along) {
             return None;
         }
-        found.insert(0, (count, step));
+        found.insert(0, BlockLoop { count, step });
         list = list.into_iter().step_by(count).collect();
     }
     Some(found)
 }
 
 impl Reorder {
-    /// Whether the blocks lie in their order already.
+    /// Whether the blocks are already in order.
     pub fn is_nothing(&self) -> bool {
-        matches!(self.loops[..], [] | [(_, 1)])
+        matches!(self.loops[..], [] | [BlockLoop { step: 1, .. }])
     }
 
-    /// The walk as loads of at most `room` blocks: the first block of the result and of the data, and the loops within.
+    /// Returns the reorder in pieces of at most `room` blocks of `block` bytes.
     pub fn pieces(&self, room: usize, block: usize) -> Vec<Piece> {
         let mut all = self.loops.clone();
-        if all.last().is_none_or(|&(_, step)| step != 1) {
-            all.push((1, 1));
+        if all.last().is_none_or(|l| l.step != 1) {
+            all.push(BlockLoop { count: 1, step: 1 });
         }
         let mut found = Vec::new();
-        split(&all, (0, 0), (room.clamp(1, ROW_BYTES / block), block), &mut found);
+        split(&all, 0, 0, room.clamp(1, ROW_BYTES / block), &mut found);
         found
     }
 }
 
-/// A load of a walk, and the store of what it brings.
+/// A part of a reorder that one load and one store move.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
-    /// DeviceTensor of the first block in the result and in the data.
+    /// Index of the first block in the result.
     pub to: usize,
+    /// Index of the first block in the data.
     pub from: usize,
-    /// Counts and steps in blocks, the outermost first: planes, rows, and blocks beside one another.
-    pub loops: [(usize, usize); LOOPS],
+    /// Loops over the data, the outermost first: planes, rows, and adjacent blocks.
+    pub loops: [BlockLoop; LOOPS],
 }
 
 impl Piece {
+    /// Number of blocks.
     pub fn blocks(&self) -> usize {
-        self.loops.iter().map(|l| l.0).product()
+        self.loops.iter().map(|l| l.count).product()
     }
 
-    /// The load of the piece to out, but for its places.
+    /// Returns the load of the piece to out, without its offset and entry.
     pub fn load(&self, block: usize) -> Load {
         let [planes, rows, run] = self.loops;
-        let stride = |(count, step): (usize, usize)| if count > 1 { (step * block) as u64 } else { 0 };
+        let stride = |l: BlockLoop| if l.count > 1 { (l.step * block) as u64 } else { 0 };
         Load {
             mem: Mem::Out,
-            row_bytes: (run.0 * block) as u32,
-            rows: rows.0 as u32,
-            planes: planes.0 as u32,
+            row_bytes: (run.count * block) as u32,
+            rows: rows.count as u32,
+            planes: planes.count as u32,
             row_stride: stride(rows),
             plane_stride: stride(planes),
             ..Load::default()
@@ -120,23 +133,24 @@ impl Piece {
     }
 }
 
-/// Cuts loops into pieces, the outermost loop first.
-fn split(loops: &[(usize, usize)], (to, from): (usize, usize), (room, block): (usize, usize), found: &mut Vec<Piece>) {
-    let [(count, step), inner @ ..] = loops else { return };
-    let inside: usize = inner.iter().map(|l| l.0).product();
+/// Cuts loops into pieces of at most `room` blocks, the outermost loop first. `to` and `from` are the first block in
+/// the result and in the data.
+fn split(loops: &[BlockLoop], to: usize, from: usize, room: usize, found: &mut Vec<Piece>) {
+    let [BlockLoop { count, step }, inner @ ..] = loops else { return };
+    let inside: usize = inner.iter().map(|l| l.count).product();
     let rows = inner.split_last().map_or(&[][..], |(_, rows)| rows);
-    if loops.len() > LOOPS || inside > room || rows.iter().any(|&(count, _)| count > ROWS) {
+    if loops.len() > LOOPS || inside > room || rows.iter().any(|l| l.count > ROWS) {
         for i in 0..*count {
-            split(inner, (to + i * inside, from + i * step), (room, block), found);
+            split(inner, to + i * inside, from + i * step, room, found);
         }
         return;
     }
     let most = if inner.is_empty() { room } else { (room / inside).min(ROWS) };
     for first in (0..*count).step_by(most) {
-        let mut piece = [(1, 0); LOOPS];
+        let mut piece = [BlockLoop { count: 1, step: 0 }; LOOPS];
         let start = LOOPS - loops.len();
         piece[start..].copy_from_slice(loops);
-        piece[start].0 = most.min(count - first);
+        piece[start].count = most.min(count - first);
         found.push(Piece { to: to + first * inside, from: from + first * step, loops: piece });
     }
 }
@@ -150,10 +164,10 @@ mod tests {
         for p in pieces {
             assert_eq!(p.to, found.len());
             let [planes, rows, run] = p.loops;
-            for (z, y, x) in
-                (0..planes.0).flat_map(|z| (0..rows.0).flat_map(move |y| (0..run.0).map(move |x| (z, y, x))))
+            for (z, y, x) in (0..planes.count)
+                .flat_map(|z| (0..rows.count).flat_map(move |y| (0..run.count).map(move |x| (z, y, x))))
             {
-                found.push(p.from + z * planes.1 + y * rows.1 + x * run.1);
+                found.push(p.from + z * planes.step + y * rows.step + x * run.step);
             }
         }
         found
@@ -177,12 +191,12 @@ mod tests {
                 assert_eq!(order(&pieces), wanted, "{perm:?}, {room} at a time");
             }
         }
-        // More rows than a load has, below and in the outermost loop.
+        // More rows than a load can have, in an inner loop and in the outermost loop.
         for counts in [[3, 2 * ROWS + 5], [2 * ROWS + 5, 3]] {
             let wanted: Vec<usize> =
                 (0..counts[0]).flat_map(|y| (0..counts[1]).map(move |x| y + x * counts[0])).collect();
             let pieces = Reorder { loops: loops(&wanted).unwrap() }.pieces(ROW_BYTES, 1);
-            assert!(pieces.iter().all(|p| p.loops[0].0 <= ROWS && p.loops[1].0 <= ROWS));
+            assert!(pieces.iter().all(|p| p.loops[0].count <= ROWS && p.loops[1].count <= ROWS));
             assert_eq!(order(&pieces), wanted, "{counts:?}");
         }
         assert_eq!(loops(&[0, 2, 1, 3, 5]), None);

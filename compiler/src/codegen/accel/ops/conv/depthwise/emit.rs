@@ -1,4 +1,4 @@
-//! Depthwise convolutions on the array and the vector unit at once, step by step.
+//! Emits depthwise convolutions for the array and the vector unit, step by step.
 
 use super::plan::{DepthwiseStep, DepthwiseTile, Shape};
 use super::taps::{Diagonal, Mac, Taps};
@@ -15,20 +15,31 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Descriptor, Load, PARAM_ROWS, TAP_STRIDE, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{Weights, pack_descriptor};
 
-/// Names the descriptor among the tiles of param, whose names begin with a block.
+/// Key of the descriptor in param. All other keys begin with the number of a block.
 const DESCRIPTOR: usize = usize::MAX;
 
+/// A depthwise convolution while it is emitted.
 struct DepthwiseEmission<'a> {
     shape: Shape<'a>,
     tile: DepthwiseTile,
     name: &'a str,
     input: Option<DeviceTensor>,
     output: Option<DeviceTensor>,
-    /// What both units subtract from every weight.
+    /// Zero point that both units subtract from every weight.
     zero_point: i8,
+    /// Offset of the descriptor in the constants.
     descriptor: u64,
-    /// Offsets in the constants of the weight tiles and of the parameters of a strip's blocks.
-    constants: Vec<(Range<usize>, u64, u64)>,
+    /// Constants of the blocks of each strip.
+    constants: Vec<StripConstants>,
+}
+
+/// Constants of the blocks of a strip.
+struct StripConstants {
+    blocks: Range<usize>,
+    /// Offset of the weight tiles in the constants.
+    weights: u64,
+    /// Offset of the requantization parameters and of the vector unit's taps in the constants.
+    params: u64,
 }
 
 /// Emits a depthwise convolution.
@@ -46,14 +57,15 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: DepthwiseTile) -> Re
     emission.constants(e, &steps);
     let mut border = PendingBorder::of(&layer.on_chip);
     border.early(e, name)?;
-    // Loads and kept results are written to one bank: the next pair's data come before this pair's results.
+    // Loads and kept results are written to the same bank, so load the next pair's data before this pair writes its
+    // results.
     let early = layer.on_chip.output.is_some();
     for (i, s) in steps.iter().enumerate() {
         let begins = i == 0 || steps[i - 1].pair != s.pair;
         let next = if begins && early { s.pair + 1 } else { usize::MAX };
         let ahead: Vec<&DepthwiseStep> = steps.iter().filter(|other| other.pair == next).collect();
         let loads = !early || s.pair == 0;
-        emission.step(e, (s, loads, &ahead), &mut border)?;
+        emission.step(e, s, loads, &ahead, &mut border)?;
     }
     Ok(())
 }
@@ -72,7 +84,7 @@ impl DepthwiseEmission<'_> {
         self.descriptor = e.b.constant(&format!("{name} descriptor"), Role::Params, &bytes);
         for step in steps {
             let blocks = &step.strip.blocks;
-            if self.constants.iter().any(|(b, ..)| b == blocks) {
+            if self.constants.iter().any(|c| c.blocks == *blocks) {
                 continue;
             }
             let first = blocks.start * lanes;
@@ -82,7 +94,7 @@ impl DepthwiseEmission<'_> {
                     .pack(|o, i, tap| if o % lanes == i { weight(first + o, tap) } else { zero_point });
                 packed.into_iter().map(|w| w as u8).collect()
             });
-            let tile_bytes = e.b.constant(&format!("{name} weights"), Role::Weights, &bytes);
+            let weights = e.b.constant(&format!("{name} weights"), Role::Weights, &bytes);
             let mut bytes = requant_entries(config, finish, blocks.clone());
             let rows = self.shape.tap_entries() * PARAM_ROWS as usize;
             for block in blocks.clone() {
@@ -91,15 +103,17 @@ impl DepthwiseEmission<'_> {
                 bytes.extend((0..rows).flat_map(|row| (0..lanes).map(move |lane| value(row, lane))));
             }
             let params = e.b.constant(&format!("{name} parameters"), Role::Params, &bytes);
-            self.constants.push((blocks.clone(), tile_bytes, params));
+            self.constants.push(StripConstants { blocks: blocks.clone(), weights, params });
         }
     }
 
-    fn of(&self, blocks: &Range<usize>) -> (u64, u64) {
-        let found = self.constants.iter().find(|(b, ..)| b == blocks);
-        found.map_or((0, 0), |&(_, weights, params)| (weights, params))
+    /// Offsets of the weight tiles and of the parameters of a strip's blocks in the constants.
+    fn offsets(&self, blocks: &Range<usize>) -> [u64; 2] {
+        let found = self.constants.iter().find(|c| c.blocks == *blocks);
+        found.map_or([0; 2], |c| [c.weights, c.params])
     }
 
+    /// Loads the weight tiles of a strip's blocks, and returns their first entry.
     fn load_weights(&self, e: &mut Emit, blocks: &Range<usize>) -> Result<u32, DriverError> {
         let key = [blocks.start, blocks.end, 0, 0, 0];
         if let Some(entry) = e.wgt.find(&key) {
@@ -108,11 +122,12 @@ impl DepthwiseEmission<'_> {
         let tiles = (blocks.len() * self.tile.stored()) as u32;
         let entry = e.wgt.hold(key, tiles);
         let bytes = u64::from(tiles) * u64::from(e.config.entry_bytes(Mem::Wgt));
-        e.b.load_linear(Mem::Wgt, e.b.constants(), self.of(blocks).0, entry, bytes)?;
+        let [weights, _] = self.offsets(blocks);
+        e.b.load_linear(Mem::Wgt, e.b.constants(), weights, entry, bytes)?;
         Ok(entry)
     }
 
-    /// Some taps of a step.
+    /// Returns the work of some taps of a step.
     fn taps(&self, s: &DepthwiseStep, taps: Range<usize>, stored: usize) -> Taps {
         let (conv, strip) = (self.shape.conv, &s.strip);
         let lines = self.shape.row_span(&strip.rows).padded();
@@ -132,7 +147,7 @@ impl DepthwiseEmission<'_> {
         }
     }
 
-    /// Loads the data of a step that its strip does not have.
+    /// Loads the rows of a step that earlier steps of its strip have not loaded.
     fn load(&self, e: &mut Emit, s: &DepthwiseStep) -> Result<(), DriverError> {
         let Some(input) = self.input else { return Ok(()) };
         let (strip, columns) = (&s.strip, self.shape.column_span(&s.strip.columns));
@@ -146,11 +161,14 @@ impl DepthwiseEmission<'_> {
         e.load(window.load(input, load, 1))
     }
 
-    /// One step; `loads` says that its data are not there yet, `ahead` whose data are loaded beside it.
+    /// Emits a step. `loads`: its data must still be loaded. `ahead`: later steps whose data are loaded during this
+    /// one.
     fn step(
         &self,
         e: &mut Emit,
-        (s, loads, ahead): (&DepthwiseStep, bool, &[&DepthwiseStep]),
+        s: &DepthwiseStep,
+        loads: bool,
+        ahead: &[&DepthwiseStep],
         border: &mut PendingBorder,
     ) -> Result<(), DriverError> {
         let (strip, blocks) = (&s.strip, &s.strip.blocks);
@@ -178,11 +196,11 @@ impl DepthwiseEmission<'_> {
         e.b.gemm_nest_less(true, self.zero_point, &place(go_on))?;
 
         let count = (blocks.len() * (1 + self.shape.tap_entries())) as u32;
-        let offset = self.of(blocks).1;
+        let [_, offset] = self.offsets(blocks);
         e.load_param_entries([blocks.start, blocks.end, 0, 0, 0], offset, count)?;
         let descriptor =
             e.load_param_entries([DESCRIPTOR, 0, 0, 0, 0], self.descriptor, e.config.descriptor_entries())?;
-        // The descriptor may have taken their room; then they come to lie behind it.
+        // Loading the descriptor can evict the parameters. In that case they are loaded again, after it.
         let params = e.load_param_entries([blocks.start, blocks.end, 0, 0, 0], offset, count)?;
         ahead.iter().try_for_each(|s| self.load(e, s))?;
         let (taps, tap_rows) = (self.shape.taps(), self.shape.tap_entries() * PARAM_ROWS as usize);

@@ -1,4 +1,4 @@
-//! Depthwise convolutions on the array and the vector unit at once.
+//! Depthwise convolutions that the array and the vector unit compute together.
 
 mod emit;
 mod plan;

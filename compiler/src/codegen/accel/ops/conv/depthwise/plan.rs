@@ -1,9 +1,9 @@
-//! Depthwise convolutions on the array and the vector unit at once: how they are cut.
+//! How depthwise convolutions are cut when the array and the vector unit compute them together.
 //!
-//! Of each output's taps the array sums the first by products with diagonal weight tiles and the vector unit's `mac` the
-//! others, onto the array's sums, before it requantizes them. Both read the data in inp, of which a bank serves one of
-//! them at a time. So the layer is cut into strips that lie in two banks in turn, and two strips are walked side by side
-//! in steps of some rows: while the vector unit finishes a step of the one, the array begins a step of the other.
+//! The array sums the first taps of each output by products with diagonal weight tiles. The vector unit adds the other
+//! taps to these sums with `mac`, and requantizes them. Both read the data in inp, where a bank serves only one of them
+//! at a time. So the layer is cut into strips in alternating banks, and two strips are computed in parallel, in steps
+//! of some rows: while the vector unit finishes a step of one strip, the array begins a step of the other.
 
 use crate::codegen::accel::kept::{Kept, OnChip};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
-/// The cut of a depthwise layer; blocks are those of the layout.
+/// How a depthwise layer is cut. Blocks are blocks of channels of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DepthwiseTile {
     /// Blocks of channels of a strip.
@@ -28,28 +28,28 @@ pub struct DepthwiseTile {
     pub columns: usize,
     /// Output rows of a step.
     pub rows: usize,
-    /// Taps of an output that the array sums on average, in eighths.
+    /// Average number of taps of an output that the array sums, in eighths of a tap.
     pub array_eighths: usize,
     /// Estimated cycles.
     pub cycles: u64,
 }
 
-/// Eighths of a tap.
+/// Fractions of a tap in which the array's share is counted.
 const PARTS: usize = 8;
 
 impl DepthwiseTile {
-    /// Taps of an output that the array sums on average.
+    /// Average number of taps of an output that the array sums.
     pub fn array_taps(&self) -> f64 {
         self.array_eighths as f64 / PARTS as f64
     }
 
-    /// Weight tiles of a block: the most taps that the array sums in a step.
+    /// Number of weight tiles per block: the maximum number of taps that the array sums in a step.
     pub fn stored(&self) -> usize {
         self.array_eighths.div_ceil(PARTS)
     }
 }
 
-/// A part of the layer whose data lie in the scratchpad together.
+/// A part of the layer whose data are in the scratchpad together.
 #[derive(Debug, Clone)]
 pub struct Strip {
     pub image: usize,
@@ -65,12 +65,13 @@ pub struct Strip {
 pub struct DepthwiseStep {
     pub strip: Strip,
     pub rows: Range<usize>,
-    /// Rows of data that the strip's earlier steps do not read, and the first of them in the strip, pads counted.
+    /// Rows of data that the strip's earlier steps do not read.
     pub load: Span,
+    /// Position of the first of these rows in the strip's data, padding included.
     pub line: usize,
-    /// Which pair of strips it belongs to.
+    /// Index of the pair of strips to which the step belongs.
     pub pair: usize,
-    /// Taps that the array sums.
+    /// Number of taps that the array sums.
     pub taps: usize,
 }
 
@@ -88,7 +89,7 @@ impl Shape<'_> {
         self.conv.kernel[0] * self.conv.kernel[1]
     }
 
-    /// Param entries of a block's taps.
+    /// Number of param entries for a block's taps.
     pub fn tap_entries(&self) -> usize {
         self.taps().div_ceil(PARAM_ROWS as usize)
     }
@@ -104,12 +105,12 @@ impl Shape<'_> {
         Span::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
     }
 
-    /// Rows of data that some output rows read.
+    /// Number of rows of data that `rows` output rows read.
     fn lines(&self, rows: usize) -> usize {
         (rows - 1) * self.conv.strides[0] + reach(self.conv.kernel[0], self.conv.dilations[0])
     }
 
-    /// Columns of data that some output columns read.
+    /// Number of columns of data that `columns` output columns read.
     fn width(&self, columns: usize) -> usize {
         (columns - 1) * self.conv.strides[1] + reach(self.conv.kernel[1], self.conv.dilations[1])
     }
@@ -119,7 +120,8 @@ impl Shape<'_> {
         let (c, channels) = (self.conv, self.input.c);
         let single =
             c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
-        // Weights beyond 8 bits have tiles of their own where the array does not subtract their zero point.
+        // Unless the array subtracts the zero point, weights beyond 8 bits need additional tiles, which are not
+        // supported here.
         let whole = c.rest.is_empty() || array_subtracts(c, config).is_some();
         let walks = (0..2).all(|i| reach(c.kernel[i], c.dilations[i]) >= c.strides[i]);
         let banks = config.banks(Mem::Inp) >= 2 && config.banks(Mem::Acc) >= 2;
@@ -134,7 +136,8 @@ impl Shape<'_> {
             && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
     }
 
-    /// Entries of a strip at most: of two banks a half, so that a strip is loaded while the one before is worked on.
+    /// Maximum number of entries of a strip. With two banks it is half a bank, so that a strip is loaded while the
+    /// previous one is computed.
     fn slot(&self, config: &HwConfig) -> u32 {
         let banks = config.banks(Mem::Inp);
         let bank = config.entries(Mem::Inp) / banks;
@@ -146,13 +149,13 @@ impl Shape<'_> {
         if banks == 2 { free / 2 } else { free }
     }
 
-    /// First entry of the data of some output rows and columns of a block, of data that stay in inp.
+    /// First entry, in a kept tensor, of the data that an output row and column of a block reads.
     pub fn kept_at(&self, kept: &Kept, block: usize, row: usize, column: usize) -> u32 {
         let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
         kept.at(block, first(0, row), first(1, column))
     }
 
-    /// A strip for each block of data that stay in inp, neighbours in different banks for as long as there are some.
+    /// Returns one strip per block of a kept tensor. Consecutive strips are in different banks as far as possible.
     fn kept_strips(&self, kept: &Kept, config: &HwConfig) -> Vec<Strip> {
         let first = |block: usize| self.kept_at(kept, block, 0, 0);
         let bank = |block: usize| config.bank_of(Mem::Inp, first(block));
@@ -170,7 +173,7 @@ impl Shape<'_> {
         pairs.chain(rest).map(whole).collect()
     }
 
-    /// Strips, each with its place in inp; an even number of them where the last can be halved.
+    /// Returns the strips, each with its place in inp. If their number is odd, the last one is halved if possible.
     fn strips(&self, tile: &DepthwiseTile, config: &HwConfig) -> Vec<Strip> {
         if let Some(kept) = &self.on_chip.input {
             return self.kept_strips(kept, config);
@@ -212,7 +215,7 @@ impl Shape<'_> {
         strips
     }
 
-    /// The steps of a cut in their order, or none where a load's fields or pads do not allow it.
+    /// Returns the steps in their order, or `None` if a load's fields or padding do not allow this cut.
     pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<DepthwiseStep>> {
         let strips = self.strips(tile, config);
         let mut steps = Vec::new();
@@ -231,7 +234,8 @@ impl Shape<'_> {
         Some(steps)
     }
 
-    /// The steps of a strip, of which the first or last is shorter at the ends of the layer.
+    /// Returns the steps of a strip. `ends`: the strip is at the beginning or end of the layer, where the first or last
+    /// step is shorter.
     fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<DepthwiseStep>> {
         let all = self.row_span(&strip.rows);
         let columns = self.column_span(&strip.columns);
@@ -245,7 +249,7 @@ impl Shape<'_> {
         let (all_rows, step) = (strip.rows.len(), if whole { strip.rows.len() } else { rows });
         for part in ramp(all_rows, step, if whole { [false; 2] } else { ends }) {
             let end = self.lines(part.end);
-            // The lines' part inside the image, counted from the strip's first line.
+            // Lines inside the image, counted from the strip's first line.
             let inside = line.max(all.before)..end.min(all.before + all.inside);
             if !kept && inside.is_empty() {
                 return None;
@@ -266,7 +270,7 @@ impl Shape<'_> {
         Some(steps)
     }
 
-    /// Estimated cycles of a cut, with the best share of the array; none where it does not fit.
+    /// Returns the cut with the best share of the array and its estimated cycles, or `None` if it does not fit.
     fn cost(&self, tile: DepthwiseTile, config: &HwConfig) -> Option<DepthwiseTile> {
         let block_bytes = config.block() as usize;
         let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
@@ -292,7 +296,7 @@ impl Shape<'_> {
         let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
         let requant = u64::from(config.deep_row_cycles(1));
         let blocks = (self.output.n * out_blocks) as u64;
-        // Rows and columns of the data that all strips of a block load, without and with pads.
+        // Rows and columns of data that all strips of a block load, without and with padding.
         let sums = |spans: Vec<Span>| {
             let sum = |f: fn(&Span) -> usize| spans.iter().map(f).sum::<usize>() as u64;
             [sum(|s| s.inside), sum(Span::padded)]
@@ -308,7 +312,7 @@ impl Shape<'_> {
         let fetch = steps * overhead::DEPTHWISE_INSNS * u64::from(256 / config.bus_bits.min(256));
         let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
         let first_entries = if kept.is_some() { 0 } else { (tile.blocks * self.lines(first_rows) * width) as u64 };
-        // What stays in one bank of inp is read by one of both at a time.
+        // If the kept tensor is in a single bank of inp, the array and the vector unit must take turns.
         let in_turn = kept.is_some_and(|k| {
             let bank = |block| config.bank_of(Mem::Inp, self.kept_at(&k, block, 0, 0));
             bank(0) == bank(k.blocks as usize - 1)
@@ -341,8 +345,8 @@ impl Shape<'_> {
     }
 }
 
-/// Parts of `size` rows in steps of `step`; the first, the last or both of about half as many, so that what waits for
-/// them begins and ends early.
+/// Cuts `size` rows into steps of `step` rows. The `first`, the `last` or both steps are about half as long, so that
+/// units that wait for them start earlier and the layer ends earlier.
 fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>> {
     let short = step.div_ceil(2);
     let begin = if first { short.min(size) } else { 0 };
@@ -352,8 +356,8 @@ fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>>
     all.filter(|r| !r.is_empty()).collect()
 }
 
-/// At most `most` cuts of a depthwise layer between the array and the vector unit, the best first; none where they cannot
-/// share it.
+/// Returns at most `most` cuts of a depthwise layer, the fastest first. Empty if the array and the vector unit cannot
+/// share the layer.
 pub fn tiles(
     conv: &Conv,
     [input, output]: [View; 2],

@@ -1,4 +1,5 @@
-//! Some taps of a depthwise convolution of one tile, as products of diagonal weight tiles or by the vector unit's `mac`.
+//! Tensor expressions for some taps of a depthwise convolution: products with diagonal weight tiles, or the vector
+//! unit's `mac`.
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE};
@@ -24,29 +25,30 @@ pub struct Taps {
     pub steps: [u32; 2],
     /// Rows and columns of the data from one tap to the next.
     pub dilations: [u32; 2],
-    /// The first tap, rows before columns.
+    /// Index of the first tap; taps are ordered by row, then column.
     pub first: u32,
-    /// Taps.
+    /// Number of taps.
     pub count: u32,
-    /// Taps from a block's first to the next block's: weight tiles, or whole entries' taps in param.
+    /// Distance from one block's first tap to the next block's: in weight tiles, or in rows of param rounded up to
+    /// entries.
     pub stored: u32,
 }
 
 impl Taps {
-    /// Row and column of the data for a tap of an output.
+    /// Row (`k` = 0) or column (`k` = 1) of the data for a tap of an output.
     fn place(&self, k: usize, output: &Expr, tap: &Expr) -> Expr {
         let (tap, columns) = (tap.clone() + i64::from(self.first), i64::from(self.kernel_columns));
         let tap = if k == 0 { tap / columns } else { tap % columns };
         output.clone() * i64::from(self.steps[k]) + tap * i64::from(self.dilations[k])
     }
 
-    /// The tile's shape of entries with the sizes of one behind it.
+    /// Shape of the tile: blocks, rows and columns, then the dimensions of an entry.
     fn shape(&self, [rows, columns]: [u32; 2], entry: [i64; 2]) -> [i64; 5] {
         [i64::from(self.blocks), i64::from(rows), i64::from(columns), entry[0], entry[1]]
     }
 }
 
-/// Taps that the array sums.
+/// Work of the array: the taps that it sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Diagonal(pub Taps);
 
@@ -56,7 +58,7 @@ impl TileWork for Diagonal {
     }
 }
 
-/// Taps that the vector unit sums.
+/// Work of the vector unit: the taps that it sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Mac {
     /// The taps.
@@ -71,7 +73,8 @@ impl TileWork for Mac {
     }
 }
 
-/// Taps on the array: indices of acc, inp and wgt, whose tiles hold a block's weights in their diagonal.
+/// Returns the taps on the array. The micro-op's indices are entries of acc, inp and wgt. Each weight tile holds the
+/// weights of a block on its diagonal.
 ///
 /// # Errors
 /// None for a legal configuration.
@@ -98,8 +101,8 @@ fn diagonal(config: &HwConfig, t: &Taps) -> Result<Mapped, TirError> {
     })
 }
 
-/// Taps on the vector unit: indices of acc, of the data in inp and of the taps' rows in param, from which `zero_point` is
-/// subtracted.
+/// Returns the taps on the vector unit. The micro-op's indices are entries of acc and inp, and rows of param for the
+/// taps, from which `zero_point` is subtracted.
 ///
 /// # Errors
 /// None for a legal configuration.
@@ -110,7 +113,7 @@ fn mac(config: &HwConfig, t: &Taps, zero_point: i8) -> Result<Mapped, TirError> 
     let x = b.input("data", DType::I8, &t.shape(t.window, [n, bo]));
     let entries = i64::from(t.stored) / rows;
     let w = b.input("taps", DType::I8, &[i64::from(t.blocks), entries, stride, bo]);
-    // The text and the expression both leave out a zero point of 0.
+    // Both the intrinsic's text and the expression omit a zero point of 0.
     let (less, zero) =
         if zero_point == 0 { (String::new(), None) } else { (format!(" - {zero_point}i32"), Some(zero_point)) };
     let reduce = [("t", i64::from(t.count))];

@@ -1,8 +1,8 @@
-//! What a step of a product brings to the chip: parameters, weights, and the rows that its windows read.
+//! Loads of a step of a product: parameters, weights, and the rows that its windows read.
 
-use super::{ConvEmission, ConvStep};
+use super::{ConvEmission, ConvStep, StepParams};
 use crate::codegen::accel::batch::stride;
-use crate::codegen::accel::emit::{DeviceTensor, Emit};
+use crate::codegen::accel::emit::{DeviceTensor, Emit, LayerTensor};
 use crate::codegen::accel::ops::conv::sizes::{column_span, row_span};
 use crate::codegen::accel::view::ColumnWindows;
 use crate::codegen::accel::window::Window;
@@ -12,8 +12,8 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Load;
 
 impl ConvEmission<'_> {
-    /// Entries of the descriptor and of the step's first output tile in both requantizations.
-    pub(super) fn load_params(&self, e: &mut Emit, s: &ConvStep) -> Result<(u32, u32, u32), DriverError> {
+    /// Loads the descriptor and the requantizations of a step's output tiles.
+    pub(super) fn load_params(&self, e: &mut Emit, s: &ConvStep) -> Result<StepParams, DriverError> {
         let group = self.params.iter().find(|(blocks, _)| blocks.contains(&s.blocks.start));
         let (blocks, offset) = group.cloned().unwrap_or((0..0, 0));
         let descriptor = e.config.descriptor_entries();
@@ -21,9 +21,11 @@ impl ConvEmission<'_> {
         let key = [blocks.start, 0, 0, 0, 0];
         let entry = e.load_param_entries(key, offset, entries)?;
         let first = entry + descriptor + ((s.blocks.start - blocks.start) * self.sizes.out_ratio) as u32;
-        Ok((entry, first, first + (blocks.len() * self.sizes.out_ratio) as u32))
+        let slope = first + (blocks.len() * self.sizes.out_ratio) as u32;
+        Ok(StepParams { descriptor: entry, finish: first, slope })
     }
 
+    /// Loads the weights of a pass of a step, and returns their first entry.
     pub(super) fn load_weights(
         &self,
         e: &mut Emit,
@@ -71,15 +73,16 @@ impl ConvEmission<'_> {
         Ok(entry)
     }
 
+    /// Loads the input of a pass of a step, unless it is in inp, and returns its first entry.
     pub(super) fn load_input(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>) -> Result<u32, DriverError> {
         let [image, row, column] = s.pixels.key();
-        let (place, view) = self.input;
+        let LayerTensor { place, view } = self.input;
         let Some(place) = place else {
             let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
             let kept = self.on_chip.input.map(|k| k.at(in_blocks.start, first(0, row), first(1, column)));
             return kept.ok_or_else(|| DriverError::Rule { index: e.b.len(), what: "an input has no place".into() });
         };
-        // Windows of two tiles may begin with the same row.
+        // Windows of two tiles can begin with the same row, so the key uses the position in the results.
         let [_, first_row, first_column] = s.results.key();
         let key = [image, first_row, first_column, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
@@ -89,7 +92,7 @@ impl ConvEmission<'_> {
         let entries = in_blocks.len() * s.window[0] * s.window[1] * ratio;
         let entry = e.inp.hold(key, entries as u32);
         if let Some(columns) = view.windows() {
-            self.load_windows(e, s, in_blocks, (place, entry, columns))?;
+            self.load_windows(e, s, in_blocks, place, entry, columns)?;
             return Ok(entry);
         }
         let windows: Vec<Window> = s
@@ -107,15 +110,17 @@ impl ConvEmission<'_> {
         Ok(entry)
     }
 
-    /// Loads windows of columns, a row of bytes each, block by block of what they have.
+    /// Loads windows of columns to inp from `entry` on. Each window is a row of bytes per block of its channels.
     fn load_windows(
         &self,
         e: &mut Emit,
         s: &ConvStep,
         in_blocks: &Range<usize>,
-        (place, entry, windows): (DeviceTensor, u32, ColumnWindows),
+        place: DeviceTensor,
+        entry: u32,
+        windows: ColumnWindows,
     ) -> Result<(), DriverError> {
-        let view = self.input.1;
+        let view = self.input.view;
         let block = e.config.block() as usize;
         for t in &s.pixels.tiles {
             let (rows, skip) = row_span(self.conv, t.rows.start, t.rows.len(), view);

@@ -1,4 +1,4 @@
-//! The loops of gemm over a step's tiles.
+//! Loop nests of gemm for a step's tiles.
 
 use super::{ConvEmission, ConvStep};
 use crate::codegen::accel::emit::Emit;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use tilewright_driver::{DriverError, Nest};
 
 impl ConvEmission<'_> {
-    /// The work of a pass on all output tiles of a step.
+    /// Returns the work of a pass for all output tiles of a step.
     fn tile(&self, s: &ConvStep, in_blocks: &Range<usize>) -> ProductTile {
         let (conv, sizes) = (self.conv, &self.sizes);
         let pair = |v: [usize; 2]| v.map(|n| n as u32);
@@ -27,28 +27,28 @@ impl ConvEmission<'_> {
         }
     }
 
-    /// The loops of a pass for one output tile of a step, which reads its weights from the first on.
+    /// Returns the loops of a pass for output tile `t` of a step. Weights are counted from the tile's first.
     fn one_nest(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>, t: usize) -> Result<Nest, DriverError> {
         let (sizes, all) = (&self.sizes, self.tile(s, in_blocks));
         let (ri, ro) = (all.in_ratio, all.out_ratio);
         let first = if self.conv.groups == 1 {
             in_blocks.start * sizes.in_ratio
         } else {
-            sizes.first_tile(self.conv, s.blocks.start * sizes.out_ratio + t, self.input.1, e.config)
+            sizes.first_tile(self.conv, s.blocks.start * sizes.out_ratio + t, self.input.view, e.config)
         };
         let block = (first / sizes.in_ratio - in_blocks.start) as u32;
         let (t, first) = (t as u32, (first % sizes.in_ratio) as u32);
         let blocks = (first + all.tiles).div_ceil(ri);
         let one = ProductTile { blocks: 1, out_ratio: 1, first, window: [blocks, all.window[1], all.window[2]], ..all };
         let mut nest = e.nest(&one)?;
-        // Sums of neighbouring pixels stand as far apart as a block has entries.
+        // The distance of the sums of neighboring pixels is the number of entries per pixel of a block.
         nest.dims.iter_mut().for_each(|d| d.steps[0] *= ro);
         let plane = all.window[1] * all.window[2] * ri;
         nest.at = [t / ro * all.pixels[0] * all.pixels[1] * ro + t % ro, block * plane, 0];
         Ok(nest)
     }
 
-    /// The loops of a pass, for all output tiles at once or, with groups, for each.
+    /// Returns the loops of a pass: one nest for all output tiles or, with groups, one for each.
     pub(super) fn nests(&self, e: &mut Emit, s: &ConvStep, in_blocks: &Range<usize>) -> Result<Vec<Nest>, DriverError> {
         let all = self.tile(s, in_blocks);
         if self.conv.groups == 1 {
@@ -63,7 +63,8 @@ impl ConvEmission<'_> {
         (0..s.blocks.len() * self.sizes.out_ratio).map(each).collect()
     }
 
-    /// The loops over the weights beyond 8 bits: of each output tile's micro-ops those that have some.
+    /// Returns the loops for the weights beyond 8 bits. Each output tile runs only the micro-ops that have such
+    /// weights.
     pub(super) fn rest_nests(
         &self,
         e: &mut Emit,
@@ -72,7 +73,7 @@ impl ConvEmission<'_> {
     ) -> Result<Vec<Nest>, DriverError> {
         let (tiles, taps) = (self.pass_tiles(in_blocks), self.taps());
         let (first, out_tiles) = (s.blocks.start * self.sizes.out_ratio, s.blocks.len() * self.sizes.out_ratio);
-        // They lie behind the others in the order of output tiles.
+        // These weights follow the others, in the order of output tiles.
         let mut at = (out_tiles * tiles.len() * taps) as u32;
         let mut nests = Vec::new();
         for t in 0..out_tiles {

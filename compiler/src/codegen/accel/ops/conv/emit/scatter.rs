@@ -1,4 +1,4 @@
-//! Results that do not lie beside one another, as those of a transposed convolution's phases.
+//! Stores results that are not neighbors in the output, such as those of the phases of a transposed convolution.
 
 use super::{ConvEmission, ConvStep, Scatter};
 use crate::codegen::accel::batch::stride;
@@ -8,12 +8,13 @@ use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Store;
 
 impl ConvEmission<'_> {
-    /// Stores tiles pixel by pixel, block by block.
+    /// Stores a step's results, one block and pixel at a time.
     pub(super) fn store_apart(
         &self,
         e: &mut Emit,
         s: &ConvStep,
-        (place, scatter): (DeviceTensor, Scatter),
+        place: DeviceTensor,
+        scatter: Scatter,
         out: u32,
     ) -> Result<(), DriverError> {
         let ratio = self.sizes.out_ratio;
@@ -22,7 +23,7 @@ impl ConvEmission<'_> {
         let [height, width] = s.pixels.size;
         let entry_bytes = e.config.entry_bytes(Mem::Out) as usize;
         let batch = e.config.batch as usize;
-        // With several batch rows each part of a pixel that an entry holds is a store of its own.
+        // With several batch rows, each part of a pixel that an entry holds needs its own store.
         let parts = if batch == 1 { 1 } else { ratio };
         let bytes = layout.block / parts;
         for (lane, t) in s.pixels.tiles.iter().enumerate() {
