@@ -1,12 +1,14 @@
-//! Which operators run where they take least, with what it takes to bring their operands there.
+//! Places operators by cost: where each takes the least time, including transfers of operands and results.
 //!
-//! A unit is what can only move as a whole: a layer of the accelerator, a node that changes a shape alone, a node that the
-//! accelerator cannot compute. Each costs its time in its place; each value costs a change of layout and a transfer where
-//! its maker and a reader are in different places, once however many readers there are, and a launch where it comes to
-//! the accelerator. That is a cut of a network ([`super::cut`]), and the cheapest one is found, not approached. Two
-//! things are outside of it: a launch is counted for each value that comes in rather than for each program, and a layer
-//! may have another plan once its neighbours are elsewhere. So what the cut proposes is placed, weighed again with its own
-//! plans and programs, and kept only where it is cheaper than everything on the accelerator and than nothing.
+//! A unit is a group of nodes that can only move together: a layer of the accelerator, a node that only changes a
+//! shape, or a node that the accelerator cannot compute. Each unit costs its time in its place. If a value's producer
+//! and a reader are in different places, the value costs a change of layout and a transfer, only once for all readers,
+//! and a launch if it goes to the accelerator. This is a minimum cut of a network ([`super::cut`]), which is solved
+//! exactly.
+//!
+//! The network ignores two things: it counts a launch per value that enters instead of per program, and a layer can
+//! have another plan if its neighbors move. So the proposed placement is planned and costed again with its own
+//! programs, and only used if it is cheaper than both everything and nothing on the accelerator.
 
 use super::Options;
 use super::cut::{NEVER, Network, SINK, SOURCE};
@@ -18,46 +20,47 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{NodeCost, Place};
 
-/// Most turns of cutting and placing again.
+/// Maximum number of rounds of cutting and placing again.
 const TURNS: usize = 4;
 
-/// What moves as a whole.
+/// Nodes that can only move together.
 struct Unit {
     nodes: Vec<NodeId>,
-    /// Cycles and nanoseconds on the accelerator, where it can compute it.
+    /// Cycles and nanoseconds on the accelerator, if it can compute the unit.
     accel: Option<(u64, u64)>,
     cpu: Option<CpuTime>,
-    /// The unit without which on the accelerator it cannot be there.
+    /// Another unit that must be on the accelerator if this one is.
     with: Option<usize>,
 }
 
-/// A value that more than one unit, or the host, has to do with.
+/// A value that passes between units, or between a unit and the host.
 struct Border {
-    /// Its maker; none for the graph's inputs.
+    /// The unit that produces it; `None` for inputs of the graph.
     from: Option<usize>,
-    /// Readers that take it where it is, in order.
+    /// Units that read it in the form in which it is, in ascending order.
     to: Vec<usize>,
-    /// Readers that on the accelerator take it in another form, so that it goes through the host, in order.
+    /// Units that, on the accelerator, read it in another form, so that it goes through the host; in ascending order.
     again: Vec<usize>,
     /// Whether the host reads it.
     leaves: bool,
-    /// Nanoseconds from the accelerator and to it.
+    /// Nanoseconds to bring it from the accelerator to the host.
     out_ns: u64,
+    /// Nanoseconds to bring it from the host to the accelerator.
     in_ns: u64,
 }
 
-/// All units of a placement with their costs.
+/// All units of a placement, with their costs.
 pub(super) struct Problem {
     units: Vec<Unit>,
     unit_of: HashMap<NodeId, usize>,
     borders: Vec<Border>,
-    /// Borders of each unit.
+    /// Indices of each unit's borders.
     borders_of: Vec<Vec<usize>>,
     launch_ns: u64,
 }
 
 impl Problem {
-    /// The units of a placement.
+    /// Finds the units of a placement and their costs.
     pub fn new(
         graph: &Graph,
         placed: &Placed,
@@ -153,13 +156,13 @@ impl Problem {
         }
     }
 
-    /// The cheapest side of every unit: whether it is on the accelerator.
+    /// Returns for every unit whether the cheapest assignment puts it on the accelerator.
     pub(super) fn sides(&self) -> Vec<bool> {
         let mut network = Network::new();
         let nodes: Vec<usize> = self.units.iter().map(|_| network.node()).collect();
         for (unit, &at) in self.units.iter().zip(&nodes) {
             network.edge(at, SINK, unit.accel.map_or(NEVER, |(_, ns)| ns));
-            // What has no known time on the CPU is not sent there.
+            // A unit without a known time on the CPU is not sent there.
             let known = unit.cpu.map_or(if unit.accel.is_some() { NEVER } else { 0 }, |t| t.ns);
             network.edge(SOURCE, at, known);
             if let Some(with) = unit.with {
@@ -168,7 +171,7 @@ impl Problem {
         }
         for b in &self.borders {
             let maker = b.from.map_or(SINK, |u| nodes[u]);
-            // Out: the maker is on the accelerator and someone is not.
+            // Out: the producer is on the accelerator and a reader is not.
             let anyone = if b.leaves || !b.again.is_empty() {
                 SINK
             } else {
@@ -177,7 +180,7 @@ impl Problem {
                 anyone
             };
             network.edge(maker, anyone, b.out_ns);
-            // In: someone is on the accelerator and the maker is not, or has it in another form.
+            // In: a reader is on the accelerator, and the producer is not or has the value in another form.
             let inside = b.in_ns + self.launch_ns;
             if !b.again.is_empty() {
                 let someone = network.node();
@@ -194,7 +197,7 @@ impl Problem {
         nodes.iter().map(|n| near[*n]).collect()
     }
 
-    /// Nanoseconds of a border; with a launch where a value comes in, if `launch` says so.
+    /// Nanoseconds of a border. With `launch`, a value that goes to the accelerator also costs a launch.
     fn border_ns(&self, b: &Border, ends: Ends, launch: bool) -> u64 {
         let (made_there, again) = (ends.made, ends.again > 0);
         let away = b.leaves || again || ends.to < b.to.len() || ends.again < b.again.len();
@@ -203,7 +206,7 @@ impl Problem {
         (if made_there && away { b.out_ns } else { 0 }) + if inside { b.in_ns + launch } else { 0 }
     }
 
-    /// What the cut makes least: nanoseconds of an assignment, or none where it is not allowed.
+    /// The function that the cut minimizes: nanoseconds of an assignment, or `None` if it is not allowed.
     #[cfg(test)]
     pub(super) fn objective(&self, sides: &[bool]) -> Option<u64> {
         let mut sum: u64 = self.borders.iter().map(|b| self.border_ns(b, b.ends(&|u| sides[u]), true)).sum();
@@ -216,7 +219,7 @@ impl Problem {
         Some(sum)
     }
 
-    /// Nanoseconds of the placement that the problem was made of.
+    /// Nanoseconds of the placement for which the problem was created.
     fn total(&self, placed: &Placed) -> u64 {
         let sides: Vec<bool> = self.units.iter().map(|u| u.accel.is_some()).collect();
         let own = self.units.iter().zip(&sides).map(|(unit, on_accel)| unit.ns(*on_accel).unwrap_or(0));
@@ -225,18 +228,19 @@ impl Problem {
         own.sum::<u64>() + borders.sum::<u64>() + self.launch_ns * programs.len() as u64
     }
 
-    /// Whether `placed` has a unit on the accelerator.
+    /// Whether a unit is on the accelerator in `placed`.
     fn there(&self, placed: &Placed, unit: usize) -> bool {
         let place = self.units[unit].nodes.first().and_then(|n| placed.nodes.get(n));
         place.is_some_and(|at| at.place == Place::Accel)
     }
 
-    /// The ends of all borders where `placed` has the units.
+    /// The ends of all borders in the placement `placed`.
     fn ends(&self, placed: &Placed) -> Vec<Ends> {
         self.borders.iter().map(|b| b.ends(&|u| self.there(placed, u))).collect()
     }
 
-    /// What a unit takes in each place, when the others are where `placed` has them; `ends` are those of that placement.
+    /// The cost of a unit in each place if all others stay where `placed` has them. `ends` are the borders' ends in
+    /// `placed`.
     fn cost(&self, graph: &Graph, placed: &Placed, ends: &[Ends], index: usize) -> NodeCost {
         let (unit, there) = (&self.units[index], self.there(placed, index));
         let sum = |ends_of: &dyn Fn(usize) -> Ends| -> u64 {
@@ -254,7 +258,7 @@ impl Problem {
     }
 }
 
-/// How much of a border is on the accelerator: whether its maker, and how many of its readers of both kinds.
+/// Which ends of a border are on the accelerator: whether the producer is, and how many readers of both kinds are.
 #[derive(Clone, Copy)]
 struct Ends {
     made: bool,
@@ -268,7 +272,7 @@ impl Border {
         Ends { made: self.from.is_some_and(on_accel), to: count(&self.to), again: count(&self.again) }
     }
 
-    /// The same after one unit was moved from the accelerator or to it.
+    /// The same after a unit moved from the accelerator (`from_accel`) or to it.
     fn ends_moved(&self, ends: Ends, unit: usize, from_accel: bool) -> Ends {
         let moved = |count: usize, readers: &[usize]| match (readers.binary_search(&unit), from_accel) {
             (Ok(_), true) => count - 1,
@@ -286,8 +290,11 @@ impl Unit {
     }
 }
 
-/// The cheapest placement, where one is cheaper than `offered`, in which the accelerator has all that it can compute.
-/// `place` gives the placement in which some nodes are kept from it, for a reason or for their cost (no reason).
+/// Returns the cheapest placement, or `None` if none is cheaper than `offered`, where the accelerator has all nodes
+/// that it can compute.
+///
+/// `place` returns the placement in which the accelerator does not get some nodes: each with a reason, or with an empty
+/// text if cost decides.
 pub(super) fn choose(
     graph: &Graph,
     offered: &Placed,
@@ -328,8 +335,10 @@ pub(super) fn choose(
     best.map(|b| b.1)
 }
 
-/// What every node takes in each place: a layer's nodes together. `offered` is the placement of everything that the
-/// accelerator can compute, from which come the figures of what is not there.
+/// Returns the cost of every node in each place; the nodes of a layer count together.
+///
+/// `offered` is the problem in which the accelerator has all nodes that it can compute. The figures of nodes that are
+/// not on the accelerator come from it.
 pub(super) fn costs(graph: &Graph, placed: &Placed, offered: &Problem, chosen: &Problem) -> BTreeMap<NodeId, NodeCost> {
     let [chosen, offered] = [chosen, offered].map(|problem| (problem, problem.ends(placed)));
     let cost = |(&id, at): (&NodeId, &NodePlace)| {
@@ -340,18 +349,18 @@ pub(super) fn costs(graph: &Graph, placed: &Placed, offered: &Problem, chosen: &
     placed.nodes.iter().filter_map(cost).collect()
 }
 
-/// Says why a node is where it is, where cost decided.
+/// Says why cost put a node in its place; `None` if a cost is unknown.
 pub(super) fn reason(cost: &NodeCost, place: Place) -> Option<String> {
     let (accel, cpu, moving): (u64, u64, i64) = (cost.accel_ns?, cost.cpu_ns?, cost.moving_ns?);
     let kind = if cost.cpu_measured { "measured" } else { "modelled" };
     let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let change = match moving {
         0 => "no change of layout or transfer".to_string(),
-        n if n > 0 => format!("{} more of layouts, transfers and launches", us(n as u64)),
-        n => format!("{} less of layouts, transfers and launches", us(n.unsigned_abs())),
+        n if n > 0 => format!("{} more for layouts, transfers and launches", us(n as u64)),
+        n => format!("{} less for layouts, transfers and launches", us(n.unsigned_abs())),
     };
     let (here, there, other) = match place {
-        // Code for a GPU is made of what is left to the host.
+        // A GPU gets nodes from those that are left to the host.
         Place::Cpu | Place::Cuda => (format!("{} ({kind})", us(cpu)), us(accel), "the accelerator"),
         Place::Accel => (us(accel), format!("{} ({kind})", us(cpu)), "the CPU"),
     };

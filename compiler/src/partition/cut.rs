@@ -1,32 +1,32 @@
-//! The cheapest cut of a network of capacities between two sides.
+//! Minimum cut of a flow network between two sides.
 
-/// What no cut may pass.
+/// Capacity of an edge that must not be cut.
 pub(super) const NEVER: u64 = u64::MAX / 4;
 
-/// A network; its first two nodes are the sides.
+/// A flow network. Its first two nodes are the source and the sink.
 pub(super) struct Network {
-    /// Far end, what is left, and the place of the opposite edge in the far end's list.
+    /// For each node its edges: far end, residual capacity, and index of the opposite edge in the far end's list.
     edges: Vec<Vec<(usize, u64, usize)>>,
 }
 
-/// The near side.
+/// The node on the near side.
 pub(super) const SOURCE: usize = 0;
-/// The far side.
+/// The node on the far side.
 pub(super) const SINK: usize = 1;
 
 impl Network {
-    /// The two sides alone.
+    /// A network with only source and sink.
     pub fn new() -> Network {
         Network { edges: vec![Vec::new(), Vec::new()] }
     }
 
-    /// Another node.
+    /// Adds a node and returns its index.
     pub fn node(&mut self) -> usize {
         self.edges.push(Vec::new());
         self.edges.len() - 1
     }
 
-    /// Adds what it costs that `from` is on the near side and `to` on the far one.
+    /// Adds the cost of a cut with `from` on the near side and `to` on the far side.
     pub fn edge(&mut self, from: usize, to: usize, cost: u64) {
         if from == to || cost == 0 {
             return;
@@ -36,7 +36,8 @@ impl Network {
         self.edges[to].push((from, 0, at));
     }
 
-    /// Which nodes the cheapest cut leaves on the near side; as many as possible where several cuts cost the same.
+    /// Returns for each node whether the minimum cut leaves it on the near side. If several cuts have the same cost,
+    /// the one with the most nodes on the near side is used.
     pub fn near(mut self) -> Vec<bool> {
         loop {
             let levels = self.levels();
@@ -46,7 +47,7 @@ impl Network {
             let mut next = vec![0; self.edges.len()];
             while self.push(&levels, &mut next) {}
         }
-        // What cannot reach the far side any more stays near.
+        // Nodes that can no longer reach the sink are on the near side.
         let mut far = vec![false; self.edges.len()];
         let mut open = vec![SINK];
         far[SINK] = true;
@@ -61,7 +62,7 @@ impl Network {
         far.into_iter().map(|far| !far).collect()
     }
 
-    /// Distances from the near side along edges that can take more.
+    /// Returns distances from the source along edges with residual capacity.
     fn levels(&self) -> Vec<Option<usize>> {
         let mut levels = vec![None; self.edges.len()];
         levels[SOURCE] = Some(0);
@@ -77,7 +78,7 @@ impl Network {
         levels
     }
 
-    /// Sends as much as one more shortest path takes.
+    /// Sends as much flow as possible along one more shortest path; false if there is no such path.
     fn push(&mut self, levels: &[Option<usize>], next: &mut [usize]) -> bool {
         let mut path: Vec<(usize, usize)> = Vec::new();
         let mut at = SOURCE;
@@ -113,7 +114,7 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Against every cut of small networks.
+    /// Compares with every cut of small networks.
     #[test]
     fn no_cut_is_cheaper() {
         let mut state = 1u64;

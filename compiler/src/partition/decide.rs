@@ -1,15 +1,15 @@
-//! One decision over the graph: how every value lies, so that layers and changes of layout take least together.
+//! Decides the layouts of all values together, so that the total time of layers and changes of layout is minimal.
 //!
-//! A layer that works element by element takes its data as they lie, in whichever way that is, and leaves its result alike;
-//! others want one way. So the layout of a value is a choice that its maker and all its readers share. The nodes are walked
-//! in the graph's order; of all choices so far that leave the values that are still read in the same forms, with the same
-//! nodes taken care of, the cheapest is kept. What comes out is the least of all, unless more than [`MOST_STATES`] are open at
-//! once: then the dearest of them are dropped.
+//! An element-wise layer accepts its data in any layout and writes its result in the same one; other layers need a
+//! certain layout. So a value's producer and all its readers share the choice of its layout. This is dynamic
+//! programming over the nodes in graph order: a state is the set of forms in which the values that are still needed are
+//! available, and the nodes that layers already cover. For each state only the cheapest choices are kept. The result is
+//! optimal unless there are more than [`MOST_STATES`] states at a node; then the most expensive ones are dropped.
 //!
-//! A value costs once for each form in which it is needed, however many readers share it.
+//! A value costs once for each form in which it is needed, regardless of the number of readers.
 //!
-//! A step takes as long as there are states, however many values are open: a state shares with the one that it came from all
-//! that the step leaves alone.
+//! The time of a step depends on the number of states but not on the number of open values, because a state shares all
+//! that a step does not change with its predecessor.
 
 use super::shared::Shared;
 use crate::codegen::accel::{Layer, Planned, View};
@@ -20,43 +20,43 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::rc::Rc;
 
-/// Most states that are kept.
+/// Maximum number of states that are kept at a node.
 const MOST_STATES: usize = 256;
 
-/// What becomes of a node.
+/// A way to compute a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Choice {
     /// The CPU computes it, for this reason.
     Cpu(String),
-    /// The bytes of its data, seen as a view if that is another one.
+    /// It is an alias of its data's bytes, with another view if one is given.
     Alias(Option<View>),
-    /// The first node of a layer.
+    /// It is the first node of a layer.
     Layer(Rc<(Layer, Planned)>),
 }
 
-/// What choices cost.
+/// Costs of choices.
 pub(super) trait Costs {
     /// Nanoseconds of a layer.
     fn layer(&self, layer: &Layer, planned: &Planned) -> u64;
     /// Nanoseconds of a node on the CPU.
     fn cpu(&self, node: NodeId) -> u64;
-    /// Nanoseconds to bring a value from the accelerator, where it lies like this, to the host.
+    /// Nanoseconds to bring a value from the accelerator, where it has this view, to the host.
     fn leave(&self, value: ValueId, view: View) -> u64;
     /// Nanoseconds to bring a value from the host to the accelerator, a launch included.
     fn enter(&self, value: ValueId, view: View) -> u64;
 }
 
-/// What may become of a node, given how its data lie on the accelerator.
+/// Returns the possible choices for a node, given the views of its data on the accelerator.
 pub(super) type Choices<'a> = dyn Fn(NodeId, &dyn Fn(ValueId) -> Option<View>) -> Vec<Choice> + 'a;
 
-/// How a value lies.
+/// The forms in which a value is available.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Forms {
     /// On the host.
     host: bool,
-    /// As the accelerator made it.
+    /// In device memory, written by the accelerator.
     made: Option<View>,
-    /// In device memory, brought there by the host.
+    /// In device memory, written by the host.
     brought: BTreeSet<View>,
 }
 
@@ -70,12 +70,12 @@ impl Forms {
     }
 }
 
-/// What is to be known of the choices so far.
+/// The part of the choices so far that matters for the following ones.
 #[derive(Debug, Clone)]
 struct State {
-    /// Values that are still read.
+    /// Forms of values that are still needed.
     forms: Shared<Forms>,
-    /// Nodes ahead that layers have taken in.
+    /// Later nodes that are already part of a layer.
     taken: Shared<()>,
 }
 
@@ -84,23 +84,24 @@ impl State {
         State { forms: Shared::new(graph.value_count()), taken: Shared::new(graph.nodes().len()) }
     }
 
-    /// What differs where states differ. Where it does not although they do, once in 2^64, the dearer of them is dropped.
+    /// Identifies the state by hashes. If two different states have the same hashes (a chance of 1 in 2^64), the more
+    /// expensive one is dropped.
     fn print(&self) -> (u64, u64) {
         (self.forms.print(), self.taken.print())
     }
 }
 
-/// The choices on the way to a state, the last one first.
+/// The choices that lead to a state, as a list from the last to the first.
 struct Trail {
     node: NodeId,
     choices: Rc<Vec<Choice>>,
-    /// Which of them it is.
+    /// Index of the selected choice.
     index: usize,
     before: Option<Rc<Trail>>,
 }
 
 impl Drop for Trail {
-    /// One after the other, as a trail is as long as the graph.
+    /// Drops the list iteratively: recursion could overflow the stack, because a trail is as long as the graph.
     fn drop(&mut self) {
         let mut last = self.before.take();
         while let Some(mut trail) = last.and_then(Rc::into_inner) {
@@ -109,14 +110,15 @@ impl Drop for Trail {
     }
 }
 
-/// The choices of nodes that were asked for, each with the values that they depend on and how those lay.
+/// A cache of the choices of nodes.
 #[derive(Default)]
 struct Known(HashMap<NodeId, Vec<Answer>>);
 
+/// Choices of a node, with the views on which they depend.
 type Answer = (Vec<(ValueId, Option<View>)>, Rc<Vec<Choice>>);
 
 impl Known {
-    /// The choices of a node, from an earlier state if all that they depended on there lies alike.
+    /// Returns the choices of a node, from the cache if the views on which they depend are the same.
     fn choices(&mut self, id: NodeId, choices: &Choices, lies: &dyn Fn(ValueId) -> Option<View>) -> Rc<Vec<Choice>> {
         let answers = self.0.entry(id).or_default();
         if let Some((_, list)) = answers.iter().find(|(asked, _)| asked.iter().all(|(v, view)| lies(*v) == *view)) {
@@ -133,16 +135,16 @@ impl Known {
     }
 }
 
-/// Nanoseconds, and how often another choice than the first was taken, which decides between equals.
+/// Nanoseconds, and as a tie breaker the number of choices other than the first.
 type Cost = (u64, usize);
 
-/// The states at a node by their prints, in the order in which they were found.
+/// The states at a node by their hashes, in the order in which they were found.
 type Open = IndexMap<(u64, u64), Reached>;
 
-/// A state, the least that it costs to come there, and how.
+/// A state, its minimum cost so far, and the choices that lead to it.
 type Reached = (State, Cost, Option<Rc<Trail>>);
 
-/// The cheapest choices for a graph's nodes, and what they cost in nanoseconds.
+/// Returns the cheapest choices for a graph's nodes, and their cost in nanoseconds.
 pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BTreeMap<NodeId, Choice>, u64) {
     let walk = Lookups::new(graph, costs);
     let mut open = Open::new();
@@ -195,6 +197,7 @@ pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BT
     (found, cost.0)
 }
 
+/// Adds a state, unless it is already there at no higher cost.
 fn keep(open: &mut Open, reached: Reached) {
     match open.entry(reached.0.print()) {
         Entry::Vacant(at) => _ = at.insert(reached),
@@ -203,13 +206,13 @@ fn keep(open: &mut Open, reached: Reached) {
     }
 }
 
-/// The graph with what the steps of the walk look up.
+/// The graph, with tables that the steps need.
 struct Lookups<'a> {
     graph: &'a Graph,
     costs: &'a dyn Costs,
     /// The last reader of each value.
     last: Vec<Option<NodeId>>,
-    /// The values of which each node is the last reader, and those of its own that have none.
+    /// For each node, the values that it is the last to read, and its own values that have no reader.
     read: Vec<Vec<ValueId>>,
 }
 
@@ -225,7 +228,7 @@ impl<'a> Lookups<'a> {
         Lookups { graph, costs, last, read }
     }
 
-    /// Adds a choice to a state, and says what it costs.
+    /// Applies a choice to a state, and returns its cost.
     fn take(&self, state: &mut State, id: NodeId, choice: &Choice) -> u64 {
         let node = self.graph.node(id);
         let mut cost = 0;
@@ -255,7 +258,7 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    /// A value that the accelerator makes; what leaves the graph goes to the host.
+    /// Records a value that the accelerator writes, and returns the cost of bringing it to the host if it is an output.
     fn made(&self, state: &mut State, value: ValueId, view: Option<View>) -> u64 {
         state.forms.set(value.0, Some(Forms::made(view)));
         let cost = if self.graph.is_output(value) { self.on_host(state, value) } else { 0 };
@@ -265,6 +268,7 @@ impl<'a> Lookups<'a> {
         cost
     }
 
+    /// Makes a value available on the host, and returns the cost.
     fn on_host(&self, state: &mut State, value: ValueId) -> u64 {
         let Some(forms) = state.forms.get(value.0).filter(|forms| !forms.host) else { return 0 };
         let forms = Forms { host: true, ..forms.clone() };
@@ -273,6 +277,7 @@ impl<'a> Lookups<'a> {
         made.map_or(0, |view| self.costs.leave(value, view))
     }
 
+    /// Makes a value available in device memory with this view, and returns the cost.
     fn on_device(&self, state: &mut State, value: ValueId, view: View) -> u64 {
         let there = |f: &Forms| f.made == Some(view) || f.brought.contains(&view);
         if state.forms.get(value.0).is_none_or(there) {
@@ -286,7 +291,7 @@ impl<'a> Lookups<'a> {
         cost
     }
 
-    /// Forgets values that nobody reads behind a node, where that was done for all nodes before it.
+    /// Forgets values that no node after this one reads. It must already have been called for all earlier nodes.
     fn forget(&self, state: &mut State, id: NodeId) {
         for value in &self.read[id.0] {
             state.forms.set(value.0, None);

@@ -1,4 +1,4 @@
-//! What a person is told of each node.
+//! Explains for each node where it runs and why.
 
 use super::place::{NodePlace, Placed};
 use super::{Offload, auto};
@@ -11,15 +11,15 @@ use tilewright_runtime::artifact::{NodeCost, Place};
 pub struct Explanation {
     /// The node.
     pub node: NodeId,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
-    /// Its operator.
+    /// Name of its operator.
     pub op: &'static str,
     /// Where it runs.
     pub place: Place,
-    /// Why there.
+    /// Why it runs there.
     pub why: String,
-    /// What it takes, with the nodes that move with it, in both places.
+    /// Cost in both places of the node, together with the nodes that move with it.
     pub cost: Option<NodeCost>,
 }
 

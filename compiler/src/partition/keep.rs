@@ -1,4 +1,4 @@
-//! Results that stay in inp between layers: which, where in inp, and what is left there for the loads of the layers meanwhile.
+//! Decides which results stay in inp between layers, where in inp they are, and which part of inp is left for loads.
 
 use super::place::{Placed, PlacedLayer};
 use crate::codegen::accel::{InpUse, Kept, Layer, OnChip, Planned, WindowBorder};
@@ -8,26 +8,26 @@ use std::ops::Range;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 
-/// A change of some layers: places among the region's layers, what lies in inp, and the new plans.
+/// Changed layers: index among the region's layers, the layer with its tensors in inp, and its new plan.
 type Change = Vec<(usize, Layer, Planned)>;
 
-/// A kept value: its region's depth, and the places of the layers from the one that writes to the last that reads.
+/// A kept value, the depth of its region, and the indices of the layers from its writer to its last reader.
 type Lying = (ValueId, usize, Range<usize>);
 
-/// A plan with its estimated cycles and the run of entries that it is for.
+/// Estimated cycles, first entry and number of entries of the part of inp for loads, and the plan.
 type Choice = (u64, Option<(u32, u32)>, Planned);
 
 /// Values that must not stay on the chip, each with the reason.
 pub(super) type Away = HashMap<ValueId, String>;
 
-/// Keeps what fits, but for what must stay `away`. `leaves` says which values leave the region of a depth.
+/// Keeps the results that fit, except those in `away`. `leaves` says which values leave the region of a depth.
 pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(ValueId, usize) -> bool, away: &Away) {
     if config.batch != 1 || !config.block_is_row() {
         return;
     }
     let roots = placed.roots.clone();
     let root = |v: ValueId| roots.get(&v).copied().unwrap_or(v);
-    // The other values whose bytes a value's are.
+    // For each value its aliases.
     let mut others: HashMap<ValueId, Vec<ValueId>> = HashMap::new();
     roots.iter().for_each(|(&other, &of)| others.entry(of).or_default().push(other));
     for (depth, group) in placed.by_depth() {
@@ -62,8 +62,10 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
     }
 }
 
-/// Kept values for which a program may be refused at the layer of this name: what lies in inp while it runs; where that is
-/// nothing, what its program keeps; and where there is no such layer, whatever is kept.
+/// Returns the kept values that can be the reason why a program is rejected at the layer of this name.
+///
+/// These are the values in inp while the layer runs; if there are none, all kept values of its program; if there is no
+/// such layer, all kept values.
 pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
     let kept = |(at, l): (usize, &PlacedLayer)| {
@@ -93,14 +95,14 @@ pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
 struct Region<'a> {
     config: &'a HwConfig,
     layers: Vec<(Layer, Planned)>,
-    /// Layers that read each layer's output, in order.
+    /// For each layer, the layers that read its output, in order.
     users: Vec<Vec<usize>>,
     root: &'a dyn Fn(ValueId) -> ValueId,
     away: &'a Away,
     held: Vec<Held>,
 }
 
-/// An output that can be kept: the cycles that are saved, and what changes.
+/// An output that can be kept, with the cycles that it saves and the layers that change.
 #[derive(Clone)]
 struct Candidate {
     saved: u64,
@@ -108,14 +110,14 @@ struct Candidate {
     change: Change,
 }
 
-/// A kept tensor: entries, and layers from the one that writes to the last that reads.
+/// A kept tensor: its entries, and the layers from its writer to its last reader.
 #[derive(Clone)]
 struct Held {
     entries: Range<u32>,
     life: Range<usize>,
 }
 
-/// For each layer, those behind it that read its output.
+/// Returns for each layer the later layers that read its output.
 fn users(layers: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<Vec<usize>> {
     let made: HashMap<ValueId, usize> = layers.iter().enumerate().map(|(i, (l, _))| (l.output.0, i)).collect();
     let mut users = vec![Vec::new(); layers.len()];
@@ -127,10 +129,10 @@ fn users(layers: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<
 }
 
 impl Region<'_> {
-    /// Keeps outputs, first the one that saves most, for as long as one takes no more time.
+    /// Keeps outputs as long as that takes no more time, always the one that saves most next.
     fn keep(&mut self, leaves: &dyn Fn(ValueId) -> bool) {
         let leaves: Vec<bool> = self.layers.iter().map(|(layer, _)| leaves(layer.output.0)).collect();
-        // What is found for a layer holds until something changes in a layer of its output's life.
+        // A candidate stays valid until a layer in the lifetime of its output changes.
         let mut found: Vec<Option<Option<Candidate>>> = self.layers.iter().map(|_| None).collect();
         loop {
             for (at, &leaves) in leaves.iter().enumerate() {
@@ -153,7 +155,7 @@ impl Region<'_> {
         }
     }
 
-    /// The output of a layer kept for as many readers as possible.
+    /// Returns the change that keeps a layer's output for as many readers as possible.
     fn candidate(&self, at: usize, leaves: bool) -> Option<Candidate> {
         let layer = &self.layers[at].0;
         let writes = self.border(at).is_some() && layer.output.1.n == 1;
@@ -166,7 +168,8 @@ impl Region<'_> {
         (1..=readers.len()).rev().find_map(of)
     }
 
-    /// The padding around the first input of a layer, if the layer can read it from inp and write its output there.
+    /// Returns the padding around the first input of a layer, if the layer can read it from inp and write its output
+    /// there.
     fn border(&self, at: usize) -> Option<WindowBorder> {
         let (layer, planned) = &self.layers[at];
         match planned.operator().inp_use(layer) {
@@ -175,7 +178,7 @@ impl Region<'_> {
         }
     }
 
-    /// Whether a layer can read a value, as it is, from inp.
+    /// Whether a layer can read a value from inp.
     fn can_read(&self, at: usize, value: ValueId) -> bool {
         let layer = &self.layers[at].0;
         let reads = |(v, _): &(ValueId, _)| (self.root)(*v) == value;
@@ -183,7 +186,7 @@ impl Region<'_> {
         once && self.border(at).is_some()
     }
 
-    /// What keeping a layer's output changes; none where it does not fit or takes more time.
+    /// Returns the change that keeps a layer's output for these readers; `None` if it does not fit or takes more time.
     fn kept(&self, at: usize, readers: &[usize], stored: bool) -> Option<Candidate> {
         let (value, view) = self.layers[at].0.output;
         let mut kept = Kept {
@@ -233,7 +236,7 @@ impl Region<'_> {
         places.reduce(|best, other| if other.saved > best.saved { other } else { best })
     }
 
-    /// The layers of a tensor's life with it in inp, and their cycles.
+    /// Returns the layers in a tensor's lifetime, changed to have it in inp, and the sum of their cycles.
     fn changed(
         &self,
         value: ValueId,
@@ -275,8 +278,8 @@ impl Region<'_> {
         Some((sum, change))
     }
 
-    /// Runs of entries that are free in a layer, with more taken: the longest in banks to which the layer writes nothing,
-    /// and the longest of all.
+    /// Returns runs of free entries of inp in a layer if `taken` is used too: the longest run in banks to which the
+    /// layer writes nothing, and the longest run of all.
     fn rooms(&self, at: usize, taken: &Range<u32>, written: Option<Range<u32>>) -> Vec<(u32, u32)> {
         let all = self.config.entries(Mem::Inp);
         let mut used: Vec<Range<u32>> =

@@ -1,7 +1,7 @@
-//! Which nodes run where, in regions as large as possible, and why.
+//! Decides where each node runs and why, and groups nodes into regions as large as possible.
 //!
-//! A region's nodes run in one place without a look outside in between. Accelerator regions come with their program; the
-//! nodes of CPU regions are left to a [`crate::backend::Backend`].
+//! The nodes of a region run in one place without data from other places in between. Accelerator regions come with
+//! their program; a [`crate::backend::Backend`] compiles the nodes of CPU regions.
 
 mod auto;
 mod cut;
@@ -31,15 +31,15 @@ use std::collections::{BTreeMap, HashSet};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 
-/// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs. What operators
-/// take is estimated: the same input gives the same regions on every machine.
+/// Splits a graph in integer form into regions for a configuration, and builds the accelerator's programs.
 ///
-/// Nothing is refused: what the accelerator cannot compute, for whatever reason, goes to the CPU and says why.
+/// Costs of operators are estimated, so the same input gives the same regions on every machine. This never fails: nodes
+/// that the accelerator cannot compute go to the CPU, and [`Partition::explanations`] gives the reason.
 pub fn partition(graph: &Graph, config: &HwConfig, options: impl Into<Options>) -> Partition {
     partition_by(graph, config, options, &Analytic { config })
 }
 
-/// The same with costs that someone else knows.
+/// Like [`partition`], with costs from an oracle.
 pub fn partition_by(
     graph: &Graph,
     config: &HwConfig,
@@ -51,7 +51,7 @@ pub fn partition_by(
     if oracle.clock().is_none() || options.offload != Offload::All {
         return best.partition;
     }
-    // What a level adds is no loss where the level below is known to take less.
+    // If a lower optimization level is known to need fewer cycles, use it.
     for options in options.below() {
         let below = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
         if below.beats(&best) {
@@ -67,7 +67,7 @@ fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options)
         let key = (at.depth, at.place == Place::Accel);
         grouped.entry(key).or_default().push(*node);
     }
-    // A backend joins nodes of one region alone.
+    // Backends only join nodes within a region.
     let whole = |on_accel: bool| on_accel || options.join;
     let (whole, single): (Vec<_>, Vec<_>) = grouped.into_iter().partition(|((_, on_accel), _)| whole(*on_accel));
     let single = single.into_iter().flat_map(|(key, nodes)| nodes.into_iter().map(move |node| (key, vec![node])));

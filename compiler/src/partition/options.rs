@@ -1,21 +1,21 @@
-//! How a graph is split.
+//! Options of the partition.
 
 use crate::passes::OptLevel;
 
-/// What is offered to the accelerator.
+/// Which operators the accelerator gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Offload {
     /// Every operator that it can compute.
     #[default]
     All,
-    /// What takes less time there, with what it takes to bring its operands there and its results back.
+    /// Operators that take less time there, including the transfers of their operands and results.
     Auto,
     /// Nothing.
     None,
 }
 
 impl Offload {
-    /// Everything where there is an accelerator, else nothing.
+    /// [`Offload::All`] if there is an accelerator, otherwise [`Offload::None`].
     pub fn all_if(accelerator: bool) -> Offload {
         if accelerator { Offload::All } else { Offload::None }
     }
@@ -24,18 +24,19 @@ impl Offload {
 /// How a graph is split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What is offered to the accelerator.
+    /// Which operators the accelerator gets.
     pub offload: Offload,
-    /// Whether the host reads what every layer writes, each in memory of its own, so that all can be looked at after a run.
+    /// Whether the results of all layers are stored, each in its own memory, so that the host can read them after a
+    /// run.
     pub keep_values: bool,
-    /// Whether operators of single elements and poolings are taken into the tiles of the product before them.
+    /// Whether element-wise operators and poolings are fused into the tiles of the product before them.
     pub fuse: bool,
-    /// Whether results stay in inp between layers where they fit.
+    /// Whether results stay in inp between layers if they fit.
     pub keep_on_chip: bool,
-    /// Whether what follows each other in one place becomes one program, or one function where that is possible; else every
-    /// layer of the accelerator has a program, and every node of the CPU a function.
+    /// Whether consecutive nodes in one place become one program, or one function if possible. Otherwise every layer of
+    /// the accelerator gets its own program, and every node on the CPU its own function.
     pub join: bool,
-    /// Whether the tiles of products are those of the fewest estimated cycles; else they are the first that fit.
+    /// Whether products use the tiles with the fewest estimated cycles. Otherwise they use the first tiles that fit.
     pub search_tiles: bool,
 }
 
@@ -53,7 +54,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Those of a level of optimisation.
+    /// The options for an optimization level.
     pub fn of_level(level: OptLevel) -> Options {
         Options {
             join: level >= OptLevel::O1,
@@ -64,7 +65,7 @@ impl Options {
         }
     }
 
-    /// The same with what the accelerator gains at a level taken away, level by level.
+    /// Returns these options without what higher levels add for the accelerator, one level lower each time.
     pub(super) fn below(self) -> Vec<Options> {
         let plain = Options { fuse: false, keep_on_chip: false, ..self };
         let first = Options { search_tiles: false, ..plain };

@@ -1,5 +1,7 @@
-//! A place and a depth for every node. Nodes of one place and depth are a region: an edge that crosses places, or that
-//! needs the bytes in another layout, leads to a greater depth.
+//! Assigns a place and a depth to every node.
+//!
+//! Nodes with the same place and depth form a region. An edge to another place, or to a reader that needs another
+//! layout, leads to a greater depth.
 
 use super::Options;
 use super::decide::{Choice, decide};
@@ -26,7 +28,7 @@ pub(super) struct PlacedLayer {
     pub layer: Layer,
     pub planned: Planned,
     pub depth: usize,
-    /// Its share of its program's cycles, where they are known.
+    /// Its share of its program's cycles, if they are known.
     pub cycles: Option<u64>,
 }
 
@@ -35,16 +37,16 @@ pub(super) struct PlacedLayer {
 pub(super) struct Placed {
     pub nodes: BTreeMap<NodeId, NodePlace>,
     pub layers: Vec<PlacedLayer>,
-    /// The value whose bytes a value is, where a node only changes the shape on the accelerator.
+    /// Maps an alias on the accelerator to the value whose bytes it shares.
     pub roots: HashMap<ValueId, ValueId>,
-    /// How a value is seen that is another's bytes, where not as that one.
+    /// Maps an alias to its view, if that differs from the view of its root.
     pub seen: HashMap<ValueId, View>,
-    /// What else is to be told of a node.
+    /// Additional notes on nodes for `--explain`.
     pub notes: HashMap<NodeId, String>,
 }
 
 impl Placed {
-    /// Places of the layers in the list of them, by depth.
+    /// Returns the indices of the layers for each depth.
     pub fn by_depth(&self) -> BTreeMap<usize, Vec<usize>> {
         let mut found: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (i, l) in self.layers.iter().enumerate() {
@@ -53,7 +55,7 @@ impl Placed {
         found
     }
 
-    /// Makes `to` the bytes of `from`, seen in another way if `view` says so.
+    /// Makes `to` an alias of `from`, with another view if `view` is given.
     fn recast(&mut self, from: ValueId, to: ValueId, view: Option<View>) {
         let root = self.roots.get(&from).copied().unwrap_or(from);
         self.roots.insert(to, root);
@@ -63,7 +65,7 @@ impl Placed {
     }
 }
 
-/// A value that is there, and how.
+/// A value that is available: from which depth on, and in which view.
 #[derive(Clone, Copy, Default)]
 struct Ready {
     depth: usize,
@@ -71,7 +73,7 @@ struct Ready {
     view: Option<View>,
 }
 
-/// Places every node as the cheapest choice of layouts says.
+/// Places every node according to the cheapest choice of layouts.
 pub(super) fn place(
     graph: &Graph,
     config: &HwConfig,

@@ -1,4 +1,4 @@
-//! A graph in regions.
+//! The result of the partition: a graph in regions.
 
 use super::explain::Explanation;
 use crate::graph::{NodeId, ValueId};
@@ -6,17 +6,17 @@ use std::collections::BTreeMap;
 use tilewright_driver::AccelProgram;
 use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
 
-/// The graph in regions.
+/// A graph in regions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Partition {
-    /// Regions in an order in which every operand is there when it is read.
+    /// Regions in an order in which every operand is computed before it is read.
     pub regions: Vec<Region>,
-    /// Each node but constants, in the graph's order.
+    /// An explanation for each node except constants, in the graph's order.
     pub explanations: Vec<Explanation>,
 }
 
 impl Partition {
-    /// Adds what passes say of nodes, by their names, to why these run on the CPU.
+    /// Adds the passes' notes on nodes (by node name) to the reasons why these nodes run on the CPU.
     pub fn tell(&mut self, notes: &BTreeMap<String, String>) {
         for e in self.explanations.iter_mut().filter(|e| e.place == Place::Cpu) {
             if let Some(note) = notes.get(&e.name) {
@@ -36,7 +36,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// Instructions of its program, if it has one.
+    /// Number of instructions of its program; 0 if it has none.
     pub(super) fn insns(&self) -> usize {
         match &self.code {
             Code::Cpu => 0,
@@ -56,23 +56,23 @@ impl Region {
 /// How a region runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Code {
-    /// On the CPU, by whatever compiles it.
+    /// On the CPU, with code from a backend.
     Cpu,
     /// On the accelerator.
     Accel(Box<AccelRegion>),
 }
 
-/// A region's program and the values at its border, each with its place in the program's list.
+/// The program of a region, and the values at its border.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AccelRegion {
     /// The program.
     pub program: AccelProgram,
-    /// Values that the host turns into the device's layout, in the order of the program's inputs. One value may be
-    /// there twice, in two layouts.
+    /// Values that the host converts to the device's layout, in the order of the program's inputs. A value can occur
+    /// twice with different layouts.
     pub inputs: Vec<(ValueId, Packing)>,
-    /// Values that the host turns back, in the order of the program's outputs.
+    /// Values that the host converts back, in the order of the program's outputs.
     pub outputs: Vec<(ValueId, Packing)>,
-    /// Where tensors lie in the program's memory, and when.
+    /// Places and lifetimes of tensors in the program's memory.
     pub tensors: Vec<TensorPlace>,
     /// The program's layers, in the order of their instructions.
     pub layers: Vec<LayerEnd>,

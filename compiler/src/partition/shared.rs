@@ -1,17 +1,19 @@
-//! Lists of which there are many at once, most alike: what they have in common is there once.
+//! Persistent lists: many similar lists share their common parts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-/// Branches of a branch.
+/// Number of children of a branch.
 const ARITY: usize = 8;
 
-/// A list with empty places. A copy costs nothing, a change copies the branches on the way to the place where others still
-/// hold them, which are as many as its number has digits.
+/// A list with empty places.
+///
+/// A clone is cheap. A change copies those branches on the path to the place that other lists still share: at most as
+/// many as the place's index has digits.
 #[derive(Debug)]
 pub(super) struct Shared<T> {
     root: Option<Rc<Node<T>>>,
-    /// Branches from the root to an element, at least one.
+    /// Number of branches from the root to an element, at least one.
     depth: u32,
     print: u64,
 }
@@ -24,18 +26,18 @@ enum Node<T> {
 }
 
 impl<T> Shared<T> {
-    /// An empty list of so many places.
+    /// An empty list with this many places.
     pub fn new(places: usize) -> Shared<T> {
         let depth = (1..).find(|depth| places <= ARITY.saturating_pow(*depth)).unwrap_or(1);
         Shared { root: None, depth, print: 0 }
     }
 
-    /// What differs where lists differ, but for one pair of them in 2^64.
+    /// A 64-bit hash of the list. Equal lists have equal hashes.
     pub fn print(&self) -> u64 {
         self.print
     }
 
-    /// What stands at a place.
+    /// Returns the element at a place, if there is one.
     pub fn get(&self, place: usize) -> Option<&T> {
         let mut node = self.root.as_deref()?;
         for level in (0..self.depth).rev() {
@@ -85,7 +87,7 @@ fn hash_of<T>(node: Option<&Node<T>>) -> u64 {
     }
 }
 
-/// What a branch holds, for this list alone.
+/// Returns the children of a branch for modification; copies the branch if other lists share it.
 fn own<T>(node: &mut Rc<Node<T>>) -> &mut [Option<Rc<Node<T>>>; ARITY] {
     if Rc::get_mut(node).is_none() {
         #[cfg(test)]
@@ -95,13 +97,13 @@ fn own<T>(node: &mut Rc<Node<T>>) -> &mut [Option<Rc<Node<T>>>; ARITY] {
     }
     match Rc::get_mut(node) {
         Some(Node::Branch(below)) => below,
-        _ => unreachable!("nobody else holds the branch"),
+        _ => unreachable!("the branch is not shared any more"),
     }
 }
 
 #[cfg(test)]
 thread_local! {
-    /// Branches that were copied on this thread.
+    /// Number of branches that were copied on this thread.
     pub(super) static COPIED: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 

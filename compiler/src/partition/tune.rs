@@ -1,8 +1,8 @@
-//! Tiles weighed exactly, where someone knows the cycles of a program.
+//! Compares tiles by exact cycles, if there is a [`Clock`].
 //!
-//! The estimate of a layer leaves out what its neighbours hide of it, and what few instructions more or less do to a bus that
-//! is full. So of the few plans with the fewest estimated cycles the one is taken with which the layer, between the one
-//! before and the one behind it, ends first.
+//! The estimate of a layer ignores how it overlaps with its neighbors, and how a few more or fewer instructions affect
+//! a busy bus. So the plans with the fewest estimated cycles are each built together with the layers before and after,
+//! and the plan with the fewest exact cycles is used.
 
 use super::place::Placed;
 use super::{Code, Region};
@@ -13,34 +13,34 @@ use std::collections::HashMap;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::LayerEnd;
 
-/// Plans of a layer that are weighed.
+/// Maximum number of plans of a layer that are compared.
 const MOST: usize = 8;
 
-/// Instructions of all programs that are weighed for one partition, four times as many where it is thorough: they bound the
-/// time to compile, and alike on every machine.
+/// Maximum number of instructions of all programs that are timed for one partition; four times as many if it is
+/// thorough. This limits the compile time, in the same way on every machine.
 const MOST_INSNS: usize = 100_000;
 
-/// Layers before and behind the one that is weighed.
+/// Number of layers before and after the one whose plans are compared.
 const AROUND: usize = 1;
 
-/// Who knows cycles, and what was asked before: networks repeat their layers.
+/// A clock with a cache of its answers, because networks repeat their layers.
 pub(super) struct Judge<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
     clock: &'a dyn Clock,
     known: HashMap<String, Option<u64>>,
-    /// Instructions that may still be weighed.
+    /// Number of instructions that can still be timed.
     left: usize,
 }
 
 impl<'a> Judge<'a> {
-    /// A judge, who weighs more where `thorough`.
+    /// A new judge, with a larger limit if `thorough`.
     pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock, thorough: bool) -> Judge<'a> {
         let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
         Judge { graph, config, clock, known: HashMap::new(), left }
     }
 
-    /// Takes for each layer the plan with the fewest cycles; whether that changed anything.
+    /// Gives each layer the plan with the fewest cycles. Returns whether that changed a plan.
     pub fn tune(&mut self, placed: &mut Placed) -> bool {
         let before: Vec<Planned> = placed.layers.iter().map(|l| l.planned.clone()).collect();
         for group in placed.by_depth().into_values() {
@@ -83,8 +83,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Cycles of some layers as a program of their own; none where nobody knows, or where it cannot be built, or where
-    /// enough was weighed.
+    /// Returns the cycles of some layers as a separate program; `None` if they are unknown, the program cannot be
+    /// built, or the limit is reached.
     fn cycles(&mut self, placed: &Placed, window: &[(Layer, Planned)]) -> Option<u64> {
         let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
         let seen = |v: ValueId| placed.seen.get(&v).copied();
@@ -105,8 +105,9 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Gives each layer its share of its program's cycles, from the end of the layer before it to its own; the sum of all
-/// programs. None where a program's are not known.
+/// Gives each layer its share of its program's cycles: from the end of the previous layer to its own end.
+///
+/// Returns the sum over all programs, or `None` if the cycles of a program are unknown.
 pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn Clock) -> Option<u64> {
     let mut sum = 0;
     let by_depth = placed.by_depth();
@@ -124,12 +125,13 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
     Some(sum)
 }
 
-/// Where each layer's instructions end.
+/// Returns the ends of the layers' instructions.
 fn ends(layers: &[LayerEnd]) -> Vec<usize> {
     layers.iter().map(|layer| layer.end).collect()
 }
 
-/// What the time of some layers depends on: their shapes and plans, and who reads whose result, but no values.
+/// Returns a text with all that determines the time of some layers: shapes, plans, and which layer reads which result,
+/// but no values.
 fn key(window: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> String {
     let mut ids: HashMap<ValueId, usize> = HashMap::new();
     let mut number = |v: ValueId| {

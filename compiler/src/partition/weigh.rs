@@ -1,43 +1,44 @@
-//! Poolings in the tiles of the product before them, weighed against poolings by themselves.
+//! Compares fused poolings with separate poolings by exact cycles.
 //!
-//! The estimate by which a pooling is fused leaves out what its neighbours hide of it. Where someone knows cycles, all is
-//! placed and built again with one pooling by itself, for each of them, and the pooling whose absence saves most is left out.
-//! That is one step; it is repeated until no pooling saves anything, or until enough was weighed. A pooling whose absence
-//! saved nothing once stays for good: what it saves beside another one that was left out later is not seen.
+//! The estimate by which a pooling is fused ignores how it overlaps with its neighbors. If there is a clock, the graph
+//! is placed and built again once for each fused pooling, with this pooling separate. Then the pooling whose separation
+//! saves most becomes separate. This step is repeated until no separation saves cycles, or until a limit is reached. A
+//! pooling whose separation saved nothing once stays fused, even if it would save cycles after another pooling became
+//! separate.
 
 use super::fuse::Fusion;
 use std::collections::HashSet;
 
-/// Instructions of all programs in which a pooling is weighed by itself against its place in a product's tiles: they bound the
-/// time to compile, and alike on every machine.
+/// Maximum number of instructions of all programs that are timed with a separate pooling. This limits the compile time,
+/// in the same way on every machine.
 pub(super) const MOST_INSNS: usize = 400_000;
 
 /// All programs of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Programs {
-    /// Their cycles; none where they cannot be built or run.
+    /// Sum of their cycles; `None` if they cannot be built or run.
     pub cycles: Option<u64>,
-    /// Their instructions.
+    /// Sum of their instructions.
     pub insns: usize,
 }
 
-/// What was weighed.
+/// State of the comparison.
 #[derive(Debug)]
 pub(super) struct Weighing {
-    /// Poolings without which nothing was saved: they are not weighed again.
+    /// Poolings whose separation saved nothing. They are not compared again.
     stay: HashSet<Fusion>,
-    /// Instructions that may still be weighed.
+    /// Number of instructions that can still be timed.
     left: usize,
 }
 
 impl Weighing {
-    /// Nothing yet, and `most_insns` instructions at most but for the last programs.
+    /// A new comparison that times at most `most_insns` instructions; only the last programs can exceed the limit.
     pub fn new(most_insns: usize) -> Weighing {
         Weighing { stay: HashSet::new(), left: most_insns }
     }
 
-    /// Of the poolings that are fused the one without which all takes fewest cycles, and how many; none where all takes no
-    /// fewer than `together` without each. `without` builds the programs in which one more pooling stands by itself.
+    /// Returns the fused pooling whose separation leads to the fewest cycles, with these cycles; `None` if no
+    /// separation leads to fewer cycles than `together`. `without` builds the programs with one more separate pooling.
     pub fn dearest(
         &mut self,
         fused: impl IntoIterator<Item = Fusion>,
@@ -67,11 +68,12 @@ mod tests {
     use crate::graph::{NodeId, ValueId};
     use std::cell::RefCell;
 
-    /// Instructions of made-up programs.
+    /// Number of instructions of made-up programs.
     const INSNS: usize = 10;
 
-    /// Takes steps until one leaves out nothing, by a clock that gives the cycles of all with some poolings by themselves.
-    /// What was left out comes back, in order, and what was asked for.
+    /// Takes steps until one separates nothing. `clock` gives the cycles of all programs with some poolings separate.
+    ///
+    /// Returns the poolings that became separate, in order, and all sets of separate poolings that were timed.
     fn steps(
         poolings: usize,
         most_insns: usize,
@@ -102,7 +104,7 @@ mod tests {
         }
     }
 
-    /// Cycles of all where each pooling adds its own, fused or by itself.
+    /// Cycles of all programs if each pooling adds its own cycles, fused or separate.
     fn sum(costs: &[[u64; 2]], apart: &[usize]) -> Option<u64> {
         Some(costs.iter().enumerate().map(|(p, costs)| costs[usize::from(apart.contains(&p))]).sum())
     }
@@ -112,7 +114,7 @@ mod tests {
         for (fused, alone, left_out) in [(100, 99, vec![0]), (100, 100, vec![]), (100, 101, vec![])] {
             assert_eq!(steps(1, usize::MAX, &|apart| sum(&[[fused, alone]], apart)).0, left_out, "{fused} and {alone}");
         }
-        // The one that saves most goes first, and what saves nothing is asked for once.
+        // The pooling that saves most goes first, and one that saves nothing is timed only once.
         let (apart, asked) = steps(3, usize::MAX, &|apart| sum(&[[10, 9], [10, 20], [10, 5]], apart));
         assert_eq!(apart, [2, 0]);
         assert_eq!(asked, [vec![0], vec![1], vec![2], vec![0, 2]]);
@@ -122,7 +124,7 @@ mod tests {
     fn programs_that_cannot_be_built_or_run_save_nothing() {
         let clock = |apart: &[usize]| if apart.contains(&0) { None } else { sum(&[[10, 1], [10, 9]], apart) };
         assert_eq!(steps(2, usize::MAX, &clock).0, [1]);
-        // They count as an instruction each, so that they end too.
+        // Each counts as one instruction, so that these steps also end.
         assert_eq!(steps(5, 3, &|apart| apart.is_empty().then_some(1)).1, [[0], [1], [2]]);
     }
 
@@ -146,7 +148,8 @@ mod tests {
 
     #[test]
     fn of_two_poolings_that_save_the_same_cycles_one_is_left_out() {
-        // Each hides the other's loads: either saves 20, both together cost more than one.
+        // Each overlaps the other's loads: separating one saves about 20, separating both costs more than separating
+        // one.
         let clock = |apart: &[usize]| {
             Some(match apart {
                 [] => 100,
@@ -162,7 +165,7 @@ mod tests {
     fn two_poolings_that_save_cycles_only_together_stay() {
         let only_both = |apart: &[usize]| Some(if apart.len() == 2 { 50 } else { 100 + apart.len() as u64 });
         assert!(steps(2, usize::MAX, &only_both).0.is_empty());
-        // FIXME: the second would save 30 more once the first is left out, but was weighed before that.
+        // FIXME: the second would save 30 more once the first is separate, but it was compared before that.
         let second_after_first = |apart: &[usize]| {
             Some(match apart {
                 [] => 100,
