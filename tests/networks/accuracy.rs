@@ -1,4 +1,4 @@
-//! Accuracy over labelled data.
+//! Accuracy on labeled data.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn accuracy(model: &Path, hw: &str, inputs: Tensor, labels: &Tensor) -> f64 {
     inference::accuracy(&results.outputs[0], labels).unwrap()
 }
 
-/// CIFAR-10 pictures as the int8 network takes them: brightness less 128.
+/// CIFAR-10 pictures in the form of the int8 network's input: brightness minus 128.
 #[test]
 fn resnet8_is_right_on_as_many_pictures_as_the_reference() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
@@ -59,7 +59,7 @@ fn the_vision_transformer_reads_the_digits_as_well_as_the_reference() {
     assert!((found - 96.4).abs() <= 0.3 + 1e-9, "{found} %, the reference gives 96.4 %");
 }
 
-/// The photos as the network takes them: channels first, less 127, over 128.
+/// The photos in the form of the network's input: channels first, minus 127, divided by 128.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn quantized_efficientnet_names_what_the_float_network_does() {
@@ -96,7 +96,7 @@ fn nearly_all_of_larger_quantized_networks_is_offloaded() {
     }
 }
 
-/// Whole networks of quantized operators name what the reference does, and give the same on every device.
+/// Whole quantized networks give the same class as the reference, and the same outputs on every device.
 #[test]
 fn larger_quantized_networks_name_what_the_reference_does() {
     for name in ["efficientnet-lite0", "vit-tiny-mnist"] {
@@ -123,7 +123,7 @@ fn nearly_all_of_lenet_is_offloaded() {
     }
 }
 
-/// All devices compute the same integers, so a network gives the same outputs on all.
+/// All devices compute the same integers, so a network gives the same outputs on all of them.
 #[test]
 fn lenet_gives_the_same_outputs_on_every_device() {
     let digits = npy::read(&carried("digits/digits.npy")).unwrap();

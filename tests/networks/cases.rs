@@ -1,5 +1,5 @@
-//! Small models that once came out wrong, each a folder of `tests/cases`, on the CPU and the simulators; on the RTL those that the
-//! accelerator computes.
+//! Small models that once gave wrong results, each in a folder of `tests/cases`. They run on the CPU and the
+//! simulators, and on the RTL if the accelerator computes them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,13 +12,13 @@ use tilewright_runtime::tensor::Tensor;
 
 use crate::run;
 
-/// The configuration that all cases run on; the suite's other tests build its RTL too.
+/// The configuration for all cases. Other tests of the suite also build its RTL.
 const HW: &str = "1x16x16";
 
-/// Cases whose outputs are floats of a quantized network, with the scale of their outputs: they may differ by one step.
+/// Cases whose outputs are floats of a quantized network, with the scale of the outputs. They can differ by one step.
 const STEPS: &[(&str, f64)] = &[("13-mul-behind-conv", 0.180_433_27), ("13-maxpool-behind-conv", 0.081_940_65)];
 
-/// Cases that the command line's tests run, as they need more than a run.
+/// Cases that the tests of the command line run, because they need more than `run`.
 const ELSEWHERE: &[&str] = &["06-quantize-input-as-output"];
 
 /// Cases whose integer product the accelerator computes.
@@ -67,14 +67,14 @@ fn compiled(case: &Case, device: DeviceKind) -> Result<(Artifact, HwConfig), Str
     Ok((artifact, config))
 }
 
-/// What is wrong with an output, if anything: integers must be equal, floats lie within `allowed` (none: 1e-4 of the
-/// largest), NaN and infinities stand in the same places.
+/// Returns what is wrong with an output, if anything. Integers must be equal, floats within `allowed` (`None`: 1e-4 of
+/// the largest), NaN and infinities in the same places.
 fn wrong(found: &Tensor, expected: &Tensor, allowed: Option<f64>) -> Option<String> {
     if (found.dtype, &found.shape) != (expected.dtype, &expected.shape) {
         return Some(format!("{} {:?}, expected {} {:?}", found.dtype, found.shape, expected.dtype, expected.shape));
     }
     let (a, b) = (found.to_f64(), expected.to_f64());
-    // Floats do not tell all integers of 64 bits apart.
+    // Floats cannot represent all 64-bit integers.
     if !expected.dtype.is_float() && found.bytes != expected.bytes && a == b {
         return Some("integers differ beyond what a float holds".into());
     }
@@ -86,7 +86,7 @@ fn wrong(found: &Tensor, expected: &Tensor, allowed: Option<f64>) -> Option<Stri
     Some(format!("{count} of {} differ, the first at {at}: {}, expected {}", a.len(), a[at], b[at]))
 }
 
-/// Runs the cases that `chosen` picks.
+/// Runs the cases that `chosen` selects.
 #[track_caller]
 fn check(device: DeviceKind, chosen: impl Fn(&Case) -> bool) {
     let mut faults = Vec::new();
@@ -120,7 +120,7 @@ fn cases_come_out_right_on_the_cpu() {
     check(DeviceKind::CPU, |_| true);
 }
 
-/// The functional simulator, and the cycle model beside it.
+/// The functional simulator, followed by the cycle model.
 #[test]
 fn cases_come_out_right_on_fsim() {
     check(DeviceKind::FSIM, |_| true);

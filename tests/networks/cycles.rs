@@ -1,5 +1,5 @@
-//! Cycles of compiled networks on the cycle model, whose cycles are the design's: they are exact, so any change shows.
-//! `UPDATE_EXPECT=1` writes them anew.
+//! Cycles of compiled networks on the cycle model. They are exactly those of the design, so any change shows.
+//! `UPDATE_EXPECT=1` updates them.
 
 use super::*;
 use expect_test::{Expect, expect};
@@ -54,7 +54,7 @@ fn networks_take_these_cycles() {
     );
 }
 
-/// Each from device memory to device memory with bias, requantization and bounds, and some with a tensor added.
+/// Layers from device memory to device memory with bias, requantization and bounds; some also add a tensor.
 #[test]
 fn layers_of_resnet18_take_these_cycles() {
     let config = HwConfig::load("1x16x16").unwrap();

@@ -24,9 +24,9 @@ struct Shape {
 
 /// How a layer ran.
 struct Ran {
-    /// Where the device knows time.
+    /// `None` if the device has no timing.
     cycles: Option<u64>,
-    /// Whether array and vector unit shared it.
+    /// Whether the array and the vector unit shared the layer.
     shared: bool,
 }
 
@@ -42,7 +42,7 @@ impl Shape {
         (c.div_ceil(config.block_out as usize) * pixels * self.kernel * self.kernel) as u64
     }
 
-    /// The layer alone as a network of random weights, and its input.
+    /// A network with only this layer and random weights, and its input.
     fn network(&self) -> (Graph, graph::Tensor) {
         let mut n = Numbers::new(self.data.iter().sum::<usize>() as u64);
         let mut b = GraphBuilder::new("depthwise");
@@ -52,7 +52,7 @@ impl Shape {
         let weights = n.tensor(&TensorType::new(DType::I8, &[c, self.kernel, self.kernel, 1]));
         let weights = b.constant("weights", weights);
         let reach = (self.kernel - 1) * self.dilation + 1;
-        // The padding that keeps a size that the stride divides.
+        // Padding that keeps the size (divided by the stride).
         let pads = |size: usize| {
             let all = ((size.div_ceil(self.stride) - 1) * self.stride + reach).saturating_sub(size);
             (all / 2, all - all / 2)
@@ -79,7 +79,7 @@ impl Shape {
         (b.finish().expect("the network is sound"), n.tensor(&ty))
     }
 
-    /// Runs the layer, compares it with the graph's evaluation.
+    /// Runs the layer and compares the result with the graph's evaluation.
     #[track_caller]
     fn check(&self, config: &HwConfig, device: DeviceKind) -> Ran {
         let (graph, input) = self.network();
@@ -114,7 +114,7 @@ fn layers_are_equal_with_mac_and_without() {
     let shapes = [
         Shape::square(96, 14),
         Shape::square(70, 7),
-        // More parameters than fit.
+        // More parameters than fit param.
         Shape::square(1200, 6),
         tall,
         Shape { kernel: 5, ..tall },
@@ -125,7 +125,7 @@ fn layers_are_equal_with_mac_and_without() {
     ];
     for config in &configs {
         let shared = shapes.iter().filter(|s| s.check(config, DeviceKind::FSIM).shared).count();
-        // The bus alone bounds layers of stride 2, where it is narrow.
+        // With a narrow bus, only the bus limits layers of stride 2.
         let least = match config.name.as_str() {
             "no mac" => 0,
             "wide bus" => shapes.len(),
@@ -140,8 +140,8 @@ fn layers_are_equal_with_mac_and_without() {
     }
 }
 
-/// Cycles of the whole layer, from device memory to device memory, for each output row of a block of channels and tap, in
-/// thousandths at most.
+/// Maximum cycles of the whole layer, from device memory to device memory, per output row of a block of channels and
+/// tap, in thousandths.
 const BOUNDS: &[(Shape, u64)] = &[
     (Shape::square(96, 14), 815),
     (Shape::square(240, 14), 710),

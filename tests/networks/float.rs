@@ -1,4 +1,4 @@
-//! Float networks on the CPU: every one of the folder, by a list.
+//! Float networks on the CPU. The lists must name every network of the folder.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use tilewright::device::DeviceKind;
 
 use crate::{arrays, carried, difference};
 
-/// Float ONNX networks: folder and file. Each must differ by less than 1e-4 of its outputs' greatest magnitude.
+/// Float ONNX networks: folder and file. Outputs must be within 1e-4 of their largest magnitude.
 const ONNX: &[&str] = &[
     "bert-tiny-random/model.onnx",
     "efficientnet-lite0/model.onnx",
@@ -27,7 +27,7 @@ const QUANTIZED: &[&str] = &[
     "vit-tiny-mnist/model_qdq_perchannel.onnx",
 ];
 
-/// The largest difference must stay under 1e-4 of the output's largest magnitude.
+/// The largest difference must be below 1e-4 of the output's largest magnitude.
 fn check(model: &Path) -> Result<(), String> {
     let expected = arrays(model, "expected");
     let magnitude = expected.iter().flat_map(|t| t.to_f64()).fold(0.0, |most: f64, v| most.max(v.abs()));
@@ -54,7 +54,7 @@ fn every_onnx_network_of_the_folder_is_in_a_list() {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let inner = entry.unwrap().path();
-        // Networks without trained weights have a test of their own.
+        // Another test covers networks without trained weights.
         if !inner.is_dir() || inner.ends_with("onnx-light") {
             continue;
         }

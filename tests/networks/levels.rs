@@ -1,4 +1,4 @@
-//! Levels of optimisation: none is slower than the one before, and all compute the same.
+//! Optimization levels: no level is slower than the one below it, and all compute the same.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ fn check(file: &Path) -> Vec<Figures> {
         assert!(after.cycles <= before.cycles, "{}: -O{level} {before:?}, then {after:?}", file.display());
         assert!(after.steps <= before.steps && after.nodes <= before.nodes, "{before:?}, then {after:?}");
     }
-    // Joining layers saves their programs' starts and ends.
+    // Joining layers saves the start and end of their programs.
     assert!(found[1].steps < found[0].steps && found[1].cycles < found[0].cycles, "{found:?}");
     found
 }

@@ -1,5 +1,5 @@
-//! Architectures whose weights are made by nodes: importers, shapes and memory are at stake, not numbers. Their outputs do
-//! not depend on the input.
+//! Architectures whose weights are made by nodes of the graph. They test importers, shapes and memory, not numbers:
+//! their outputs do not depend on the input.
 
 use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
@@ -21,7 +21,7 @@ const NETWORKS: &[(&str, f64, bool)] = &[
     ("zfnet512", 0.001, false),
 ];
 
-/// The numbers of a file that holds one tensor of floats, whose data are its end but for the name.
+/// Returns the numbers of a file with one tensor of floats. Only the tensor's name follows the data.
 fn expected(file: &std::path::Path, count: usize) -> Vec<f32> {
     let bytes = std::fs::read(file).unwrap();
     // Tag 9, raw data, with its length.
@@ -75,7 +75,7 @@ fn the_list_is_the_folder() {
     assert_eq!(found, NETWORKS.iter().map(|n| n.0).collect::<Vec<_>>());
 }
 
-/// Every architecture imports, with shapes that are all known, and goes through the passes.
+/// Every architecture can be imported, has only known shapes, and passes the optimization.
 #[test]
 fn every_architecture_imports() {
     let Some(folder) = tilewright_testing::model("onnx-light") else { return };

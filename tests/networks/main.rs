@@ -1,5 +1,5 @@
-//! Trained networks and single operators, whole: from the model's file to its outputs on every device, against what other
-//! runtimes computed.
+//! Trained networks and single operators end to end: from the model file to outputs on every device, compared with the
+//! results of other runtimes.
 
 mod accuracy;
 mod cases;
@@ -36,7 +36,7 @@ use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::{DType, Tensor, largest_distance};
 use tilewright_sim::{Rtl, RtlOptions};
 
-/// A model that the repository carries.
+/// Path of a model in the repository.
 fn carried(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name)
 }
@@ -44,7 +44,7 @@ fn carried(name: &str) -> PathBuf {
 /// The inputs or expected outputs of a model, in order.
 fn arrays(model: &Path, kind: &str) -> Vec<Tensor> {
     let stem = model.file_stem().unwrap().to_string_lossy().to_string();
-    // Single operators lie in a folder of one format; elsewhere the names of TFLite's arrays tell them apart.
+    // Single operators have a folder per format. In other folders, the names of TFLite's arrays contain the format.
     let suffixes = ["-tflite", ""];
     for suffix in suffixes {
         let files = (0..).map(|i| model.with_file_name(format!("{stem}{suffix}.{kind}_{i}.npy")));
@@ -61,10 +61,10 @@ fn compiled(model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) 
     compiled_at(2, model, hw, device)
 }
 
-/// What was compiled: level, model, configuration, and whether anything may be offloaded.
+/// Key of a compiled model: level, model, configuration, and whether nodes can be offloaded.
 type Known = HashMap<(u8, PathBuf, String, bool), Arc<OnceLock<Artifact>>>;
 
-/// The same at a level of optimisation. Tests of this program that ask for the same get the same.
+/// Compiles at an optimization level. Tests of this program that ask for the same artifact share it.
 fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifact, HwConfig) {
     static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
     let config = HwConfig::load(hw).unwrap();
@@ -81,9 +81,11 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
     (known.get_or_init(build).clone(), config)
 }
 
-/// Runs a compiled model as often as its inputs ask for. What runs on the design runs on the cycle model too, which must say
-/// the same of values, cycles, counters, bytes, and of each instruction's start, end and waits; of what runs on the
-/// functional simulator the first run does, so that every program is checked strictly.
+/// Runs a compiled model once per set of inputs.
+///
+/// What runs on the RTL also runs on the cycle model, which must agree on values, cycles, counters, bytes, and each
+/// instruction's start, end and stalls. The first run on the functional simulator is also repeated on the cycle model,
+/// so that every program is checked strictly.
 fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
     if device == DeviceKind::FSIM {
         let [modelled, found] =
@@ -111,7 +113,7 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
     found
 }
 
-/// At most so many of the runs.
+/// Returns at most `count` of the runs.
 fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor], most: usize) -> Results {
     let runs = inference::split(&artifact.manifest.input_values(), inputs).unwrap_or_else(|e| panic!("{e}"));
     let device = open(device, config).unwrap_or_else(|e| panic!("{e}"));
@@ -119,8 +121,8 @@ fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[T
     inference::run(&mut session, &runs[..most.min(runs.len())], |_| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// A device that checks as much as it can: the cycle model strictly, and the design's assertions in all shapes but that in
-/// which most networks run, where speed counts for more than the time to build it.
+/// Makes a device with as many checks as possible: a strict cycle model, and RTL with assertions. The configuration in
+/// which most networks run has no assertions, because there speed matters more.
 fn open(kind: DeviceKind, config: &HwConfig) -> Result<Option<Box<dyn Device>>, DeviceError> {
     let spans = matches!(kind, DeviceKind::CSIM | DeviceKind::RTL);
     if kind == DeviceKind::RTL && config.name != "1x16x16" {
@@ -131,14 +133,14 @@ fn open(kind: DeviceKind, config: &HwConfig) -> Result<Option<Box<dyn Device>>, 
     device::open(kind, config, extras, &|_| {})
 }
 
-/// Runs a model on its own inputs and gives the greatest difference from its expected outputs.
+/// Runs a model on its own inputs and returns the largest difference from its expected outputs.
 fn difference(model: &Path, hw: &str, device: DeviceKind) -> f64 {
     let (artifact, config) = compiled(model, hw, device);
     let found = run(artifact, &config, device, &arrays(model, "input")).outputs;
     largest(&found, &arrays(model, "expected"))
 }
 
-/// The greatest difference between tensors of equal shapes and types; 64-bit numbers may be stored in a byte each.
+/// Returns the largest difference between tensors of equal shapes and types. Files can store 64-bit numbers as bytes.
 fn largest(found: &[Tensor], expected: &[Tensor]) -> f64 {
     assert_eq!(found.len(), expected.len());
     let mut most = 0f64;

@@ -1,4 +1,4 @@
-//! The accelerator's memory: what models take of it, and models that take too much.
+//! The accelerator's memory: how much models use, and models that need too much.
 
 use tilewright::device::DeviceKind;
 use tilewright::model::{self, Options};
@@ -11,7 +11,7 @@ use tilewright_runtime::artifact::{Artifact, Place, StepKind};
 use crate::compiled;
 use crate::random::network;
 
-/// Tensors that are needed at one time lie apart, inside their region.
+/// Tensors that are needed at the same time do not overlap, and are inside their region.
 #[track_caller]
 fn check_apart(artifact: &Artifact) -> usize {
     let mut pairs = 0;
@@ -81,7 +81,7 @@ fn a_model_that_does_not_fit_is_refused_with_the_sizes() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Weights beyond the offsets of instructions leave their layer to the CPU.
+    // If the offsets of instructions cannot reach the weights, the layer goes to the CPU.
     config.host.memory_mib = 512;
     config.offset_bits = 20;
     config.stride_bits = 20;

@@ -11,15 +11,15 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::{Tensor, near};
 
-/// What a case came to.
+/// Result of a case.
 enum Outcome {
     Right,
-    /// Refused by the importer, or with operands or results of element types that are not there; with the reason.
+    /// The importer rejects it, or an element type of an operand or result is not supported; with the reason.
     Refused(String),
     Wrong(String),
 }
 
-/// What the reasons of refused cases say, each with how many say it.
+/// Reasons for rejected cases, each with the number of cases.
 const REFUSED: &[(&str, usize)] = &[
     ("must be a constant", 141),
     ("element type", 117),

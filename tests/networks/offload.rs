@@ -1,4 +1,4 @@
-//! Placement by cost: the same answers wherever operators go, and layers' cycles that are the design's.
+//! Placement by cost: the results do not depend on it, and the layers' cycles are those of the design.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn a_faster_host_gets_more() {
     assert!(with(100000.0, 0.0).iter().all(|(_, place)| *place == Place::Cpu));
 }
 
-/// Cycles of all layers of the accelerator; each layer's figures stand at each of its nodes.
+/// Sum of the cycles of all accelerator layers. Each node of a layer has the figures of the whole layer.
 fn told(manifest: &Manifest) -> u64 {
     let on_accel = manifest.nodes.iter().filter(|n| n.place == Place::Accel).filter_map(|n| n.cost.as_ref());
     let layers: BTreeMap<&str, u64> = on_accel.map(|c| (c.layer.as_str(), c.accel_cycles.unwrap_or(0))).collect();
@@ -91,7 +91,7 @@ fn cycles_of_layers_are_those_of_the_design() {
     check_cycles("efficientnet-lite0/model_qdq_perchannel.onnx");
 }
 
-/// The estimate of each layer beside the cycles of its own program, by kinds of operators.
+/// The estimate of each layer and the cycles of its own program, by kind of operator.
 #[test]
 #[ignore = "prints a table"]
 fn estimates_by_operator() {

@@ -6,14 +6,14 @@ use tilewright_runtime::artifact::Place;
 use crate::resnet::PRESETS;
 use crate::{carried, compiled, difference};
 
-/// Networks whose output may differ by a step: their tables are made by another exponential function.
+/// Networks whose output can differ by one step, because their tables use another exponential function.
 const ONE_STEP: &[&str] = &["logistic", "softmax"];
 
-/// Networks of which something runs on the CPU beside an accelerator of 16 by 16.
+/// Networks with nodes on the CPU if the accelerator has a 16x16 array.
 const ON_CPU: &[&str] =
     &["argmax", "fully_connected", "reshape", "resize_bilinear", "softmax", "squared_diff", "transpose"];
 
-/// The networks of the folder, by name.
+/// Names of the networks in the folder.
 fn operators() -> Vec<String> {
     let files = std::fs::read_dir(carried("tflite-ops")).unwrap();
     let name = |f: std::io::Result<std::fs::DirEntry>| f.unwrap().file_name().to_string_lossy().to_string();

@@ -14,7 +14,7 @@ fn options(method: Choice) -> QuantizeOptions {
     QuantizeOptions { method, ..QuantizeOptions::default() }
 }
 
-/// Points of accuracy that a network may lose.
+/// Percentage points of accuracy that a network can lose.
 const MOST_LOST: f64 = 0.5;
 
 fn engine() -> Compiled {
@@ -30,7 +30,7 @@ fn run(model: &Prepared, samples: &[Vec<Tensor>], options: &QuantizeOptions) -> 
     model.quantize(samples, options, &engine(), &mut |_, _, _| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The network of the file that is written.
+/// Quantizes a network, and reads it from the written file.
 fn written(model: &Prepared, quantized: &Quantized, sample: &[Tensor]) -> Graph {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("q.onnx");
@@ -38,7 +38,7 @@ fn written(model: &Prepared, quantized: &Quantized, sample: &[Tensor]) -> Graph 
     tilewright::model::import(&file, &Sizes::default()).unwrap()
 }
 
-/// Accuracy in per cent of the float and of the quantized network, the latter read from the file that is written.
+/// Accuracy in percent of the float network, and of the quantized network as read from the written file.
 fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
     let model = Prepared::read(path, &Sizes::default()).unwrap();
     let calibration = data(&model, &format!("{set}_calib200"), 0.0, scale)?;
@@ -68,8 +68,8 @@ fn two_hundred_pictures_keep_the_accuracy() {
     }
 }
 
-/// Calibrated on crops of five photos, efficientnet-lite0 names what the float network does on 12 others, read from the file that
-/// is written: with the options that the program has where none is given, and with biases corrected.
+/// Calibrated on crops of five photos, the quantized efficientnet-lite0 (read from the written file) gives the same
+/// classes as the float network on 12 other photos: with default options, and with bias correction.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn efficientnet_names_what_the_float_network_does() {

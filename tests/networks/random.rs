@@ -1,6 +1,7 @@
 //! Random networks of convolutions, additions and poolings, from graph to device, against the graph's evaluation.
 //!
-//! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks a configuration runs (3); with it, the RTL of every preset runs them.
+//! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks a configuration runs (3); with it, the RTL of every preset runs
+//! them.
 
 use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options};
@@ -17,10 +18,10 @@ use crate::small::small_parts;
 
 const LAYOUT: Layout = Layout::Nhwc;
 
-/// An image under way: its value, height, width and channels.
+/// An image in the network: value, height, width and channels.
 type Image = (ValueId, [usize; 3]);
 
-/// A convolution with its requantization; `None` where the window is larger than the image.
+/// A random convolution with its requantization; `None` if the window is larger than the image.
 fn conv(n: &mut Numbers, b: &mut GraphBuilder, (x, [h, w, c]): Image) -> Option<Image> {
     let depthwise = n.int(0, 6) == 0;
     let kernel = [n.size(1, 4.min(h)), n.size(1, 4.min(w))];
@@ -55,7 +56,7 @@ fn sizes(b: &GraphBuilder, value: ValueId) -> [usize; 3] {
     [shape[1], shape[2], shape[3]]
 }
 
-/// The sum of two images of one size, each with a scale of its own.
+/// The sum of two images of the same size, each with its own scale.
 fn add(n: &mut Numbers, b: &mut GraphBuilder, x: Image, z: Image) -> Option<Image> {
     let mut operand = |real: f64| {
         let (multiplier, shift) = quantize_multiplier(real);
@@ -111,7 +112,7 @@ fn check_with(config: &HwConfig, device: DeviceKind, seeds: std::ops::Range<u64>
     for seed in seeds {
         let (graph, input) = network(seed);
         let expected = eval(&graph, std::slice::from_ref(&input)).unwrap();
-        // Every other network with operators fused into tiles.
+        // Every second network uses fusion.
         let level = if seed % 2 == 0 { 3 } else { 2 };
         let options = Options { offload: Offload::all_if(device != DeviceKind::CPU), level, ..Options::new(config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
@@ -125,7 +126,7 @@ fn check_with(config: &HwConfig, device: DeviceKind, seeds: std::ops::Range<u64>
     assert!(device == DeviceKind::CPU || 2 * offloaded >= all, "{offloaded} of {all} MACs offloaded on {hw}");
 }
 
-/// Networks asked for, where somebody asks.
+/// Number of networks from `TILEWRIGHT_FUZZ_NETWORKS`, if it is set.
 pub fn asked() -> Option<u64> {
     tilewright_testing::asked("TILEWRIGHT_FUZZ_NETWORKS")
 }

@@ -1,8 +1,7 @@
-//! Random ONNX files with QuantizeLinear and DequantizeLinear, from file to device: the functional simulator, with the CPU for
-//! what the accelerator leaves it, against the CPU alone, bit by bit.
+//! Random ONNX files with QuantizeLinear and DequantizeLinear, from file to device: the functional simulator together
+//! with the CPU is compared bit for bit with the CPU alone.
 //!
-//! `TILEWRIGHT_FUZZ_NETWORKS` sets how many networks run, ten times as many as there (36 networks without it), and
-//! `TILEWRIGHT_SEED` the first seed (1).
+//! Ten times `TILEWRIGHT_FUZZ_NETWORKS` networks run (36 if it is not set). `TILEWRIGHT_SEED` sets the first seed (1).
 
 use tilewright::device::DeviceKind;
 use tilewright::model::{self, Offload, Options, Sizes};
@@ -22,10 +21,10 @@ use crate::run;
 
 const LAYOUT: Layout = Layout::Nchw;
 
-/// The most elements of an image, so that a network takes no more than a moment.
+/// Maximum number of elements of an image, so that a network runs quickly.
 const MOST: usize = 20_000;
 
-/// A quantized image under way: its real values, its sizes `[C, H, W]`, and how its integers stand for them.
+/// A quantized image in the network: its real value, its sizes `[C, H, W]`, and its quantization parameters.
 #[derive(Clone)]
 struct Image {
     real: ValueId,
@@ -42,7 +41,7 @@ struct Net {
 }
 
 impl Net {
-    /// A quantization behind real values.
+    /// Quantizes real values.
     fn quantized(&mut self, real: ValueId, scale: f32, zero_point: i32) -> Option<Image> {
         let (scales, zero_points, dtype) = (vec![scale], vec![zero_point], self.dtype);
         let shape = self.b.ty(real).shape()?;
@@ -55,14 +54,14 @@ impl Net {
         Some(Image { real, sizes: [c, h, w], scale, zero_point })
     }
 
-    /// The same with a scale and a zero point of its own.
+    /// Quantizes real values with a random scale and zero point.
     fn requantized(&mut self, real: ValueId) -> Option<Image> {
         let scale = 0.02 + 0.1 * self.n.float().abs();
         let zero_point = self.n.int(-30, 30) as i32 + if self.dtype == DType::U8 { 128 } else { 0 };
         self.quantized(real, scale, zero_point)
     }
 
-    /// Weights as integers behind a dequantization, with a scale for each output channel or one.
+    /// Dequantized integer weights, with one scale or a scale per output channel.
     fn weights(&mut self, shape: &[usize], terms: usize) -> Option<(ValueId, Vec<f32>)> {
         let channels = if self.n.int(0, 1) == 0 { 1 } else { shape[0] };
         let unit = 0.03 / (terms as f32).sqrt();
@@ -73,7 +72,7 @@ impl Net {
         Some((self.b.node("weight", op, &[integers]).ok()?, scale))
     }
 
-    /// A bias in steps of the product's sums.
+    /// A bias, quantized with the scale of the product's sums.
     fn bias(&mut self, channels: usize, data: f32, weights: &[f32]) -> Option<ValueId> {
         let integers = graph::Tensor::from_fn(&[channels], |_| self.n.int(-3000, 3000) as i32);
         let integers = self.b.constant("bias", integers);
@@ -138,7 +137,7 @@ impl Net {
         Some(y)
     }
 
-    /// One, or a size up to `most`.
+    /// Returns 1 or a random size up to `most`.
     fn few(&mut self, most: usize) -> usize {
         if self.n.int(0, 4) == 0 { 1 } else { self.n.size(1, most) }
     }
@@ -168,7 +167,7 @@ impl Net {
         }
     }
 
-    /// Operators that move elements; the integers keep their scale.
+    /// An operator that moves elements; the integers keep their scale.
     fn moved(&mut self, x: &Image) -> Option<Image> {
         let [c, h, w] = x.sizes;
         let y = match self.n.int(0, 5) {
@@ -204,7 +203,7 @@ impl Net {
         self.quantized(y.ok()?, x.scale, x.zero_point)
     }
 
-    /// A fully connected layer over the whole image, whose results are channels of one pixel.
+    /// A fully connected layer over the whole image. Its results are the channels of one pixel.
     fn dense(&mut self, x: &Image) -> Option<Image> {
         let depth = x.sizes.iter().product();
         if depth > 2000 {
@@ -220,7 +219,7 @@ impl Net {
         self.requantized(y)
     }
 
-    /// An image of matrices times itself, turned.
+    /// The product of an image's matrices and their transposes.
     fn product(&mut self, x: &Image) -> Option<Image> {
         let turned = self.b.node("turned", Transpose { perm: vec![0, 1, 3, 2] }, &[x.real]).ok()?;
         let turned = self.quantized(turned, x.scale, x.zero_point)?;
@@ -253,7 +252,7 @@ fn network(seed: u64) -> (Vec<u8>, Tensor) {
     let x = net.b.input("x", ty.clone());
     let mut images = vec![net.requantized(x).expect("it is an image")];
     let operators = net.n.size(3, 6);
-    // An operator that does not suit the image is left out; most do.
+    // An operator that does not fit the image is skipped; most fit.
     for _ in 0..10 * operators {
         let last = images[images.len() - 1].clone();
         let other = images[net.n.size(0, images.len() - 1)].clone();
@@ -308,8 +307,8 @@ fn random_files_give_the_same_on_fsim_and_the_cpu() {
     assert!(3 * offloaded >= count, "{offloaded} of {count} networks have products on the accelerator");
 }
 
-/// The operators of a normalization and a pooling behind a depthwise convolution, at every level: their file, and what a
-/// build of it for the accelerator has.
+/// A normalization and a pooling after a depthwise convolution, at every optimization level: the file, and what the
+/// accelerator gets of it.
 #[test]
 fn operators_behind_a_product_are_its_requantization_or_named() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! The int8 networks of MLPerf Tiny, bit for bit on every device, and what of the array they and a larger one use.
+//! The int8 networks of MLPerf Tiny: bit-exact on every device, and how much of the array they and a larger network
+//! use.
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crate::{arrays, compiled, compiled_at, difference, largest, run};
 /// The presets.
 pub const PRESETS: &[&str] = &["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"];
 
-/// resnet8 ends with a softmax, which may differ by a step.
+/// resnet8 ends with a softmax, which can differ by one step.
 #[track_caller]
 fn check(model: &Path, steps: f64, hw: &str, device: DeviceKind) {
     let found = difference(model, hw, device);
@@ -40,7 +41,7 @@ fn keywords_are_spotted_on_the_rtl_of_several_shapes() {
     }
 }
 
-/// Long: 1x32x32 alone takes minutes to build.
+/// Slow: 1x32x32 alone takes minutes to build.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn every_network_equals_the_reference_on_the_rtl_of_every_preset() {
@@ -88,7 +89,7 @@ fn resnet8_keeps_the_array_busy() {
     assert!(utilization >= 0.68, "{utilization}");
 }
 
-/// The preset as shipped, on the cycle model, whose cycles are the design's.
+/// The preset on the cycle model, whose cycles are those of the design.
 #[test]
 fn efficientnet_keeps_the_array_busy() {
     let Some(model) = tilewright_testing::model("efficientnet-lite0/model_qdq_perchannel.onnx") else { return };
@@ -99,7 +100,7 @@ fn efficientnet_keeps_the_array_busy() {
     assert!(utilization >= 0.35, "{utilization}");
 }
 
-/// Additions fused into the tiles of the convolutions before them: the same answers in less time.
+/// Additions fused into the tiles of the convolutions before them give the same results in less time.
 #[test]
 fn the_highest_level_saves_time() {
     let Some(model) = tilewright_testing::model("resnet8-cifar10/model_int8.tflite") else { return };
@@ -115,7 +116,8 @@ fn the_highest_level_saves_time() {
     }
 }
 
-/// The most steps by which a network's results differ from its reference on fsim at the highest level, for every preset.
+/// Checks for every preset the maximum difference, in steps, between a network on fsim at the highest level and its
+/// reference.
 fn highest_level(name: &str, allowed: f64) {
     let Some(model) = tilewright_testing::model(name) else { return };
     for hw in PRESETS {

@@ -1,4 +1,4 @@
-//! The networks of well-known shapes, in int8, whole.
+//! Whole int8 networks of well-known shapes.
 
 use tilewright::device::DeviceKind;
 use tilewright::model::inference;
@@ -8,8 +8,8 @@ use tilewright_hw::config::HwConfig;
 
 use crate::run;
 
-/// Each network is made, and the cycle model, which must find nothing wrong with its programs, computes what the functional
-/// simulator does.
+/// Each network can be made. The cycle model computes the same as the functional simulator, and finds no fault in the
+/// programs.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn every_network_that_can_be_made_runs() {

@@ -1,5 +1,5 @@
-//! What small FPGAs have: loads that cannot pad or pack, two loops, few bases and lanes, and none of the optional
-//! operations.
+//! Configurations for small FPGAs: loads that cannot pad or pack, two loops, few base registers and lanes, and no
+//! optional operations.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use tilewright_runtime::artifact::{Artifact, Place};
 
 use crate::{arrays, carried, compiled, largest, run};
 
-/// A small part with quantized additions, the same without any optional operation, and one of tiny memories besides.
+/// Three small configurations: with quantized additions, without any optional operation, and with tiny memories in
+/// addition.
 pub fn small_parts() -> [HwConfig; 3] {
     let adds = HwConfig {
         name: "1x4x2 with additions".into(),
@@ -57,7 +58,8 @@ fn built(model: &Path, config: &HwConfig, level: u8, offloads: bool) -> Artifact
     model::build(graph, &options, &mut |_, _| {}).unwrap()
 }
 
-/// Runs a model on a configuration, compares it with the CPU, and gives what else than `borders` the CPU computes.
+/// Runs a model on a configuration, compares it with the CPU, and returns what the CPU computes in addition to
+/// `borders`.
 fn on_cpu(model: &Path, config: &HwConfig, borders: &[&str]) -> Vec<String> {
     let inputs = arrays(model, "input");
     let expected = run(built(model, config, 2, false), config, DeviceKind::CPU, &inputs).outputs;
@@ -91,7 +93,7 @@ fn resnet8_runs_on_small_parts_but_for_additions_that_are_not_built() {
     }
 }
 
-/// The configurations that boards have unless another is asked for.
+/// The default configurations of boards.
 fn of_boards() -> Vec<String> {
     let mut names: Vec<String> = Board::names().iter().map(|name| Board::load(name).unwrap().hw).collect();
     names.sort();

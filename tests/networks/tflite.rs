@@ -1,4 +1,4 @@
-//! TFLite networks of the folder, by a list: on every device of their list, against the reference kernels.
+//! TFLite networks of the folder, compared with the reference kernels on every device of their list.
 
 use std::path::PathBuf;
 
@@ -6,14 +6,14 @@ use tilewright::device::DeviceKind;
 
 use crate::{arrays, compiled, difference};
 
-/// A quantized network: file, steps by which its outputs may differ, and the devices that a test tries.
+/// A quantized network: file, steps by which its outputs can differ, and devices to test.
 struct Quantized {
     file: &'static str,
     steps: f64,
     devices: &'static [DeviceKind],
 }
 
-/// A softmax at the end may differ by a step.
+/// A softmax at the end can differ by one step.
 const QUANTIZED: &[Quantized] = &[
     Quantized {
         file: "anomaly-autoencoder/model_int8.tflite",
@@ -57,8 +57,8 @@ const QUANTIZED: &[Quantized] = &[
     },
 ];
 
-/// Float networks, and by what share of their outputs' greatest magnitude they may differ. Where some weights have 8 bits
-/// the share is what two sets of the reference's kernels differ by.
+/// Float networks, and the allowed difference as a share of their outputs' largest magnitude. If some weights have 8
+/// bits, the share is the difference between two sets of the reference's kernels.
 const FLOAT: &[(&str, f64)] = &[
     ("anomaly-autoencoder/model_dynrange.tflite", 1e-4),
     ("anomaly-autoencoder/model_float.tflite", 1e-4),
@@ -91,7 +91,7 @@ fn quantized_networks_equal_the_reference_on_every_device() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The networks that the RTL takes minutes for.
+/// Networks that run for minutes on the RTL.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn large_networks_equal_the_reference_on_the_rtl() {
@@ -134,7 +134,7 @@ fn every_tflite_network_of_the_folder_is_in_a_list() {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&folder).unwrap() {
         let inner = entry.unwrap().path();
-        // The repository carries the networks of one operator, and another test runs them.
+        // Networks of one operator are in the repository, and another test runs them.
         if inner.is_dir() && !inner.ends_with("tflite-ops") {
             let files = std::fs::read_dir(&inner).unwrap().map(|e| e.unwrap().path());
             found.extend(files.filter(|f| f.extension().is_some_and(|e| e == "tflite")));

@@ -1,4 +1,5 @@
-//! Partitioned graphs on simulators, most on the functional one, against the reference evaluation, bit for bit.
+//! Runs partitioned graphs on simulators, mostly the functional one, and compares with the reference evaluation bit for
+//! bit.
 
 mod auto;
 mod fused;
@@ -29,7 +30,7 @@ use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
 const MEMORY: u64 = 64 << 20;
 
-/// The image of a packing and the index of an element in the dense tensor.
+/// Returns the image of a packing, and the strides of its dimensions in the dense tensor.
 fn image(packing: Packing) -> Option<(Image, [usize; 4])> {
     match packing {
         Packing::Dense => None,
@@ -52,7 +53,7 @@ fn to_host(packing: Packing, bytes: &[u8], len: usize) -> Vec<i8> {
     dense
 }
 
-/// The partition with programs that someone else builds, or refuses.
+/// Returns the partition with programs from `build`, which can also reject them.
 fn settle(
     graph: &Graph,
     config: &HwConfig,
@@ -62,7 +63,7 @@ fn settle(
     super::settle(graph, config, options, &Analytic { config }, build).partition
 }
 
-/// The bytes of a tensor that the accelerator writes.
+/// Returns the bytes of a tensor that the accelerator writes.
 fn bytes(t: &Tensor) -> Vec<i8> {
     match t.data() {
         TensorData::Bool(v) => v.iter().map(|b| i8::from(*b)).collect(),
@@ -70,7 +71,7 @@ fn bytes(t: &Tensor) -> Vec<i8> {
     }
 }
 
-/// A tensor like another one of these bytes.
+/// Returns a tensor with these bytes and the type and shape of another one.
 fn tensor(like: &Tensor, bytes: &[i8]) -> Tensor {
     match like.data() {
         TensorData::Bool(_) => Tensor::from_fn(like.shape(), |i| bytes[i] != 0),
@@ -85,19 +86,21 @@ pub(crate) fn fsim(config: &HwConfig) -> Box<dyn Device> {
     Box::new(Fsim::new(config.clone(), MEMORY))
 }
 
-/// The cycle model, which refuses races, lucky ports and reads of what nobody wrote.
+/// The cycle model in strict mode: it rejects data races, port conflicts avoided only by timing, and uninitialized
+/// reads.
 fn csim(config: &HwConfig) -> Box<dyn Device> {
     Box::new(Csim::new(config.clone(), MEMORY, CsimOptions { strict: true, ..CsimOptions::default() }))
 }
 
-/// The Verilated design, checked by its assertions.
+/// The Verilated design with its assertions.
 fn rtl(config: &HwConfig) -> Box<dyn Device> {
     let options = RtlOptions { assertions: true, ..RtlOptions::default() };
     Box::new(Rtl::new(config.clone(), MEMORY, &options).unwrap())
 }
 
-/// Runs a partition: accelerator regions on a device, the others by the reference. Every value that leaves an
-/// accelerator region is compared with `expected`; the number of compared values comes back.
+/// Runs a partition: accelerator regions on a device, the others with the reference evaluation.
+///
+/// Compares every value that leaves an accelerator region with `expected`, and returns the number of compared values.
 fn run(
     graph: &Graph,
     config: &HwConfig,
@@ -145,12 +148,12 @@ fn run(
     compared
 }
 
-/// Partitions, checks the programs' tokens, runs, and compares every value at a border.
+/// Partitions a graph, checks the programs' dependency tokens, runs it, and compares every value at a border.
 fn check(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> Partition {
     check_on(graph, config, inputs, &fsim)
 }
 
-/// The same with operators fused into the tiles of the products before them; how many are comes along.
+/// Like [`check`] with fusion; returns the number of lookups and additions that are fused.
 fn check_fused(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
     let parts = check_split(graph, config, inputs, (Options { fuse: true, ..Options::default() }, &fsim));
     parts
@@ -160,7 +163,7 @@ fn check_fused(graph: &Graph, config: &HwConfig, inputs: &[Tensor]) -> usize {
         .count()
 }
 
-/// The same on another device.
+/// Like [`check`] on another device.
 fn check_on(graph: &Graph, config: &HwConfig, inputs: &[Tensor], device: NewDevice) -> Partition {
     check_split(graph, config, inputs, (Options::default(), device))
 }
@@ -186,7 +189,7 @@ pub(crate) fn check_split(
     parts
 }
 
-/// What went to the CPU, with its reason.
+/// Returns the nodes on the CPU, each with the reason.
 fn on_cpu(parts: &Partition) -> Vec<String> {
     let cpu = parts.explanations.iter().filter(|e| e.place == tilewright_runtime::artifact::Place::Cpu);
     cpu.map(|e| format!("{} {}: {}", e.op, e.name, e.why)).collect()
@@ -196,7 +199,7 @@ fn presets() -> Vec<HwConfig> {
     ["1x4x4", "1x8x8", "1x16x16", "1x32x32", "1x8x16", "4x16x16"].iter().map(|n| HwConfig::load(n).unwrap()).collect()
 }
 
-/// Presets, and configurations that lie off their path.
+/// Presets, and configurations that differ from them.
 fn configs() -> Vec<HwConfig> {
     let mut all = presets();
     let name = |c: HwConfig, name: &str| HwConfig { name: name.into(), ..c };
@@ -228,12 +231,12 @@ fn configs() -> Vec<HwConfig> {
     let lanes = HwConfig { vector_lanes: 1, requant_lanes: 1, dma_pad: false, ..base };
     all.push(name(HwConfig { batch: 2, block_in: 4, block_out: 8, ..lanes.clone() }, "2x4x8 without dma_pad"));
     all.push(name(HwConfig { block_in: 8, block_out: 8, ..lanes.clone() }, "1x8x8 without dma_pad"));
-    // Without packed loads and stores many moves are the CPU's.
+    // With packed loads and stores, because without them many copies go to the CPU.
     all.push(name(HwConfig { dma_pack: true, ..small_part(lanes) }, "a small part"));
     all
 }
 
-/// A configuration with less of a load, of loops and of addresses, as small FPGAs have it.
+/// A configuration for small FPGAs: simpler loads, fewer loops and smaller addresses.
 fn small_part(config: HwConfig) -> HwConfig {
     HwConfig {
         block_in: 4,

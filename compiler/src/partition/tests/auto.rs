@@ -1,4 +1,4 @@
-//! Placement by cost.
+//! Tests placement by cost.
 
 use super::fused::network;
 use super::problems::{int8, requantize};
@@ -50,7 +50,7 @@ fn named<'p>(parts: &'p Partition, name: &str) -> &'p Explanation {
     parts.explanations.iter().find(|e| e.name == name).unwrap()
 }
 
-/// A large convolution and a tiny one, which have nothing to do with each other.
+/// A large convolution and an independent tiny one.
 fn large_and_tiny() -> Graph {
     let rng = &mut StdRng::seed_from_u64(1);
     let mut b = GraphBuilder::new("two");
@@ -75,7 +75,7 @@ fn small_work_stays_on_the_cpu_and_large_work_does_not() {
     );
     let all = partition(&graph, &config, Offload::All);
     assert!(all.explanations.iter().all(|e| e.place == Place::Accel));
-    // What it would take elsewhere is told whoever decides.
+    // The explanation gives the cost in the other place too, even if cost does not decide.
     assert_eq!(named(&all, "tiny").cost.as_ref().unwrap().cpu_ns, named(&parts, "tiny").cost.as_ref().unwrap().cpu_ns);
     let none = partition(&graph, &config, Offload::None);
     let cost = named(&none, "large").cost.clone().unwrap();
@@ -97,7 +97,7 @@ fn the_host_decides() {
     assert_eq!(with(10.0, 10000.0), [Place::Accel, Place::Accel]);
 }
 
-/// A table between two convolutions takes less on the CPU, but not with its layouts.
+/// A lookup between two convolutions is faster on the CPU, but not if changes of layout count.
 #[test]
 fn layouts_keep_a_cheap_operator_where_its_neighbours_are() {
     let rng = &mut StdRng::seed_from_u64(2);
@@ -118,13 +118,13 @@ fn layouts_keep_a_cheap_operator_where_its_neighbours_are() {
     assert!(cost.cpu_ns < cost.accel_ns, "{cost:?}");
     assert_eq!(found.place, Place::Accel, "{}", found.why);
     assert!(cost.accel_ns.unwrap() as i64 <= cost.cpu_ns.unwrap() as i64 + cost.moving_ns.unwrap(), "{cost:?}");
-    // Without the cost of layouts it goes.
+    // Without the cost of layout changes, it goes to the CPU.
     (config.host.convert_bytes_per_cycle, config.host.transfer_mb_per_s) = (65536.0, 1e6);
     config.host.launch_us = 0.0;
     assert_eq!(named(&partition(&graph, &config, AUTO), "table").place, Place::Cpu);
 }
 
-/// The cut is compared with every assignment of small networks.
+/// Compares the cut with every assignment of small networks.
 #[test]
 fn no_assignment_of_units_is_cheaper() {
     let mut split = 0;
@@ -148,7 +148,7 @@ fn no_assignment_of_units_is_cheaper() {
     assert!(split >= 5, "only {split} networks are split");
 }
 
-/// Costs without a pattern, so that places are mixed.
+/// Random costs, so that the network uses both places.
 struct Mixed<'c>(Analytic<'c>, u64);
 
 impl CostOracle for Mixed<'_> {

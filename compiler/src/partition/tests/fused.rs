@@ -1,4 +1,4 @@
-//! Operators fused into the tiles of the product before them, on every configuration.
+//! Tests operators that are fused into the tiles of the product before them, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
 use super::{Code, check_fused, configs, fsim, on_cpu, run, settle};
@@ -12,8 +12,8 @@ use rand::{Rng, SeedableRng};
 use tilewright_driver::DriverError;
 use tilewright_hw::HwConfig;
 
-/// A convolution of the same size, its result under a table or not, added to the network's input on either side; a
-/// second such convolution behind it, whose operand is the first's result.
+/// A convolution that keeps the size, with or without a lookup of its result, added to the network's input as either
+/// operand. A second such convolution follows and reads the first's result.
 pub(super) fn network(rng: &mut StdRng) -> Graph {
     let order = layout(rng);
     let (n, c) = (rng.random_range(1..3), rng.random_range(1..40));
@@ -70,7 +70,7 @@ fn what_is_fused_computes_the_same() {
     }
 }
 
-/// A driver that refuses products with more than so many operators behind them costs these operators, and no product.
+/// If the driver rejects products with more than a number of fused operators, only these operators are separated.
 #[test]
 fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
     let config = HwConfig::default();
@@ -100,7 +100,7 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
         assert!(parts.regions.iter().any(|region| matches!(region.code, Code::Accel(_))));
     }
     assert!(refusals >= 8, "only {refusals} refusals");
-    // What is refused by itself goes to the CPU all the same.
+    // A layer that is rejected even by itself goes to the CPU.
     let graph = network(&mut StdRng::seed_from_u64(1));
     let parts = settle(&graph, &config, options, &|placed| match placed.layers.first() {
         Some(l) => {

@@ -1,4 +1,4 @@
-//! Results that stay in inp between layers, on every configuration.
+//! Tests results that stay in inp between layers, on every configuration.
 
 use super::problems::{int8, layout, qadd, requantize, shape};
 use super::{Code, check_split, configs, fsim, on_cpu, rtl, run, settle};
@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 use tilewright_driver::DriverError;
 use tilewright_hw::HwConfig;
 
-/// A convolution of any kind, or none where the window does not fit.
+/// A random convolution; `None` if the window does not fit.
 fn conv(rng: &mut StdRng, b: &mut GraphBuilder, order: Layout, x: ValueId) -> Option<ValueId> {
     let c = b.ty(x).dims[order.channel_axis()].known()?;
     let depthwise = rng.random_bool(0.2);
@@ -58,8 +58,8 @@ fn pool(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> O
     }
 }
 
-/// Four to eight operators behind each other, sums with an earlier value of the same shape among them, and in the end often
-/// a fully connected layer. Now and then a value between them leaves the network too.
+/// A chain of four to eight operators with sums of earlier values of the same shape, often ending with a fully
+/// connected layer. Sometimes a value in between is also an output of the network.
 fn network(rng: &mut StdRng) -> Graph {
     let order = layout(rng);
     let n = if rng.random_bool(0.1) { 2 } else { 1 };
@@ -105,7 +105,7 @@ fn options(rng: &mut StdRng) -> Options {
     Options { keep_on_chip: true, fuse: rng.random(), search_tiles: rng.random(), ..Options::default() }
 }
 
-/// Layers whose results stay on the chip.
+/// Number of layers whose results stay on the chip.
 fn kept(parts: &Partition) -> usize {
     let why: Vec<&str> = parts.explanations.iter().map(|e| e.why.as_str()).collect();
     why.iter().filter(|why| why.contains("results stay on the chip")).count()
@@ -141,7 +141,7 @@ fn what_stays_on_the_chip_is_the_same_in_the_design() {
     assert!(found >= 15, "{found} results stay on the chip");
 }
 
-/// Programs that are refused for everything that they keep are built without that, and nothing leaves the accelerator.
+/// Programs that are rejected whenever they keep a result are built without kept results, and no node goes to the CPU.
 #[test]
 fn a_refused_program_is_tried_with_less_kept() {
     let config = HwConfig::default();
@@ -162,7 +162,7 @@ fn a_refused_program_is_tried_with_less_kept() {
         });
         refusals += refused.get();
         assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}");
-        // What is not kept says so, and nothing else differs.
+        // The explanation says which results are not kept; nothing else differs.
         let mut told = 0;
         for (found, plain) in parts.explanations.iter().zip(&plain.explanations) {
             let (why, reason) =
@@ -179,7 +179,8 @@ fn a_refused_program_is_tried_with_less_kept() {
     assert!(refusals >= 5, "only {refusals} refusals");
 }
 
-/// One convolution's kept result is refused: it alone goes through device memory, and says why.
+/// One convolution's kept result is rejected: only this result goes through device memory, and its explanation says
+/// why.
 #[test]
 fn what_others_keep_stays_where_one_is_refused() {
     let config = HwConfig::default();
@@ -209,7 +210,7 @@ fn what_others_keep_stays_where_one_is_refused() {
     assert!(found >= 3, "only {found} networks keep enough");
 }
 
-/// A program that is refused whatever it has leaves everything to the CPU, with the reason.
+/// If every program is rejected, all nodes go to the CPU, with the reason.
 #[test]
 fn what_is_refused_without_end_says_why() {
     let config = HwConfig::default();
@@ -230,7 +231,7 @@ fn what_is_refused_without_end_says_why() {
     );
 }
 
-/// The estimate of a pooling leaves out the loads and the store that keeping its operands and results saves.
+/// The estimate of a pooling omits the loads and stores that are saved if its operands and results are kept.
 #[test]
 fn estimates_know_what_stays_on_the_chip() {
     let config = HwConfig::default();

@@ -1,4 +1,4 @@
-//! The one decision over layouts: against every other, and against one layer after the other.
+//! Tests the joint decision on layouts: compares it with all other assignments, and with a decision layer by layer.
 
 use super::problems::{int8, qadd, requantize};
 use super::{check, on_cpu};
@@ -34,7 +34,7 @@ fn inputs(graph: &Graph) -> Vec<Tensor> {
     graph.inputs().map(|(_, v)| int8(rng, &graph.ty(v).shape().unwrap())).collect()
 }
 
-/// A table, whose data and result may lie in any order, before a convolution that wants its channels before its rows.
+/// A lookup, whose data and result can have any layout, followed by a convolution that needs channels before rows.
 fn table_first() -> Graph {
     let rng = &mut StdRng::seed_from_u64(1);
     let mut b = GraphBuilder::new("table first");
@@ -45,7 +45,7 @@ fn table_first() -> Graph {
     b.finish().unwrap()
 }
 
-/// Nanoseconds where each node takes its first choice, and where all are decided at once.
+/// Nanoseconds if each node takes its first choice, and nanoseconds of the joint decision.
 fn both(graph: &Graph, config: &HwConfig) -> [u64; 2] {
     let (options, refused, oracle) = (Options::default(), HashMap::new(), Analytic { config });
     let layouts = Layouts::new(graph, config, &options, &refused, &oracle);
@@ -77,7 +77,7 @@ fn changes_of_layout_are_told_with_their_cost() {
     assert!(told.clone().count() > 0 && told.clone().all(|e| e.why.ends_with(" us")), "{:?}", parts.explanations);
 }
 
-/// Operators that have a layout and such that have none, on images as long as they are wide and deep.
+/// Operators with and without a fixed layout, on images with as many channels as rows and columns.
 fn random(rng: &mut StdRng) -> Graph {
     let mut b = GraphBuilder::new("random");
     let image = TensorType::new(DType::I8, &[1, 6, 6, 6]);
@@ -138,7 +138,7 @@ fn price(graph: &Graph, chosen: &BTreeMap<NodeId, Choice>, costs: &dyn Costs) ->
     sum
 }
 
-/// The least price of all assignments.
+/// Minimum cost of all assignments.
 fn least(graph: &Graph, layouts: &Layouts, chosen: &mut BTreeMap<NodeId, Choice>, at: usize) -> u64 {
     let Some((id, _)) = graph.nodes().nth(at) else { return price(graph, chosen, layouts) };
     let taken = chosen.values().any(|c| matches!(c, Choice::Layer(planned) if planned.0.nodes.contains(&id)));
@@ -185,7 +185,7 @@ fn no_assignment_is_cheaper() {
     assert!(better >= 3, "only {better} are better than one layer after the other");
 }
 
-/// So many tables of one image, all of them open until they are summed two by two.
+/// `count` lookups of one image, all of which are still needed until they are summed in pairs.
 fn sums_of_tables(count: usize) -> Graph {
     let rng = &mut StdRng::seed_from_u64(4);
     let mut b = GraphBuilder::new("sums of tables");
@@ -211,6 +211,6 @@ fn work_grows_with_the_nodes_however_many_values_are_open() {
         COPIED.get() - before
     });
     assert!(few > 10_000, "{few} copies: too few states are open to say anything");
-    // Four times the nodes, with one more digit at most in a value's number.
+    // Four times as many nodes, so the numbers of values have at most one digit more.
     assert!(many < 6 * few, "{few} copies of branches for 32 tables, {many} for 128");
 }

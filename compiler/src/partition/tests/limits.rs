@@ -1,4 +1,4 @@
-//! Products at the edge of what a configuration holds: what fits is offloaded, what does not says why.
+//! Tests products at the limits of a configuration: those that fit are offloaded, the others give the reason.
 
 use super::problems::{int8, requantize, shape};
 use super::{check, configs, on_cpu};
@@ -38,7 +38,7 @@ impl Window {
         b.finish().unwrap()
     }
 
-    /// What a configuration leaves to the CPU, with results that are checked.
+    /// Returns the nodes that a configuration leaves to the CPU, and checks the results.
     fn on_cpu(&self, config: &HwConfig) -> Vec<String> {
         let graph = self.graph();
         let image = int8(&mut StdRng::seed_from_u64(9), &self.image);
@@ -46,7 +46,7 @@ impl Window {
     }
 }
 
-/// Few channels of data to a tile, far fewer than of results, and short memories.
+/// Small memories, and far fewer input channels than output channels per tile.
 fn narrow(block_in: u32, block_out: u32) -> HwConfig {
     HwConfig {
         block_in,
@@ -118,7 +118,7 @@ fn the_limit_that_is_passed_is_named() {
     );
 }
 
-/// Aligned offsets cost memory, not places: a pixel of every block lies where a row may begin.
+/// Aligned offsets cost memory but do not prevent offloading, because each pixel of a block is aligned.
 #[test]
 fn alignment_leaves_no_product_to_the_cpu() {
     let plain = Window {

@@ -1,4 +1,4 @@
-//! Whole networks, where the folder of models is there.
+//! Tests whole networks, if the folder of models exists.
 
 use super::{check, configs, fsim, on_cpu, presets, run};
 use crate::frontend::import;
@@ -8,7 +8,7 @@ use crate::passes::{OptLevel, Options, optimize};
 use std::path::{Path, PathBuf};
 use tilewright_runtime::npy;
 
-/// The model's path and its input, where they are.
+/// Path and input of a model, if they exist.
 fn model(name: &str, stem: &str) -> Option<(PathBuf, PathBuf)> {
     let folder = tilewright_testing::model(name)?;
     let tflite = folder.join(format!("{stem}.tflite"));
@@ -18,13 +18,13 @@ fn model(name: &str, stem: &str) -> Option<(PathBuf, PathBuf)> {
     Some((folder.join(format!("{stem}.onnx")), folder.join(format!("{stem}.input_0.npy"))))
 }
 
-/// The optimised integer form of a model file.
+/// Imports a model file and optimizes it to integer form.
 fn integer(file: &Path) -> Graph {
     let graph = import(file).unwrap();
     optimize(graph, OptLevel::default(), Options::default()).unwrap().0
 }
 
-/// Runs a model on every preset; only the operators named may stay on the CPU.
+/// Runs a model on every preset. Only the named operators can stay on the CPU.
 fn offload(name: &str, stem: &str, cpu_ops: &[&str]) {
     let Some((file, input)) = model(name, stem) else { return };
     let graph = integer(&file);

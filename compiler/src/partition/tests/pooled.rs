@@ -1,4 +1,4 @@
-//! Poolings fused into the tiles of the product before them, on every configuration.
+//! Tests poolings that are fused into the tiles of the product before them, on every configuration.
 
 use super::problems::{int8, layout, mean_of_inside, pooling, requantize, shape, sloped};
 use super::{NewDevice, check_split, configs, csim, fsim, rtl};
@@ -9,7 +9,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::HwConfig;
 
-/// A convolution of any kind and a pooling of any kind behind it.
+/// A random convolution followed by a random pooling.
 fn network(rng: &mut StdRng) -> Option<Graph> {
     let order = layout(rng);
     let n = if rng.random_bool(0.2) { rng.random_range(2..4) } else { 1 };
@@ -47,7 +47,7 @@ fn network(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// Runs a network with poolings fused; whether its own is.
+/// Runs a network with fusion; returns whether its pooling is fused.
 fn fused(rng: &mut StdRng, graph: &Graph, config: &HwConfig, device: NewDevice) -> bool {
     let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(rng, &graph.ty(v).shape().unwrap())).collect();
     let search_tiles = rng.random_bool(0.7);
@@ -59,7 +59,7 @@ fn is_fused(parts: &Partition) -> bool {
     parts.explanations.iter().any(|e| e.why.contains("the pooling of its results"))
 }
 
-/// How many poolings of these networks are fused, and how many networks there are.
+/// Runs networks; returns the number of fused poolings and the number of networks.
 fn check_all(config: &HwConfig, seeds: std::ops::Range<u64>, device: NewDevice) -> (usize, usize) {
     let (mut found, mut all) = (0, 0);
     for seed in seeds {
@@ -93,7 +93,7 @@ fn pooled_tiles_compute_the_same_in_the_design() {
     assert!(found >= 5, "only {found} of {all} poolings are fused");
 }
 
-/// A convolution with a pooling of 2x2 behind it; its results may leave the network too.
+/// A convolution followed by a 2x2 pooling. The convolution's results can also be an output of the network.
 fn plain(leaves: bool) -> Graph {
     let mut rng = StdRng::seed_from_u64(1);
     let mut b = GraphBuilder::new("plain");

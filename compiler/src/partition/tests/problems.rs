@@ -1,4 +1,4 @@
-//! Random single operators on every configuration.
+//! Tests random single operators on every configuration.
 
 mod moves;
 

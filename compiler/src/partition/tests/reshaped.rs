@@ -1,4 +1,4 @@
-//! Quantized groups between reshapes, from their form in files to the accelerator.
+//! Tests quantized operators between reshapes, from the form in model files to the accelerator.
 
 use super::problems::int8;
 use super::{check, on_cpu};
@@ -9,7 +9,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tilewright_hw::HwConfig;
 
-/// Quantized groups as files have them, with reshapes around a product of matrices or a convolution of lines.
+/// Quantized operators as in model files, with reshapes around a matrix product or a one-dimensional convolution.
 fn reshaped(lead: &[usize], bias: bool) -> Graph {
     let mut b = GraphBuilder::new("reshaped");
     let rng = &mut StdRng::seed_from_u64(7);

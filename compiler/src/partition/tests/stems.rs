@@ -1,4 +1,4 @@
-//! Convolutions of few channels that the host writes, whose window's columns are loaded as channels.
+//! Tests convolutions of few channels whose input the host writes, with the columns of a window loaded as channels.
 
 use super::problems::{int8, layout, requantize, shape};
 use super::{check, configs, fsim, on_cpu, rtl};
@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Packing;
 
-/// Channels, height and width of the image; window, strides and pads of the convolution.
+/// A convolution: channels, height and width of the image; kernel, strides and pads.
 struct Stem {
     image: [usize; 3],
     kernel: [usize; 2],
@@ -40,13 +40,13 @@ fn graph(rng: &mut StdRng, layout: Layout, images: usize, stem: &Stem) -> Graph 
     b.finish().unwrap()
 }
 
-/// Bytes for the graph's input.
+/// Random bytes for the graph's input.
 fn picture(rng: &mut StdRng, graph: &Graph) -> Tensor {
     let (_, value) = graph.inputs().next().unwrap();
     int8(rng, &graph.ty(value).shape().unwrap())
 }
 
-/// Regions whose input lies in device memory without blocks.
+/// Number of regions whose input is in device memory without blocks of channels.
 fn unblocked(parts: &Partition, config: &HwConfig) -> usize {
     let dense = |packing: &Packing| match packing {
         Packing::Nhwc(i) | Packing::Nchw(i) => i.block != config.block() as usize,
@@ -102,7 +102,7 @@ fn the_design_loads_a_stem_in_fewer_cycles_than_padded_channels_take() {
     let graph = graph(&mut rng, Layout::Nhwc, 1, &stem);
     let x = picture(&mut rng, &graph);
     let config = HwConfig::default();
-    // Tiles that are not searched have channels padded to blocks.
+    // Without a search for tiles, channels are padded to blocks.
     let cycles = |options: Options, windows: usize| {
         let parts = super::check_split(&graph, &config, std::slice::from_ref(&x), (options, &fsim));
         assert_eq!(unblocked(&parts, &config), windows);

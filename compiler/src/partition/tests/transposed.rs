@@ -1,4 +1,4 @@
-//! Transposes of what lies in device memory: nothing to do, walks over blocks, and those of the CPU.
+//! Tests transposes of tensors in device memory: aliases, reorders of blocks, and transposes on the CPU.
 
 use super::problems::{int8, requantize, shape};
 use super::{check, check_on, configs, on_cpu, rtl};
@@ -49,7 +49,7 @@ fn between(perm: [usize; 4], [h, w, c]: [usize; 3], layouts: [Layout; 2]) -> Gra
     b.finish().unwrap()
 }
 
-/// One head's or several heads' scores and their sums, as transformers have them.
+/// Attention as in transformers, with one head or several.
 fn attention([rows, heads, depth]: [usize; 3]) -> Graph {
     let rng = &mut StdRng::seed_from_u64(6);
     let mut b = GraphBuilder::new("attention");
@@ -115,7 +115,7 @@ fn rows_and_columns_change_by_loads_and_stores() {
             let parts = check(&graph, &config, &inputs(&graph));
             let (place, why) = why(&parts, "transpose");
             walked += usize::from(why.contains("whole blocks"));
-            // A column becomes a row where it lies.
+            // A column becomes a row without a copy.
             let moves = size[1] > 1;
             assert_eq!(why == SAME, !moves, "{}: {why}", config.name);
             assert_eq!(place == Place::Accel, !moves || config.batch == 1, "{}: {why}", config.name);
@@ -147,11 +147,11 @@ fn heads_of_whole_blocks_lie_as_they_are_read() {
         for name in ["queries", "keys", "joined"] {
             assert_eq!(why(&parts, name), (Place::Accel, SAME.into()), "{sizes:?} {name}");
         }
-        // The values' channels become rows at the border of a second program.
+        // The channels of the values become rows at the border of a second program.
         assert!(on_cpu(&parts).is_empty(), "{:?}", on_cpu(&parts));
         assert_eq!(parts.regions.len(), 2, "{sizes:?}");
     }
-    // Heads of half a block share blocks.
+    // Two heads of half a block each share a block.
     let graph = attention([9, 4, 8]);
     let parts = check(&graph, &config, &inputs(&graph));
     let (place, why) = why(&parts, "queries");

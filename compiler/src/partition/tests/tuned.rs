@@ -1,4 +1,4 @@
-//! Plans weighed by someone who knows what programs take.
+//! Tests the choice of plans by a clock that gives the cycles of programs.
 
 use super::fused::network;
 use super::problems::int8;
@@ -17,7 +17,7 @@ use tilewright_hw::isa::INSN_BYTES;
 /// A clock.
 type Time<'a> = dyn Fn(&AccelProgram, &[usize]) -> Option<Vec<u64>> + 'a;
 
-/// The estimates, with a clock that is made up.
+/// The estimates, with a made-up clock.
 pub(super) struct MadeUp<'a> {
     pub costs: Analytic<'a>,
     pub clock: &'a Time<'a>,
@@ -55,7 +55,7 @@ impl CostOracle for MadeUp<'_> {
     }
 }
 
-/// An instruction takes a cycle.
+/// A clock by which each instruction takes one cycle.
 fn counting(program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
     let mut parts: Vec<u64> = ends.iter().map(|end| *end as u64).collect();
     *parts.last_mut()? = (program.stream.len() / INSN_BYTES) as u64;
@@ -70,7 +70,7 @@ fn instructions(parts: &Partition) -> u64 {
     programs.sum()
 }
 
-/// The layers' cycles as they are told.
+/// The layers' cycles from the explanations.
 fn told(parts: &Partition) -> u64 {
     let costs = parts.explanations.iter().filter_map(|e| e.cost.as_ref());
     let layers: BTreeMap<&str, u64> = costs.map(|c| (c.layer.as_str(), c.accel_cycles.unwrap_or(0))).collect();

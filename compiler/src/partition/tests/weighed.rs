@@ -1,4 +1,4 @@
-//! Poolings weighed through whole partitions, by a clock that is made up.
+//! Tests the separation of poolings in whole partitions, by a made-up clock.
 
 use super::problems::{int8, requantize};
 use super::tuned::MadeUp;
@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 
-/// Two convolutions, a pooling of 2x2 behind each, all of which are fused by the estimate.
+/// Two convolutions, each followed by a 2x2 pooling. By the estimate, both poolings are fused.
 fn network() -> Graph {
     let mut rng = StdRng::seed_from_u64(1);
     let mut b = GraphBuilder::new("weighed");
@@ -57,7 +57,7 @@ fn weighed(cycles: [u64; 3]) -> Partition {
     settled.partition
 }
 
-/// Why each pooling by itself is so.
+/// Returns the reason for each separate pooling.
 fn alone(parts: &Partition) -> Vec<&str> {
     let poolings = parts.explanations.iter().filter(|e| e.op == "max_pool2d");
     poolings.filter_map(|e| e.why.split_once("not fused into the product before it: ")).map(|(_, why)| why).collect()

@@ -1,4 +1,4 @@
-//! Random operators that move elements, and operators of two tensors.
+//! Tests random operators that move elements, and operators of two tensors.
 
 use super::super::{check_on, rtl};
 use super::{int8, layout, pixels, problems, qadd, requantize, shape, size, sloped};
@@ -61,7 +61,7 @@ fn slice(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// Nearest resizing, by whole factors and others.
+/// Nearest resizing by whole and fractional factors.
 fn resize(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let (n, c, [h, w]) = (rng.random_range(1..3), size(rng, 40), pixels(rng, 9));
@@ -79,7 +79,7 @@ fn resize(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-/// Two tensors, of which one may be a constant, or have a value for each channel.
+/// An operator of two tensors. One of them can be a constant, or have one value per channel.
 fn pair(rng: &mut StdRng) -> Option<Graph> {
     let mut b = GraphBuilder::new("pair");
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
@@ -103,7 +103,7 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     let (multiplier, shift) = quantize_multiplier(rng.random_range(0.0005..0.02));
     let mode = if rng.random() { Rounding::Double } else { Rounding::Single };
     let zero = |rng: &mut StdRng| rng.random_range(-128..128);
-    // Every function that the vector unit has.
+    // All functions for which there is a vector operation.
     let plain: Vec<BinaryKind> = BinaryKind::ALL.into_iter().filter(|kind| elementwise(*kind).is_some()).collect();
     let op: Op = match rng.random_range(0..2 + plain.len()) {
         0 => qadd(rng).into(),
@@ -135,7 +135,7 @@ fn transposed(rng: &mut StdRng) -> Option<Graph> {
     };
     let strides = [rng.random_range(1..4), rng.random_range(1..4)];
     let from = pixels(rng, 7);
-    // Mostly as networks have them; else kernels below their strides, dilations, and pads and sizes of any kind.
+    // Mostly sizes as in networks; otherwise also kernels smaller than the strides, dilations, and any pads and sizes.
     let odd = rng.random_bool(0.4);
     let dilations = [0, 1].map(|_: usize| if odd { rng.random_range(1..4) } else { 1 });
     let kernel = strides.map(|s: usize| if odd { rng.random_range(1..5) } else { s + rng.random_range(0..3) });
@@ -207,7 +207,7 @@ fn pairs() {
     problems(pair, 60, 95);
 }
 
-/// The same programs on the design itself.
+/// Runs such programs on the Verilated design.
 #[test]
 fn pairs_on_the_rtl() {
     if !tilewright_testing::has_program("verilator") {
