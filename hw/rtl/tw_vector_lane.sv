@@ -1,27 +1,28 @@
-// One lane of the simple vector operations but lookups.
+// Lane of the simple vector operations: one element a cycle. Lookups are done outside, in tw_vector.
 module tw_vector_lane (
   input  logic        en_i,
   input  logic [4:0]  op_i,
-  // All but a sum look at the difference.
+  // The adder subtracts: set for all operations except add
   input  logic        subtract_i,
-  // The result saturates to eight bits.
+  // The result saturates to eight bits
   input  logic        narrow_i,
   input  logic [31:0] a_i,
   input  logic [31:0] b_i,
-  // Of a clip b is the upper bound.
+  // Lower bound of a clip; its upper bound is b_i
   input  logic [31:0] lo_i,
-  // The upper bound is below the lower one, which then is the result.
+  // The upper bound is below the lower bound, which then is the result
   input  logic        none_i,
-  // Multiply-accumulate: the destination's element, and the operands less their zero points.
+
+  // Multiply-accumulate: the destination's old value, and the operands less their zero points
   input  logic [31:0] old_i,
   input  logic [8:0]  da_i,
   input  logic [8:0]  db_i,
   output logic [31:0] result_o,
-  // Of a multiply-accumulate.
+  // Result of a multiply-accumulate
   output logic [31:0] mac_o
 );
 
-  // One adder: the sum, or the difference, whose sign says what is less.
+  // One adder gives the sum or the difference; the sign of the difference says whether a is less than b.
   logic        less;
   logic [32:0] sum;
 
@@ -35,14 +36,14 @@ module tw_vector_lane (
     end
   end
 
-  // Whether a value passes eight bits is looked at beside the adder where it can be.
+  // Whether a value exceeds eight bits. For operands this is computed in parallel to the adder.
   function automatic logic passes(input logic [24:0] high);
     passes = high != {25{high[24]}};
   endfunction
 
-  // Kept apart: tools else look at what was chosen, and that is late.
+  // `keep` stops synthesis tools from testing the selected value instead, which would be late.
   (* keep *)
-  logic        over_a, over_b, over_lo;
+  logic over_a, over_b, over_lo;
   always_comb begin
     over_a = 'x;
     over_b = 'x;
