@@ -1,5 +1,7 @@
-// Moves the bytes of one row from words of one size to words of another: at most the smaller word a cycle, never across
-// the end of a destination word. Sizes are powers of two up to MaxBytes, given as logarithms.
+// Moves the bytes of a row from words of one size to words of another size.
+//
+// A move takes a cycle. It has at most the bytes of the smaller word and never crosses the end of a destination word. Sizes
+// are powers of two up to MaxBytes, given as logarithms.
 module tw_realign #(
   parameter int unsigned MaxBytes = 8,
   // Width of a row's length.
@@ -7,30 +9,33 @@ module tw_realign #(
   localparam int unsigned Log = $clog2(MaxBytes),
   localparam int unsigned LogW = $clog2(Log + 1)
 ) (
-  input  logic                  clk_i,
-  input  logic                  rst_ni,
-  // A row: bytes, and where it begins in its first source and destination word.
-  input  logic                  row_valid_i,
-  input  logic [BytesW-1:0]     row_bytes_i,
-  input  logic [Log-1:0]        row_src_i,
-  input  logic [Log-1:0]        row_dst_i,
-  input  logic [LogW-1:0]       row_src_log_i,
-  input  logic [LogW-1:0]       row_dst_log_i,
-  output logic                  row_ready_o,
-  // The two oldest source words.
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  // A row: its bytes, and where it begins in its first source and destination word
+  input  logic              row_valid_i,
+  input  logic [BytesW-1:0] row_bytes_i,
+  input  logic [Log-1:0]    row_src_i,
+  input  logic [Log-1:0]    row_dst_i,
+  input  logic [LogW-1:0]   row_src_log_i,
+  input  logic [LogW-1:0]   row_dst_log_i,
+  output logic              row_ready_o,
+
+  // The two oldest source words
   input  logic [2:0]            src_avail_i,
   input  logic [MaxBytes*8-1:0] src0_i,
   input  logic [MaxBytes*8-1:0] src1_i,
   output logic [1:0]            src_pop_o,
-  // Bytes for the destination word, in place.
+
+  // The moved bytes, at their place in the destination word
   input  logic                  dst_ready_i,
   output logic                  dst_valid_o,
   output logic [MaxBytes*8-1:0] dst_data_o,
   output logic [MaxBytes-1:0]   dst_bytes_o,
-  // The destination word is finished; the row is.
+  // The move ends its destination word; it ends its row
   output logic                  dst_full_o,
   output logic                  dst_end_o,
-  // How many bytes, and whether they come from both words.
+  // Number of bytes, and whether they come from both source words
   output logic [Log:0]          dst_count_o,
   output logic                  src_both_o,
   output logic                  active_o
@@ -39,20 +44,24 @@ module tw_realign #(
   localparam int unsigned W = Log + 1;
   localparam int unsigned CompW = BytesW > W ? BytesW : W;
 
-  // The present step: what is left of the row, where it stands in its words, and what is moved now. All of it is worked out
-  // with the step before, as much hangs on where a row ends.
-  logic            active_q, need_two_q, row_end_q, src_end_q, dst_end_q;
-  logic [BytesW-1:0] left_q, left;
-  logic [Log-1:0]  src_q, dst_q, src_next_q, dst_next_q, src, dst;
-  logic [LogW-1:0] src_log_q, dst_log_q, src_log, dst_log;
-  logic [W-1:0]    n_q, n, src_size, dst_size, unit;
-  logic [W:0]      src_past;
-  logic [W-1:0]    dst_past;
-  logic            fresh, take_row, step;
+  // The current move: the bytes left of the row, its place in its words, and the number of bytes that it moves (n_q). All
+  // are computed with the move before, because the end of a row has long paths.
+  logic                    active_q, need_two_q, row_end_q, src_end_q, dst_end_q;
+  logic [BytesW-1:0]       left_q, left;
+  logic [Log-1:0]          src_q, dst_q, src_next_q, dst_next_q, src, dst;
+  logic [LogW-1:0]         src_log_q, dst_log_q, src_log, dst_log;
+  logic [W-1:0]            n_q, n, src_size, dst_size, unit;
+  logic [W:0]              src_past;
+  logic [W-1:0]            dst_past;
+  logic                    fresh, take_row, step;
   logic [2*MaxBytes*8-1:0] window;
   logic [MaxBytes*8-1:0]   moved;
 
-  // The next step: a row's first one behind a row's end. Nothing is computed while there is no row.
+  ///////////////
+  // Next move //
+  ///////////////
+
+  // The next move: of this row, or after its end the first one of the next row. Simulators skip it while there is no row.
   assign fresh = !active_q || row_end_q;
   always_comb begin
     left = 'x;
@@ -109,16 +118,20 @@ module tw_realign #(
     else if (step && row_end_q) active_q <= 1'b0;
   end
 
+  ///////////////////////
+  // Source and result //
+  ///////////////////////
+
   assign dst_valid_o = active_q && src_avail_i >= (need_two_q ? 3'd2 : 3'd1);
-  assign step     = dst_valid_o && dst_ready_i;
-  assign dst_full_o = dst_end_q;
-  assign dst_end_o  = row_end_q;
+  assign step        = dst_valid_o && dst_ready_i;
+  assign dst_full_o  = dst_end_q;
+  assign dst_end_o   = row_end_q;
   assign dst_count_o = n_q;
-  assign src_both_o = need_two_q;
-  assign active_o   = active_q;
+  assign src_both_o  = need_two_q;
+  assign active_o    = active_q;
   assign row_ready_o = !active_q || (step && row_end_q);
 
-  // At a row's end the word that is only partly used goes too.
+  // A row's end also pops a source word that is only partly used.
   always_comb begin
     src_pop_o = 2'd0;
     if (step) begin

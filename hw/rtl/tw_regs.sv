@@ -1,41 +1,52 @@
-// Host registers and the command ring: starts commands one after the other, keeps what they left behind.
+`include "tw_assert.svh"
+
+// Host registers and the command ring.
+//
+// Starts the commands of the ring one after the other, counts their cycles and retired instructions, and keeps the trap
+// of a command until the host resets the units.
 module tw_regs (
-  input  logic        clk_i,
-  input  logic        rst_ni,
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  // Register accesses of the host
   input  logic        reg_valid_i,
   input  logic        reg_write_i,
   input  logic [11:0] reg_addr_i,
   input  logic [31:0] reg_wdata_i,
   output logic [31:0] reg_rdata_o,
   output logic        irq_o,
-  // Bases of load and store.
+
+  // Base registers of load and store
   input  logic [tw_cfg_pkg::BaseW-1:0] load_base_i,
   output logic [tw_cfg_pkg::OffsetBits-1:0] load_base_addr_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] load_base_limit_o,
   input  logic [tw_cfg_pkg::BaseW-1:0] store_base_i,
   output logic [tw_cfg_pkg::OffsetBits-1:0] store_base_addr_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] store_base_limit_o,
-  // Commands.
-  output logic        start_o,
+
+  // Commands
+  output logic                              start_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] stream_addr_o,
-  output logic [tw_cfg_pkg::CountW-1:0] stream_insns_o,
-  output logic        running_o,
-  input  logic        finished_i,
-  output logic        unit_rst_no,
-  output logic        stop_o,
-  // Nothing is under way on the bus.
-  input  logic        quiet_i,
-  // Traps of load, gemm, vector, store, fetch.
-  input  logic [4:0]  trap_i,
-  input  logic [19:0] trap_cause_i,
-  // The low bits of the trapping instructions' ordinals.
+  output logic [tw_cfg_pkg::CountW-1:0]     stream_insns_o,
+  output logic                              running_o,
+  input  logic                              finished_i,
+  output logic                              unit_rst_no,
+  output logic                              stop_o,
+  // No request is under way on the bus
+  input  logic                              quiet_i,
+
+  // Traps of load, gemm, vector, store and fetch
+  input  logic [4:0]                       trap_i,
+  input  logic [19:0]                      trap_cause_i,
+  // Low bits of the trapping instructions' ordinals
   input  logic [5*tw_cfg_pkg::FlightW-1:0] trap_ordinal_i,
-  // By unit, an instruction retires; so many were handed out.
-  input  logic [3:0]  retire_i,
-  input  logic [tw_cfg_pkg::CountW-1:0] fetched_i,
-  // Retired instructions of the command, by unit.
+
+  // By unit, whether an instruction retires; the number of instructions handed out
+  input  logic [3:0]                      retire_i,
+  input  logic [tw_cfg_pkg::CountW-1:0]   fetched_i,
+  // Retired instructions of the command, by unit
   output logic [4*tw_cfg_pkg::CountW-1:0] retired_o,
-  input  logic [19:0] states_i
+  input  logic [19:0]                     states_i
 );
 
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
@@ -44,25 +55,25 @@ module tw_regs (
   localparam int unsigned CycleW = tw_cfg_pkg::CycleW;
   localparam int unsigned FlightW = tw_cfg_pkg::FlightW;
 
-  logic        write;
-  // A cycle that counts.
-  logic        counting /*verilator public_flat_rd*/;
-  logic        running_q /*verilator public_flat_rd*/;
-  logic        irq_enable_q, irq_q, trapped_q, reset_q, unit_rst_q;
-  // After a trap, and until a reset is done: while units are being reset they must not request anything either.
-  logic        stop_q;
-  // The low five bits of a stream's address are zero.
-  logic [OffsetBits-1:5] stream_addr_q;
-  logic [CycleW-1:0] cycle_q;
-  logic [CountW-1:0] stream_insns_q;
-  logic [FlightW-1:0] trap_ahead_q;
-  logic [31:0] completion_q;
-  logic [3:0]  trap_cause_q;
-  logic [2:0]  trap_unit_q;
-  logic [6:0]  select_q;
-  logic        doorbell, ring_empty, ring_full, begin_command;
+  logic                                         write;
+  // This cycle counts
+  logic                                         counting /*verilator public_flat_rd*/;
+  logic                                         running_q /*verilator public_flat_rd*/;
+  logic                                         irq_enable_q, irq_q, trapped_q, reset_q, unit_rst_q;
+  // Units must not start or request anything: after a trap, and until a reset is done.
+  logic                                         stop_q;
+  // The low five bits of a stream address are zero.
+  logic [OffsetBits-1:5]                        stream_addr_q;
+  logic [CycleW-1:0]                            cycle_q;
+  logic [CountW-1:0]                            stream_insns_q;
+  logic [FlightW-1:0]                           trap_ahead_q;
+  logic [31:0]                                  completion_q;
+  logic [3:0]                                   trap_cause_q;
+  logic [2:0]                                   trap_unit_q;
+  logic [6:0]                                   select_q;
+  logic                                         doorbell_rings, ring_empty, ring_full, begin_command;
   logic [$clog2(tw_cfg_pkg::RingEntries+1)-1:0] ring_count;
-  logic [OffsetBits+CountW-6:0] ring_head, staged, command;
+  logic [OffsetBits+CountW-6:0]                 ring_head, staged, command;
 
   function automatic logic [31:0] high_word(input logic [OffsetBits-1:0] value);
     high_word = 32'(64'(value) >> 32);
@@ -74,11 +85,15 @@ module tw_regs (
   assign write = reg_valid_i && reg_write_i;
   assign counting = running_q && !trapped_q;
 
-  // The host's base: registers from RegBase on, 16 bytes each.
-  logic        host_base_hit;
-  logic [7:0]  host_base_index;
+  ////////////////////
+  // Base registers //
+  ////////////////////
+
+  // Base registers start at RegBase and have 16 bytes each: address and limit, 64 bits each.
+  logic                         host_base_hit;
+  logic [7:0]                   host_base_index;
   logic [tw_cfg_pkg::BaseW-1:0] host_base;
-  logic [OffsetBits-1:0] host_base_addr, host_base_limit;
+  logic [OffsetBits-1:0]        host_base_addr, host_base_limit;
   always_comb begin
     host_base_index = '0;
     host_base_hit   = 1'b0;
@@ -91,22 +106,23 @@ module tw_regs (
   end
 
   if (tw_cfg_pkg::Lean != 0) begin : gen_base_memories
-    // They are constant while a stream runs, and an instruction's stands at its queue's head before it is used.
+    // A memory with registered reads will do: a base is constant while a stream runs, and its number is at the head of the
+    // queue a cycle before it is used.
     localparam int unsigned WordW = OffsetBits > 32 ? 32 : OffsetBits;
     localparam int unsigned Words = OffsetBits > 32 ? 4 : 2;
     (* no_rw_check, ram_style = "block" *)
     logic [Words*WordW-1:0] mem [Bases];
     logic [Words*WordW-1:0] load_words, store_words;
-    logic [Words-1:0]       words;
+    logic [Words-1:0]       word_written;
     always_comb begin
-      for (int unsigned k = 0; k < Words; k++) words[k] = 32'(reg_addr_i[3:2]) == k * (4 / Words);
+      for (int unsigned k = 0; k < Words; k++) word_written[k] = 32'(reg_addr_i[3:2]) == k * (4 / Words);
     end
-    // One write of the whole entry: tools find what it keeps, and make write enables of that.
+    // One write of the whole entry: synthesis tools infer write enables from the parts that stay.
     always_ff @(posedge clk_i) begin
       if (write && host_base_hit) begin
         automatic logic [Words*WordW-1:0] entry = mem[host_base];
         for (int unsigned k = 0; k < Words; k++) begin
-          if (words[k]) entry[k*WordW +: WordW] = WordW'(reg_wdata_i);
+          if (word_written[k]) entry[k*WordW +: WordW] = WordW'(reg_wdata_i);
         end
         mem[host_base] <= entry;
       end
@@ -134,7 +150,7 @@ module tw_regs (
     assign host_base_limit    = reg_valid_i ? base_limit_q[host_base] : '0;
     always_ff @(posedge clk_i) begin
       if (write && host_base_hit) begin
-        case (reg_addr_i[3:2])
+        unique case (reg_addr_i[3:2])
           2'd0: base_addr_q[host_base] <= OffsetBits'({high_word(host_base_addr), reg_wdata_i});
           2'd1: base_addr_q[host_base] <= OffsetBits'({reg_wdata_i, 32'(host_base_addr)});
           2'd2: base_limit_q[host_base] <= OffsetBits'({high_word(host_base_limit), reg_wdata_i});
@@ -144,25 +160,43 @@ module tw_regs (
     end
   end
 
-  // Commands: the doorbell starts an idle device in its own cycle.
-  assign staged   = {stream_insns_q, stream_addr_q};
-  assign doorbell = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
-  assign begin_command = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell || !ring_empty);
-  assign command = ring_empty ? staged : ring_head;
-  assign start_o = begin_command;
-  assign stream_addr_o = {command[OffsetBits-6:0], 5'd0};
-  assign stream_insns_o = command[OffsetBits-5 +: CountW];
-  assign running_o = running_q;
-  assign stop_o = stop_q;
-  assign unit_rst_no = unit_rst_q;
+  //////////////
+  // Commands //
+  //////////////
 
-  tw_fifo #(.Width(OffsetBits - 5 + CountW), .Depth(tw_cfg_pkg::RingEntries), .Head(tw_cfg_pkg::Lean == 0)) u_ring (
-    .clk_i, .rst_ni(unit_rst_q), .push_i(doorbell && !(begin_command && ring_empty)), .data_i(staged),
-    .pop_i(begin_command && !ring_empty), .data_o(ring_head), .empty_o(ring_empty), .full_o(ring_full),
+  // The doorbell starts an idle device in the same cycle, otherwise the command waits in the ring.
+  assign staged         = {stream_insns_q, stream_addr_q};
+  assign doorbell_rings = write && reg_addr_i == tw_isa_pkg::RegDoorbell && !ring_full && !trapped_q && !reset_q && unit_rst_q;
+  assign begin_command  = !running_q && !trapped_q && !reset_q && unit_rst_q && (doorbell_rings || !ring_empty);
+  assign command        = ring_empty ? staged : ring_head;
+  assign start_o        = begin_command;
+  assign stream_addr_o  = {command[OffsetBits-6:0], 5'd0};
+  assign stream_insns_o = command[OffsetBits-5 +: CountW];
+  assign running_o      = running_q;
+  assign stop_o         = stop_q;
+  assign unit_rst_no    = unit_rst_q;
+
+  tw_fifo #(
+    .Width(OffsetBits - 5 + CountW),
+    .Depth(tw_cfg_pkg::RingEntries),
+    .Head (tw_cfg_pkg::Lean == 0)
+  ) u_ring (
+    .clk_i,
+    .rst_ni (unit_rst_q),
+    .push_i (doorbell_rings && !(begin_command && ring_empty)),
+    .data_i (staged),
+    .pop_i  (begin_command && !ring_empty),
+    .data_o (ring_head),
+    .empty_o(ring_empty),
+    .full_o (ring_full),
     .count_o(ring_count)
   );
 
-  // Units stop in the cycle after a trap's; which it was, and what it says, is settled then, from what was seen.
+  /////////////////////////////////
+  // Traps, completion and reset //
+  /////////////////////////////////
+
+  // Units stop in the cycle after a trap. The traps are registered, and the first one is chosen in that cycle.
   logic [4:0]           traps_q;
   logic [19:0]          causes_q;
   logic [5*FlightW-1:0] ordinals_q;
@@ -222,7 +256,7 @@ module tw_regs (
         completion_q <= completion_q + 1'b1;
         irq_q        <= 1'b1;
       end
-      // A soft reset waits until nothing is under way, then resets every unit for a cycle.
+      // A soft reset waits until no request is under way, then resets every unit for one cycle.
       if (reset_q && quiet_i && unit_rst_q) begin
         reset_q      <= 1'b0;
         unit_rst_q   <= 1'b0;
@@ -236,7 +270,8 @@ module tw_regs (
     end
   end
 
-  // A trapping instruction's ordinal is the number of those that are done, the trap's cycle included, and what is ahead.
+  // The ordinal of a trapping instruction is kept as its distance from the number of finished ones, those of the trap's
+  // cycle included.
   logic [5*CountW-1:0] done_counts;
   assign done_counts = {fetched_i, retired_o};
 
@@ -247,7 +282,7 @@ module tw_regs (
     end
   end
 
-  // Retired instructions by unit; a command's first cycle retires nothing, and what retires after a trap does not count.
+  // Retired instructions by unit. Nothing retires in a command's first cycle, and retirement after a trap does not count.
   for (genvar u = 0; u < 4; u++) begin : gen_retired
     logic [CountW-1:0] count_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
@@ -266,14 +301,17 @@ module tw_regs (
     end
   end
 
-  // Counters: one for each state of each unit, or the busy cycles alone. A cycle is counted in the one after it, as the states are
-  // late in theirs.
+  ////////////////////
+  // Cycle counters //
+  ////////////////////
+
+  // A counter for each state of each unit, or only for busy cycles. The states are late, so a cycle is counted in the next.
   logic [31:0] counter;
-  logic        counts_one_q;
+  logic        counting_q;
   logic [19:0] states_q;
   always_ff @(posedge clk_i) begin
-    counts_one_q <= counting;
-    states_q     <= states_i;
+    counting_q <= counting;
+    states_q   <= states_i;
   end
   if (tw_cfg_pkg::CounterLevel == 2) begin : gen_causes
     logic [31:0] selected [5];
@@ -285,7 +323,7 @@ module tw_regs (
         if (begin_command) begin
           // In cycle 0, the doorbell's, every unit is empty.
           for (int unsigned k = 0; k < 16; k++) counts_q[k] <= k == 32'(tw_isa_pkg::StateEmpty) ? 32'd1 : '0;
-        end else if (counts_one_q) begin
+        end else if (counting_q) begin
           counts_q[state] <= counts_q[state] + 1'b1;
         end
       end
@@ -297,25 +335,31 @@ module tw_regs (
     always_ff @(posedge clk_i) begin
       for (int unsigned u = 0; u < 5; u++) begin
         if (begin_command) counts_q[u] <= '0;
-        else if (counts_one_q && states_q[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
+        else if (counting_q && states_q[u*4 +: 4] == tw_isa_pkg::StateBusy) counts_q[u] <= counts_q[u] + 1'b1;
       end
     end
     assign counter = (select_q[6:4] < 3'd5 && select_q[3:0] == tw_isa_pkg::StateBusy) ? counts_q[select_q[6:4]] : '0;
   end else begin : gen_none
     logic unused_states;
-    assign unused_states = ^{states_q, counts_one_q, select_q};
+    assign unused_states = ^{states_q, counting_q, select_q};
     assign counter = '0;
   end
 
-  // What is done by the unit that trapped, or by the one whose register is read; a trap's cycle was the last that counted.
+  ////////////////////
+  // Register reads //
+  ////////////////////
+
+  // Finished instructions of the unit that trapped, or of the unit whose register is read. A trap's cycle is the last one
+  // that counted.
   logic [CountW-1:0] count, ordinal;
   logic [CycleW-1:0] cycle;
   logic [2:0]        count_unit;
-  logic              of_trap;
-  assign of_trap    = reg_addr_i == tw_isa_pkg::RegTrapOrdinal;
-  assign cycle      = cycle_q - CycleW'(reg_addr_i == tw_isa_pkg::RegTrapCycleLo || reg_addr_i == tw_isa_pkg::RegTrapCycleHi);
-  assign ordinal    = count + (CountW'($signed(trap_ahead_q)) & {CountW{of_trap}});
-  assign count_unit = of_trap ? trap_unit_q : {1'b0, reg_addr_i[3:2]};
+  logic              reads_trap_ordinal;
+  assign reads_trap_ordinal = reg_addr_i == tw_isa_pkg::RegTrapOrdinal;
+  assign cycle              = cycle_q - CycleW'(reg_addr_i == tw_isa_pkg::RegTrapCycleLo ||
+                                                 reg_addr_i == tw_isa_pkg::RegTrapCycleHi);
+  assign ordinal            = count + (CountW'($signed(trap_ahead_q)) & {CountW{reads_trap_ordinal}});
+  assign count_unit         = reads_trap_ordinal ? trap_unit_q : {1'b0, reg_addr_i[3:2]};
   always_comb begin
     count = '0;
     if (reg_valid_i) count = done_counts[32'(count_unit)*CountW +: CountW];
@@ -323,7 +367,7 @@ module tw_regs (
 
   always_comb begin
     reg_rdata_o = '0;
-    if (reg_valid_i) case (reg_addr_i)
+    if (reg_valid_i) unique case (reg_addr_i)
       tw_isa_pkg::RegId:            reg_rdata_o = tw_isa_pkg::IdValue;
       tw_isa_pkg::RegIsaVersion:    reg_rdata_o = tw_isa_pkg::IsaVersion;
       tw_isa_pkg::RegConfigHashLo:  reg_rdata_o = tw_cfg_pkg::ConfigHash[31:0];
@@ -345,7 +389,7 @@ module tw_regs (
       default: begin
         if (reg_addr_i[11:4] == tw_isa_pkg::RegRetired[11:4]) reg_rdata_o = 32'(ordinal);
         if (host_base_hit && tw_cfg_pkg::Lean == 0) begin
-          case (reg_addr_i[3:2])
+          unique case (reg_addr_i[3:2])
             2'd0: reg_rdata_o = 32'(host_base_addr);
             2'd1: reg_rdata_o = high_word(host_base_addr);
             2'd2: reg_rdata_o = 32'(host_base_limit);
@@ -357,5 +401,14 @@ module tw_regs (
   end
 
   assign irq_o = irq_q && irq_enable_q;
+
+  ////////////////
+  // Assertions //
+  ////////////////
+
+  // A command starts only on an idle device, and its units are out of reset.
+  `TW_ASSERT(StartWhenIdle_A, !start_o || (!running_o && unit_rst_no))
+  `TW_ASSERT(TrapStops_A, !trapped_q || stop_o)
+  `TW_ASSERT(ResetStops_A, unit_rst_no || stop_o)
 
 endmodule

@@ -1,51 +1,54 @@
-// Walks the rows of a load or store: checks each and hands it on, one a cycle. The limit is checked before the memory's
-// range, and nothing follows a row that fails. Places are bytes where rows can be packed, else entries.
+// Walks the rows of a load or store: checks each one and hands it on, one a cycle.
+//
+// A row is checked against the limit of its base, then against the range of its scratchpad. A row that fails traps, and
+// none follows. Places in the scratchpad are bytes if the configuration can pack rows, otherwise entries.
 module tw_rows #(
-  // Bits of the unit's instructions behind their header.
+  // Bits of the unit's instructions after their header
   parameter int unsigned BodyW = 256
 ) (
-  input  logic        clk_i,
-  input  logic        rst_ni,
-  input  logic        stop_i,
-  input  logic        start_i,
-  input  logic [2:0]  mem_i,
-  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_addr_i,
-  input  logic [tw_cfg_pkg::OffsetBits-1:0] base_limit_i,
-  input  logic [tw_cfg_pkg::OffsetBits-1:0] offset_i,
-  input  logic [tw_cfg_pkg::EntryW-1:0] entry_i,
-  input  logic [15:0] row_bytes_i,
-  input  logic [10:0] rows_i,
-  input  logic [10:0] planes_i,
-  input  logic [tw_cfg_pkg::StrideBits-1:0] row_stride_i,
-  input  logic [tw_cfg_pkg::StrideBits-1:0] plane_stride_i,
-  input  logic [7:0]  x_before_i,
-  input  logic [7:0]  x_after_i,
-  input  logic [5:0]  y_before_i,
-  input  logic [5:0]  y_after_i,
-  input  logic [5:0]  z_before_i,
-  input  logic [5:0]  z_after_i,
-  input  logic        pack_i,
-  input  logic [tw_cfg_pkg::PackByteW-1:0] pack_byte_i,
+  input  logic                               clk_i,
+  input  logic                               rst_ni,
+  input  logic                               stop_i,
+  input  logic                               start_i,
+  input  logic [2:0]                         mem_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0]  base_addr_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0]  base_limit_i,
+  input  logic [tw_cfg_pkg::OffsetBits-1:0]  offset_i,
+  input  logic [tw_cfg_pkg::EntryW-1:0]      entry_i,
+  input  logic [15:0]                        row_bytes_i,
+  input  logic [10:0]                        rows_i,
+  input  logic [10:0]                        planes_i,
+  input  logic [tw_cfg_pkg::StrideBits-1:0]  row_stride_i,
+  input  logic [tw_cfg_pkg::StrideBits-1:0]  plane_stride_i,
+  input  logic [7:0]                         x_before_i,
+  input  logic [7:0]                         x_after_i,
+  input  logic [5:0]                         y_before_i,
+  input  logic [5:0]                         y_after_i,
+  input  logic [5:0]                         z_before_i,
+  input  logic [5:0]                         z_after_i,
+  input  logic                               pack_i,
+  input  logic [tw_cfg_pkg::PackByteW-1:0]   pack_byte_i,
   input  logic [tw_cfg_pkg::PackStrideW-1:0] pack_row_stride_i,
   input  logic [tw_cfg_pkg::PackStrideW-1:0] pack_plane_stride_i,
-  // The present row: taken when ready_i.
-  input  logic        ready_i,
-  output logic        valid_o,
-  output logic        pad_o,
-  output logic        last_o,
-  output logic [tw_cfg_pkg::PosW-1:0] pos_o,
+
+  // The current row, taken when ready_i is set
+  input  logic                              ready_i,
+  output logic                              valid_o,
+  output logic                              pad_o,
+  output logic                              last_o,
+  output logic [tw_cfg_pkg::PosW-1:0]       pos_o,
   output logic [tw_cfg_pkg::OffsetBits-1:0] addr_o,
-  output logic [tw_cfg_pkg::RowBytesW-1:0] row_bytes_o,
-  output logic        active_o,
-  output logic        done_o,
-  output logic        trap_limit_o,
-  output logic        trap_range_o
+  output logic [tw_cfg_pkg::RowBytesW-1:0]  row_bytes_o,
+  output logic                              active_o,
+  output logic                              done_o,
+  output logic                              trap_limit_o,
+  output logic                              trap_range_o
 );
 
   localparam int unsigned OffsetBits = tw_cfg_pkg::OffsetBits;
   localparam int unsigned StrideBits = tw_cfg_pkg::StrideBits;
   localparam int unsigned PosW = tw_cfg_pkg::PosW;
-  // A row in the memory is no longer than the memory, so what lies above these bits is outside.
+  // Bits of the longest row that fits a scratchpad; longer ones are out of range
   localparam int unsigned RowBytesW = tw_cfg_pkg::RowBytesW;
   localparam int unsigned SpanW = RowBytesW > 9 ? RowBytesW : 9;
   localparam int unsigned EndW = (PosW > SpanW ? PosW : SpanW) + 2;
@@ -53,7 +56,7 @@ module tw_rows #(
   // Without pads all rows are data.
   localparam bit Pad = tw_cfg_pkg::DmaPad != 0;
 
-  // The size of a whole memory, in bytes or entries.
+  // Size of a scratchpad, in places
   localparam int unsigned InpSize = tw_cfg_pkg::InpEntries * (Pack ? tw_cfg_pkg::InpEntryBytes : 1);
   localparam int unsigned WgtSize = tw_cfg_pkg::WgtEntries * (Pack ? tw_cfg_pkg::WgtEntryBytes : 1);
   localparam int unsigned AccSize = tw_cfg_pkg::AccEntries * (Pack ? tw_cfg_pkg::AccEntryBytes : 1);
@@ -63,7 +66,7 @@ module tw_rows #(
   localparam int unsigned VuopSize = tw_cfg_pkg::VuopEntries * (Pack ? tw_cfg_pkg::VuopEntryBytes : 1);
 
   function automatic logic [EndW-1:0] mem_size(input logic [2:0] mem);
-    case (mem)
+    unique case (mem)
       tw_isa_pkg::MemInp:   mem_size = EndW'(InpSize);
       tw_isa_pkg::MemWgt:   mem_size = EndW'(WgtSize);
       tw_isa_pkg::MemAcc:   mem_size = EndW'(AccSize);
@@ -74,14 +77,18 @@ module tw_rows #(
     endcase
   endfunction
 
-  // The instruction: kept here, or where lean by its queue.
+  /////////////////
+  // Instruction //
+  /////////////////
+
+  // Fields of the instruction: copied, or in lean configurations kept by its queue
   logic [OffsetBits-1:0] base_q;
-  logic [RowBytesW-1:0] row_bytes_q;
-  logic [10:0] rows_q, planes_q;
-  logic [5:0]  y_before_q, y_after_q, z_before_q, z_after_q;
+  logic [RowBytesW-1:0]  row_bytes_q;
+  logic [10:0]           rows_q, planes_q;
+  logic [5:0]            y_before_q, y_after_q, z_before_q, z_after_q;
   logic [StrideBits-1:0] row_stride_q, plane_stride_q;
-  logic        pack_q;
-  logic [PosW-1:0] pack_row_q, pack_plane_q;
+  logic                  pack_q;
+  logic [PosW-1:0]       pack_row_q, pack_plane_q;
   if (tw_cfg_pkg::Lean != 0) begin : gen_kept
     assign base_q         = base_addr_i;
     assign row_bytes_q    = RowBytesW'(row_bytes_i);
@@ -116,18 +123,24 @@ module tw_rows #(
     end
   end
 
-  // What rows are checked against, worked out at the start: the places that a row takes in the memory, whole entries or
-  // where packed exactly its bytes; the last place where it may begin; and the first offset where its last byte is outside
-  // the limit, which also holds where it wraps. Both are below zero where no row fits.
-  logic [4:0]             log;
-  logic [PosW-1:0]        start_pos;
-  logic [EndW-1:0]        mask, data, pads, span;
-  logic [EndW:0]          most, room;
-  logic                   long, first_past;
-  logic [PosW-1:0]        span_q;
-  logic signed [EndW:0]   most_q;
+  ////////////
+  // Bounds //
+  ////////////
+
+  // Computed once, at the start:
+  // - span_q: the places that a row takes, in whole entries or, packed, in bytes
+  // - most_q: the last place where a row may begin
+  // - outside_q: the first offset at which the row's last byte is beyond the limit, also if the address wraps
+  // most_q and outside_q are negative if no row fits.
+  logic [4:0]                 log;
+  logic [PosW-1:0]            start_pos;
+  logic [EndW-1:0]            mask, data, pads, span;
+  logic [EndW:0]              most, room;
+  logic                       long, first_past;
+  logic [PosW-1:0]            span_q;
+  logic signed [EndW:0]       most_q;
   logic signed [OffsetBits:0] outside_q;
-  logic                   long_q;
+  logic                       long_q;
   assign start_pos = Pack ? (PosW'(entry_i) << tw_cfg_pkg::EntryLogs[32'(mem_i)*5 +: 5]) + PosW'(pack_byte_i) : PosW'(entry_i);
   always_comb begin
     log = 'x;
@@ -149,21 +162,21 @@ module tw_rows #(
       span = data + pads;
       most = (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(span);
       long = (17'(row_bytes_i) >> RowBytesW) != '0;
-      // As the comparison with most, in the order in which its parts are there.
+      // The same comparison as with most_q, arranged for the order in which its operands arrive
       room = (EndW+1)'(mem_size(mem_i)) - (EndW+1)'(start_pos) - (EndW+1)'(pads);
       first_past = long || $signed({1'b0, data}) > $signed(room);
     end
   end
   always_ff @(posedge clk_i) begin
     if (start_i) begin
-      span_q    <= PosW'(span);
-      most_q    <= most;
-      long_q    <= long;
+      span_q <= PosW'(span);
+      most_q <= most;
+      long_q <= long;
     end
   end
   logic [OffsetBits:0] outside;
   assign outside = (OffsetBits+1)'(base_limit_i) - (OffsetBits+1)'(row_bytes_i) + 1'b1;
-  // Where lean, the limit comes out of a memory the cycle after its register's number stands at the head.
+  // In lean configurations the limit comes from a memory, a cycle after the number of its base is at the queue's head.
   if (tw_cfg_pkg::Lean != 0 && BodyW + 16 <= tw_cfg_pkg::InsnWordBits) begin : gen_late
     assign outside_q = outside;
   end else begin : gen_in_time
@@ -172,29 +185,35 @@ module tw_rows #(
     end
   end
 
-  // Rows of a plane, and planes: pads, data, pads, each part counted from one.
-  typedef enum logic [1:0] {PartBefore, PartData, PartAfter} part_e;
-  // Where the row is the last of its part, of its plane, and its plane of all, is known with it, as much hangs on the last.
-  logic        active_q, y_past_q, z_past_q, last_y_q, last_z_q;
-  part_e       y_part_q, z_part_q, y_part, z_part;
-  logic [10:0] y_q, z_q, y, z, rows, planes;
-  logic [5:0]  y_before, y_after, z_before, z_after;
-  logic        y_past, z_past, last_y, last_z, y_data, z_data, limit_bad, range_bad, limit_past, range_past, take, fresh;
-  logic [OffsetBits-1:0] row_off_q, plane_off_q, row_off, row_off_step;
-  logic [PosW-1:0] pos_q, plane_pos_q, past, pos, pos_step;
+  //////////
+  // Walk //
+  //////////
 
-  // Rows or planes of a part.
+  // Rows of a plane, and planes, are pads, data, pads. Each part counts from one.
+  typedef enum logic [1:0] {PartBefore, PartData, PartAfter} part_e;
+  // Whether the row is the last of its part, of its plane, and its plane the last one: registered with the row, because the
+  // end of the walk has long paths.
+  logic                  active_q, y_past_q, z_past_q, last_y_q, last_z_q;
+  part_e                 y_part_q, z_part_q, y_part, z_part;
+  logic [10:0]           y_q, z_q, y, z, rows, planes;
+  logic [5:0]            y_before, y_after, z_before, z_after;
+  logic                  y_past, z_past, last_y, last_z, y_data, z_data, take, fresh;
+  logic                  limit_bad, range_bad, limit_past, range_past;
+  logic [OffsetBits-1:0] row_off_q, plane_off_q, row_off, row_off_step;
+  logic [PosW-1:0]       pos_q, plane_pos_q, past, pos, pos_step;
+
+  // Rows or planes of a part
   function automatic logic [10:0] part_size(
     input part_e part, input logic [5:0] ahead, input logic [10:0] between, input logic [5:0] behind
   );
-    case (part)
+    unique case (part)
       PartBefore: part_size = 11'(ahead);
       PartData:   part_size = between;
       default:    part_size = 11'(behind);
     endcase
   endfunction
 
-  // Nothing is computed while nothing is walked.
+  // Simulators skip this while nothing is walked.
   always_comb begin
     past = 'x;
     y_data = 1'b0;
@@ -210,17 +229,17 @@ module tw_rows #(
     end
   end
 
-  assign pad_o     = Pad && !(y_data && z_data);
-  assign last_o    = active_q && last_y_q && last_z_q;
+  assign pad_o        = Pad && !(y_data && z_data);
+  assign last_o       = active_q && last_y_q && last_z_q;
   assign trap_limit_o = active_q && !stop_i && limit_bad;
   assign trap_range_o = active_q && !stop_i && !limit_bad && range_bad;
-  assign valid_o   = active_q && !stop_i && !limit_bad && !range_bad;
-  assign pos_o     = pos_q;
-  assign addr_o    = base_q + row_off_q;
-  assign row_bytes_o = row_bytes_q;
-  assign active_o  = active_q;
-  assign take      = valid_o && ready_i;
-  assign done_o    = take && last_o;
+  assign valid_o      = active_q && !stop_i && !limit_bad && !range_bad;
+  assign pos_o        = pos_q;
+  assign addr_o       = base_q + row_off_q;
+  assign row_bytes_o  = row_bytes_q;
+  assign active_o     = active_q;
+  assign take         = valid_o && ready_i;
+  assign done_o       = take && last_o;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) active_q <= 1'b0;
@@ -228,7 +247,7 @@ module tw_rows #(
     else if (done_o) active_q <= 1'b0;
   end
 
-  // The row that comes next: behind a walk's end the next one's first.
+  // The next row: of this walk, or after its end the first row of the next walk
   assign fresh = !active_q || last_o;
   always_comb begin
     {y_before, y_after, z_before, z_after, rows, planes} = 'x;
@@ -301,7 +320,11 @@ module tw_rows #(
     end
   end
 
-  // Whether the row is outside: looked at where lean, else known with the row, as much hangs on it.
+  ////////////
+  // Checks //
+  ////////////
+
+  // Whether the row is out of bounds: compared here in lean configurations, otherwise registered with the row.
   if (tw_cfg_pkg::Lean != 0) begin : gen_looked_at
     assign limit_past = $signed({1'b0, row_off_q}) >= outside_q;
     assign range_past = long_q || $signed((EndW+1)'(pos_q)) > most_q;
@@ -327,7 +350,7 @@ module tw_rows #(
     assign range_past = range_past_q;
   end
 
-  // Where rows cannot be packed.
+  // Unused where rows cannot be packed
   logic unused;
   assign unused = ^{pack_byte_i, pack_row_stride_i, pack_plane_stride_i};
 

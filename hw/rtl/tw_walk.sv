@@ -1,12 +1,14 @@
-// Walks a range of micro-ops under three loops, one micro-op a step: the micro-op's address and the offset of each of
-// three operands. A new instruction can begin in the cycle after the last step. With two loops the innermost is not there.
+// Walks a range of micro-ops inside three nested loops, one micro-op a step: gives the micro-op's address and the offset
+// of each of three operands.
+//
+// A new instruction can begin in the cycle after the last step. With two loops, the innermost one is left out.
 module tw_walk #(
   parameter int unsigned UopW = 10,
   parameter int unsigned UopDepth = 1024,
   parameter int unsigned LoopW = 11,
   parameter int unsigned IndexW = 11,
   parameter int unsigned Loops = 3,
-  // The instruction's fields stay as they are while it is walked.
+  // The instruction's fields stay stable while it is walked
   parameter bit          Kept = 1'b0,
   localparam int unsigned CountW = $clog2(UopDepth + 1),
   localparam int unsigned OffW = IndexW + 1
@@ -36,7 +38,7 @@ module tw_walk #(
   // Offsets at the start of the outer, middle and inner loop's current pass, operand by operand.
   logic [3*OffW-1:0]   o0_q, o1_q, o2_q;
   logic [UopW:0]       uop_sum;
-  // Each count is at its last: known with it, as much hangs on the last step.
+  // Each counter is at its last value; registered with it, because the end of the walk has long paths.
   logic                last_u_q, last_2_q, last_1_q, last_0_q;
 
   if (Kept) begin : gen_kept
