@@ -1,12 +1,12 @@
 `include "tw_assert.svh"
 
-// Splits rows into bursts: at most MaxBeats beats, a power of two, none across a page.
+// Splits rows into bursts of at most MaxBeats beats (a power of two). No burst crosses a page.
 module tw_bursts #(
   parameter int unsigned AddrW = 40,
   parameter int unsigned BusBytes = 8,
   parameter int unsigned MaxBeats = 32,
   parameter int unsigned BytesW = 16,
-  // Rows begin and end with beats.
+  // Every row begins and ends with a whole beat
   parameter bit          Whole = 1'b0
 ) (
   input  logic              clk_i,
@@ -44,8 +44,8 @@ module tw_bursts #(
     if (row_valid_i && Whole) total = (BytesW+1)'(row_bytes_i);
     else if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
   end
-  // The burst after this one: how much of the row is left then, and how much of the page. It is worked out ahead, as all who
-  // grant it look at its length.
+  // The next burst: what is left of the row and of the page. It is computed a cycle ahead, because the length of a burst
+  // decides whether it is granted.
   assign enters  = row_valid_i && row_ready_o;
   assign goes_on = valid_q && !ends_q;
   always_comb begin
@@ -59,12 +59,12 @@ module tw_bursts #(
       addr = {row_addr_i[AddrW-1:Log], Log'(0)};
       rest = BeatsW'(total >> Log);
     end
-    // Only in the page's last stretch of a longest burst is the page's end the nearer one.
+    // The end of the page limits a burst only in the page's last MaxBeats beats.
     if ((addr[PageLog-1:0] >> BurstLog) == PageLog'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
       page = BurstW'(MaxBeats) - BurstW'((addr[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
     end
   end
-  // More beats than the longest burst has.
+  // More beats are left than the longest burst has.
   assign many = (rest >> BurstW) != '0;
   assign burst_valid_o = valid_q;
   assign burst_addr_o  = addr_q;

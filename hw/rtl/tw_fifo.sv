@@ -1,10 +1,10 @@
 `include "tw_assert.svh"
 
-// First-in first-out queue whose head is visible without asking; what goes in shows in the next cycle.
+// First-in first-out queue. The head is always visible; what is pushed into an empty queue shows in the next cycle.
 module tw_fifo #(
   parameter int unsigned Width = 8,
   parameter int unsigned Depth = 8,
-  // The head stands in a register of its own, for those who do much with it.
+  // The head has a register of its own, for users with long paths from it
   parameter bit          Head = 1'b0,
   localparam int unsigned CountW = $clog2(Depth + 1)
 ) (
@@ -29,7 +29,7 @@ module tw_fifo #(
   if (Head) begin : gen_head
     logic [Width-1:0] head_q;
     assign data_o = head_q;
-    // Of an empty queue it is what may be pushed.
+    // While the queue is empty the register takes whatever may be pushed.
     always_ff @(posedge clk_i) begin
       if (pop_i || count_q == '0) head_q <= count_q > CountW'(1) ? mem[rd_next] : data_i;
     end

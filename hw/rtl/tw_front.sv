@@ -1,7 +1,8 @@
 `include "tw_assert.svh"
 
-// The oldest words of a stream: two to four registers, of which the first two are visible. Whoever fills them pushes when
-// one is free, words that are on their way counted as taken.
+// The oldest words of a stream: two to four registers, the first two of them visible.
+//
+// The user pushes only when a register is free. A word that is on its way from a memory counts as pushed.
 module tw_front #(
   parameter int unsigned Width = 64,
   parameter int unsigned Places = 4
@@ -31,9 +32,8 @@ module tw_front #(
 
   always_ff @(posedge clk_i) begin
     if (pop_i != 2'd0 || push_i) begin
-      case (pop_i)
-        2'd0: begin
-        end
+      unique case (pop_i)
+        2'd0: ;
         2'd1: begin
           s0_q <= s1_q;
           if (Places > 2) s1_q <= s2_q;
@@ -45,7 +45,7 @@ module tw_front #(
         end
       endcase
       if (push_i) begin
-        case (kept[1:0])
+        unique case (kept[1:0])
           2'd0: s0_q <= data_i;
           2'd1: s1_q <= data_i;
           2'd2: if (Places > 2) s2_q <= data_i;

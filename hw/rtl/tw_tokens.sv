@@ -1,22 +1,27 @@
-// The twelve token counters: one for each ordered pair of units, taken at an instruction's start, given at retirement.
+// Dependency tokens: a counter for each ordered pair of units.
+//
+// An instruction takes tokens of other units when it starts and gives tokens to other units when it retires. Bit
+// to*4 + from of `need_i` is a token that unit `to` needs of unit `from`; bit from*4 + to of `push_i` is one that `from`
+// gives to `to`.
 module tw_tokens #(
   parameter int unsigned Width = 10
 ) (
-  input  logic       clk_i,
-  input  logic       rst_ni,
-  // By unit: the head's pop mask, whether its tokens are all there, the lowest unit whose token is missing, its start.
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  // By unit: the head's pop mask, whether all its tokens are there, the lowest unit whose token is missing, and its start
   input  logic [15:0] need_i,
   output logic [3:0]  ready_o,
   output logic [7:0]  missing_o,
   input  logic [3:0]  start_i,
-  // By unit: retirement and its push mask.
+
+  // By unit: retirement, its push mask, and whether a token that it gives overflows its counter
   input  logic [3:0]  retire_i,
   input  logic [15:0] push_i,
   output logic [3:0]  overflow_o
 );
 
-  // By unit: whether its counter of each unit's tokens is at its least or its greatest, known with it; those of a unit to itself
-  // stay zero.
+  // Whether a counter is empty or full, registered with the counter. A unit has no counter for itself.
   logic [15:0] none, full;
   logic        any;
   assign any = (|retire_i) || (|start_i);

@@ -1,16 +1,19 @@
-// Two requesters take turns: of those that ask one is granted, and where both ask, the one that was not granted last; after
-// a reset the first. A request that stands and is not taken stands on.
+`include "tw_assert.svh"
+
+// Arbiter of two requesters in turn: if both ask, the one that was not granted last wins; after a reset, the first.
+//
+// A request that is selected and not taken stays selected.
 module tw_turns (
   input  logic       clk_i,
   input  logic       rst_ni,
   input  logic [1:0] valid_i,
   input  logic       ready_i,
   output logic [1:0] grant_o,
-  // The second's request is the one that stands.
+  // The second requester is selected
   output logic       second_o
 );
 
-  // Whose request stood last, and whether it was not taken.
+  // Who was selected last, and whether the request was not taken
   logic last_second_q, stood_q;
   assign second_o = valid_i[1] && (!valid_i[0] || last_second_q == stood_q);
   assign grant_o[0] = valid_i[0] && ready_i && !second_o;
@@ -25,5 +28,8 @@ module tw_turns (
       stood_q       <= !ready_i;
     end
   end
+
+  `TW_ASSERT(OneGrant_A, !(grant_o[0] && grant_o[1]))
+  `TW_ASSERT(GrantIsAsked_A, (grant_o & ~valid_i) == '0)
 
 endmodule

@@ -1,10 +1,10 @@
 `include "tw_assert.svh"
 
-// A buffer of words whose two oldest are visible: memory with a registered read behind a few registers.
+// Buffer of words whose two oldest are visible: a memory with a registered read, followed by the registers of tw_front.
 module tw_words #(
   parameter int unsigned Width = 64,
   parameter int unsigned Depth = 256,
-  // Words that stand behind the memory.
+  // Registers after the memory
   parameter int unsigned Places = 4,
   localparam int unsigned CountW = $clog2(Depth + 8)
 ) (
@@ -16,14 +16,14 @@ module tw_words #(
   output logic [2:0]        avail_o,
   output logic [Width-1:0]  word0_o,
   output logic [Width-1:0]  word1_o,
-  // A place of the memory became free.
+  // A word left the memory
   output logic              freed_o,
   output logic              empty_o
 );
 
   localparam int unsigned PtrW = Depth > 1 ? $clog2(Depth) : 1;
 
-  // No word is read in the cycle in which it is written.
+  // A word is never read in the cycle in which it is written.
   (* no_rw_check *) logic [Width-1:0] mem [Depth];
   logic [PtrW-1:0]   rd_q, wr_q;
   logic [CountW-1:0] count_q;
@@ -54,7 +54,14 @@ module tw_words #(
   end
 
   tw_front #(.Width(Width), .Places(Places)) u_front (
-    .clk_i, .rst_ni, .push_i(read_q), .data_i(read_data_q), .pop_i, .avail_o, .word0_o, .word1_o
+    .clk_i,
+    .rst_ni,
+    .push_i (read_q),
+    .data_i (read_data_q),
+    .pop_i,
+    .avail_o,
+    .word0_o,
+    .word1_o
   );
 
   `TW_ASSERT(NoOverflow_A, !(push_i && count_q == CountW'(Depth)))
