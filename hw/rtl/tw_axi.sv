@@ -1,9 +1,9 @@
-// The core as a peripheral: registers behind AXI4-Lite, memory through AXI4, with the names by which block-design tools find
-// the interfaces. Bursts are incrementing and of whole beats; identifier 0 is fetch's, 1 load's.
+// The core as an AXI peripheral: registers on AXI4-Lite, memory on AXI4. Ports have the names by which block-design tools
+// recognize the interfaces. Bursts are incrementing, in whole beats; identifier 0 is fetch, 1 is load.
 //
-// Requests leave through queues of two, which is what the bus asks for and the core does not do: a request stands as it is
-// until it is taken, also where a trap stops the core meanwhile, and a write's data are there although nobody has taken its
-// address, as a slave may take that after them.
+// Requests leave through queues of two, because the core does not meet two rules of the bus:
+// - A request must stay until it is taken, even if a trap stops the core meanwhile.
+// - Write data must be offered before the address is taken, because a slave may take the address after the data.
 module tw_axi #(
   localparam int unsigned AddrW = tw_cfg_pkg::OffsetBits,
   localparam int unsigned BusBits = tw_cfg_pkg::BusBits,
@@ -12,7 +12,8 @@ module tw_axi #(
   input  logic                aclk,
   input  logic                aresetn,
   output logic                irq,
-  // Registers.
+
+  // Registers
   input  logic [11:0]         s_axi_awaddr,
   input  logic [2:0]          s_axi_awprot,
   input  logic                s_axi_awvalid,
@@ -32,7 +33,8 @@ module tw_axi #(
   output logic [1:0]          s_axi_rresp,
   output logic                s_axi_rvalid,
   input  logic                s_axi_rready,
-  // Memory.
+
+  // Memory
   output logic [0:0]          m_axi_arid,
   output logic [AddrW-1:0]    m_axi_araddr,
   output logic [7:0]          m_axi_arlen,
@@ -73,11 +75,27 @@ module tw_axi #(
   logic [31:0] reg_wdata, reg_rdata;
 
   tw_axi_lite u_lite (
-    .clk_i(aclk), .rst_ni(aresetn), .aw_valid_i(s_axi_awvalid), .aw_ready_o(s_axi_awready), .aw_addr_i(s_axi_awaddr),
-    .w_valid_i(s_axi_wvalid), .w_ready_o(s_axi_wready), .w_data_i(s_axi_wdata), .b_valid_o(s_axi_bvalid), .b_ready_i(s_axi_bready),
-    .ar_valid_i(s_axi_arvalid), .ar_ready_o(s_axi_arready), .ar_addr_i(s_axi_araddr), .r_valid_o(s_axi_rvalid),
-    .r_ready_i(s_axi_rready), .r_data_o(s_axi_rdata), .reg_valid_o(reg_valid), .reg_write_o(reg_write), .reg_addr_o(reg_addr),
-    .reg_wdata_o(reg_wdata), .reg_rdata_i(reg_rdata)
+    .clk_i      (aclk),
+    .rst_ni     (aresetn),
+    .aw_valid_i (s_axi_awvalid),
+    .aw_ready_o (s_axi_awready),
+    .aw_addr_i  (s_axi_awaddr),
+    .w_valid_i  (s_axi_wvalid),
+    .w_ready_o  (s_axi_wready),
+    .w_data_i   (s_axi_wdata),
+    .b_valid_o  (s_axi_bvalid),
+    .b_ready_i  (s_axi_bready),
+    .ar_valid_i (s_axi_arvalid),
+    .ar_ready_o (s_axi_arready),
+    .ar_addr_i  (s_axi_araddr),
+    .r_valid_o  (s_axi_rvalid),
+    .r_ready_i  (s_axi_rready),
+    .r_data_o   (s_axi_rdata),
+    .reg_valid_o(reg_valid),
+    .reg_write_o(reg_write),
+    .reg_addr_o (reg_addr),
+    .reg_wdata_o(reg_wdata),
+    .reg_rdata_i(reg_rdata)
   );
   assign s_axi_bresp = 2'd0;
   assign s_axi_rresp = 2'd0;
@@ -88,32 +106,67 @@ module tw_axi #(
   logic [1:0]       unused_ar_count, unused_aw_count;
 
   tw_core u_core (
-    .clk_i(aclk), .rst_ni(aresetn), .reg_valid_i(reg_valid), .reg_write_i(reg_write), .reg_addr_i(reg_addr), .reg_wdata_i(reg_wdata),
-    .reg_rdata_o(reg_rdata), .irq_o(irq), .ar_valid_o(ar_valid), .ar_ready_i(!ar_full), .ar_id_o(ar_id), .ar_addr_o(ar_addr),
-    .ar_len_o(ar_len), .r_valid_i(m_axi_rvalid), .r_id_i(m_axi_rid[0]), .r_data_i(m_axi_rdata), .r_resp_i(m_axi_rresp),
-    .r_last_i(m_axi_rlast), .aw_valid_o(aw_valid), .aw_ready_i(!aw_full), .aw_addr_o(aw_addr), .aw_len_o(aw_len),
-    .w_valid_o(m_axi_wvalid), .w_ready_i(m_axi_wready), .w_data_o(m_axi_wdata), .w_strb_o(m_axi_wstrb), .w_last_o(m_axi_wlast),
-    .b_valid_i(m_axi_bvalid), .b_resp_i(m_axi_bresp)
+    .clk_i      (aclk),
+    .rst_ni     (aresetn),
+    .reg_valid_i(reg_valid),
+    .reg_write_i(reg_write),
+    .reg_addr_i (reg_addr),
+    .reg_wdata_i(reg_wdata),
+    .reg_rdata_o(reg_rdata),
+    .irq_o      (irq),
+    .ar_valid_o (ar_valid),
+    .ar_ready_i (!ar_full),
+    .ar_id_o    (ar_id),
+    .ar_addr_o  (ar_addr),
+    .ar_len_o   (ar_len),
+    .r_valid_i  (m_axi_rvalid),
+    .r_id_i     (m_axi_rid[0]),
+    .r_data_i   (m_axi_rdata),
+    .r_resp_i   (m_axi_rresp),
+    .r_last_i   (m_axi_rlast),
+    .aw_valid_o (aw_valid),
+    .aw_ready_i (!aw_full),
+    .aw_addr_o  (aw_addr),
+    .aw_len_o   (aw_len),
+    .w_valid_o  (m_axi_wvalid),
+    .w_ready_i  (m_axi_wready),
+    .w_data_o   (m_axi_wdata),
+    .w_strb_o   (m_axi_wstrb),
+    .w_last_o   (m_axi_wlast),
+    .b_valid_i  (m_axi_bvalid),
+    .b_resp_i   (m_axi_bresp)
   );
 
   tw_fifo #(.Width(AddrW + 9), .Depth(2)) u_reads (
-    .clk_i(aclk), .rst_ni(aresetn), .push_i(ar_valid && !ar_full), .data_i({ar_id, ar_len, ar_addr}),
-    .pop_i(m_axi_arvalid && m_axi_arready), .data_o({m_axi_arid[0], m_axi_arlen, m_axi_araddr}), .empty_o(ar_empty),
-    .full_o(ar_full), .count_o(unused_ar_count)
+    .clk_i  (aclk),
+    .rst_ni (aresetn),
+    .push_i (ar_valid && !ar_full),
+    .data_i ({ar_id, ar_len, ar_addr}),
+    .pop_i  (m_axi_arvalid && m_axi_arready),
+    .data_o ({m_axi_arid[0], m_axi_arlen, m_axi_araddr}),
+    .empty_o(ar_empty),
+    .full_o (ar_full),
+    .count_o(unused_ar_count)
   );
   tw_fifo #(.Width(AddrW + 8), .Depth(2)) u_writes (
-    .clk_i(aclk), .rst_ni(aresetn), .push_i(aw_valid && !aw_full), .data_i({aw_len, aw_addr}),
-    .pop_i(m_axi_awvalid && m_axi_awready), .data_o({m_axi_awlen, m_axi_awaddr}), .empty_o(aw_empty), .full_o(aw_full),
+    .clk_i  (aclk),
+    .rst_ni (aresetn),
+    .push_i (aw_valid && !aw_full),
+    .data_i ({aw_len, aw_addr}),
+    .pop_i  (m_axi_awvalid && m_axi_awready),
+    .data_o ({m_axi_awlen, m_axi_awaddr}),
+    .empty_o(aw_empty),
+    .full_o (aw_full),
     .count_o(unused_aw_count)
   );
   assign m_axi_arvalid = !ar_empty;
   assign m_axi_awvalid = !aw_empty;
 
-  // Space for data is there before they are asked for.
+  // The core requests data only if it has space for them.
   assign m_axi_rready = 1'b1;
   assign m_axi_bready = 1'b1;
 
-  // Whole beats, one after the other, of memory whose caches the driver looks after: normal, not cached, bufferable.
+  // Incrementing bursts of whole beats. Memory is normal, non-cacheable and bufferable: the driver manages caches.
   assign m_axi_arsize  = 3'($clog2(BusBytes));
   assign m_axi_awsize  = 3'($clog2(BusBytes));
   assign m_axi_arburst = 2'b01;

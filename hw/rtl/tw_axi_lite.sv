@@ -1,11 +1,12 @@
 // AXI4-Lite to the core's host registers: one access at a time, writes before reads.
 //
-// An access to the registers takes one cycle: a read's value is kept for the answer, and a write's data go in with its
-// address. Strobes are not looked at: registers are written whole. Addresses are those of bytes; the lowest two bits are ignored.
+// A register access takes one cycle. A read's value is kept for its response; a write waits until both address and data
+// are there. Write strobes are ignored: a register is written whole. Addresses are in bytes; the lowest two bits are ignored.
 module tw_axi_lite (
-  input  logic        clk_i,
-  input  logic        rst_ni,
-  // Write.
+  input  logic clk_i,
+  input  logic rst_ni,
+
+  // Write
   input  logic        aw_valid_i,
   output logic        aw_ready_o,
   input  logic [11:0] aw_addr_i,
@@ -14,14 +15,16 @@ module tw_axi_lite (
   input  logic [31:0] w_data_i,
   output logic        b_valid_o,
   input  logic        b_ready_i,
-  // Read.
+
+  // Read
   input  logic        ar_valid_i,
   output logic        ar_ready_o,
   input  logic [11:0] ar_addr_i,
   output logic        r_valid_o,
   input  logic        r_ready_i,
   output logic [31:0] r_data_o,
-  // Registers: reads answer in the same cycle.
+
+  // Host registers; a read is answered in the same cycle
   output logic        reg_valid_o,
   output logic        reg_write_o,
   output logic [11:0] reg_addr_o,
@@ -32,7 +35,7 @@ module tw_axi_lite (
   logic        b_valid_q, r_valid_q, write, read;
   logic [31:0] r_data_q;
 
-  // An access is taken when no answer of its kind waits to be fetched.
+  // An access is accepted when no response of its kind is waiting.
   assign write = rst_ni && aw_valid_i && w_valid_i && !b_valid_q;
   assign read  = rst_ni && ar_valid_i && !r_valid_q && !write;
 

@@ -1,7 +1,7 @@
-// One bank of a memory: one read and one write port.
+// Bank of a scratchpad: one read port and one write port.
 //
-// A write is a whole entry (full_i), or comes from the load port: one chunk whose bytes are data where valid_i says so and
-// padding elsewhere, with tail_i the later chunks of its group padded too, with all_i the whole group.
+// A write is a whole entry (full_i) or a chunk from the load port: valid_i marks the bytes that are data, the others are
+// padding. With tail_i it also pads the later chunks of the chunk's group, with all_i the whole group.
 module tw_bank #(
   parameter int unsigned Depth = 16,
   parameter int unsigned EntryBytes = 16,
@@ -15,16 +15,22 @@ module tw_bank #(
   localparam int unsigned Chunks = EntryBytes / ChunkBytes,
   localparam int unsigned ChunkW = Chunks > 1 ? $clog2(Chunks) : 1
 ) (
-  input  logic                    clk_i,
-  input  logic                    re_i,
-  input  logic [AddrW-1:0]        raddr_i,
-  output logic [Width-1:0]        rdata_o,
-  input  logic                    we_i,
-  input  logic [AddrW-1:0]        waddr_i,
-  input  logic                    full_i,
-  // Which writer's entry a full write takes.
-  input  logic [Writers-1:0]      writer_i,
+  input  logic clk_i,
+
+  // Read
+  input  logic             re_i,
+  input  logic [AddrW-1:0] raddr_i,
+  output logic [Width-1:0] rdata_o,
+
+  // Write of a whole entry or of a chunk
+  input  logic                     we_i,
+  input  logic [AddrW-1:0]         waddr_i,
+  input  logic                     full_i,
+  // The writer whose entry a full write takes
+  input  logic [Writers-1:0]       writer_i,
   input  logic [Writers*Width-1:0] wdata_i,
+
+  // The chunk from the load port
   input  logic [ChunkW-1:0]       chunk_i,
   input  logic [ChunkBytes*8-1:0] data_i,
   input  logic [ChunkBytes-1:0]   valid_i,
@@ -39,7 +45,7 @@ module tw_bank #(
   localparam int unsigned Granules = EntryBytes / GranuleBytes;
   localparam int unsigned ChunkGranules = ChunkBytes / GranuleBytes;
 
-  // Padding, a line of whole elements; the chunk with its padding.
+  // Padding as a line of whole elements, and the chunk merged with its padding
   localparam int unsigned LineBytes = ChunkBytes > ElementBytes ? ChunkBytes : ElementBytes;
   logic [LineBytes*8-1:0]  padding;
   logic [ChunkBytes*8-1:0] chunk_padding, mask, merged;
@@ -62,7 +68,7 @@ module tw_bank #(
     end
   end
 
-  // What is written where: a whole entry, or of a load the chunk and the padding around it.
+  // Write mask and data: a whole entry, or a chunk and the padding around it
   logic [Granules-1:0] wmask;
   logic [Width-1:0]    wdata;
   always_comb begin
@@ -73,7 +79,7 @@ module tw_bank #(
         wmask = '1;
         wdata = Writers > 1 && writer_i[Writers-1] ? wdata_i[(Writers-1)*Width +: Width] : wdata_i[Width-1:0];
       end else begin
-        // Two loops, because tools unroll only so many rounds of one.
+        // Two nested loops, because tools limit the iterations of one loop that they unroll.
         for (int unsigned h = 0; h < Granules; h += 32) begin
           for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
             if (all_i || (tail_i && g / ChunkGranules > 32'(chunk_i))) begin
@@ -89,8 +95,19 @@ module tw_bank #(
     end
   end
 
-  tw_ram #(.Depth(Depth), .Width(Width), .Granules(Granules)) u_ram (
-    .clk_i, .re_i, .raddr_i, .rdata_o, .we_i, .waddr_i, .wmask_i(wmask), .wdata_i(wdata)
+  tw_ram #(
+    .Depth   (Depth),
+    .Width   (Width),
+    .Granules(Granules)
+  ) u_ram (
+    .clk_i,
+    .re_i,
+    .raddr_i,
+    .rdata_o,
+    .we_i,
+    .waddr_i,
+    .wmask_i(wmask),
+    .wdata_i(wdata)
   );
 
 endmodule

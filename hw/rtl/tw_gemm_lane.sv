@@ -1,12 +1,13 @@
-// One output element of a gemm micro-op: the sum of BlockIn products of 8-bit values, registered. tw_gemm_table_lane is the
-// same without multipliers.
+// Gemm lane: the registered sum of BlockIn products of signed bytes, one output element of a micro-op.
+//
+// tw_gemm_table_lane does the same without multipliers.
 module tw_gemm_lane #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0,
   localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  // Of each register before the sum's, in the order of the data; where there is none, of the sum's.
+  // Enables of the registers before the sum, in the order in which data pass them; if there is none, of the sum
   input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
@@ -34,7 +35,11 @@ module tw_gemm_lane #(
     logic [31:0]           sum;
     for (genvar i = 0; i < BlockIn; i++) begin : gen_mul
       tw_mul #(.Stages(MulStages)) u_mul (
-        .clk_i, .en_i, .a_i(inp_i[i*8 +: 8]), .b_i(wgt_i[i*8 +: 8]), .product_o(product_q[i*16 +: 16])
+        .clk_i,
+        .en_i,
+        .a_i      (inp_i[i*8 +: 8]),
+        .b_i      (wgt_i[i*8 +: 8]),
+        .product_o(product_q[i*16 +: 16])
       );
     end
     always_comb begin

@@ -1,15 +1,15 @@
-// A tw_gemm_lane of four-input lookup tables with carry chains, without multipliers.
+// Gemm lane without multipliers, for four-input lookup tables with carry chains. Same function as tw_gemm_lane.
 //
-// An input is recoded into four digits of base 4, of which the lower three are -2 to 1 and the highest is -2 to 2, so that a
-// bit of a digit times a weight is one lookup table, or two; a negative multiple is the complement, and the one that it lacks
-// enters a carry chain. Digits of one place are added up first, then the places.
+// An input is recoded into four digits of base 4. The lower three range from -2 to 1, the highest from -2 to 2, so that a
+// bit of a digit times a weight takes one or two lookup tables. A negative multiple is the complement; the missing one
+// enters a carry chain. The lane adds up the digits of each place first, then the places.
 module tw_gemm_table_lane #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0,
   localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  // Of each register before the sum's, in the order of the data; where there is none, of the sum's.
+  // Enables of the registers before the sum, in the order in which data pass them; if there is none, of the sum
   input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
@@ -18,11 +18,11 @@ module tw_gemm_table_lane #(
 );
 
   localparam int unsigned Levels = $clog2(BlockIn);
-  // Bits of a digit times a weight, and of the sum of BlockIn of them.
+  // Bits of a digit times a weight, and of the sum of BlockIn of those
   localparam int unsigned RowW = 9;
   localparam int unsigned PlaceW = RowW + Levels;
 
-  // The operands, registered where there is a stage for them.
+  // Operands, registered if there is a stage for them
   logic [BlockIn*8-1:0] inp_q, wgt_q;
   if (MulStages < 2) begin : gen_no_operands
     assign {inp_q, wgt_q} = {inp_i, wgt_i};
@@ -32,7 +32,7 @@ module tw_gemm_table_lane #(
     end
   end
 
-  // The digits: bit 1 says that one is negative, bit 2 of the highest that it is 2 or -2.
+  // Digits: bit 1 says that a digit is negative; bit 2 of the highest digit says that it is 2 or -2.
   (* keep *)
   logic [BlockIn*9-1:0] digits;
   for (genvar i = 0; i < BlockIn; i++) begin : gen_digits
@@ -47,21 +47,21 @@ module tw_gemm_table_lane #(
     assign c2 = a[3] || (a[2] && c1);
     assign d2 = a[5:4] + {1'b0, c2};
     assign c3 = a[5] || (a[4] && c2);
-    // From -2 to 2: twice, negative, odd.
+    // The highest digit, from -2 to 2: bit 2 twice, bit 1 negative, bit 0 odd
     assign d3[0] = a[6] ^ c3;
     assign d3[1] = a[7] && !(a[6] && c3);
     assign d3[2] = (a[7] && !a[6] && !c3) || (!a[7] && a[6] && c3);
     assign digits[i*9 +: 9] = {d3, d2, d1, d0};
   end
 
-  // The rows of each place, registered where there is a stage for it: what comes before them comes from memory or from registers,
-  // behind them are the sums. Then each place's sum, and the one that no carry chain of the place has taken; registered with three stages.
+  // Rows of each place (digit times weight), registered if there is a stage for them. Then the sum of each place, and the
+  // one that none of its carry chains took; both registered if there are three stages.
   logic [4*BlockIn*RowW-1:0] rows, rows_q;
   logic [4*BlockIn-1:0]      negatives, negatives_q;
   logic [4*PlaceW-1:0]       places, places_q;
   logic [3:0]                ones, ones_q;
   for (genvar p = 0; p < 4; p++) begin : gen_place
-    // Sums of level l have RowW + l bits; those of all levels follow one another.
+    // An adder tree. Sums of level l have RowW + l bits; the sums of all levels are in one vector.
     logic [2*BlockIn*PlaceW-1:0] sums;
     logic [BlockIn-1:0]          negative;
     for (genvar i = 0; i < BlockIn; i++) begin : gen_row
@@ -72,7 +72,7 @@ module tw_gemm_table_lane #(
         logic [1:0] d;
         assign d = digits[i*9 + p*2 +: 2];
         always_comb begin
-          case (d)
+          unique case (d)
             2'b00:   row = '0;
             2'b01:   row = {w[7], w};
             2'b10:   row = ~{w, 1'b0};
@@ -132,7 +132,7 @@ module tw_gemm_table_lane #(
     end
   end
 
-  // The places' sums, a carry for each; what has none below it goes on as it is.
+  // The sum of all places. Bits that have nothing to add pass unchanged.
   logic [PlaceW+1:0] first;
   logic [PlaceW+2:0] low, high;
   assign first = {places_q[PlaceW-1], places_q[0 +: PlaceW], 1'b1} + {{(PlaceW+1){1'b0}}, ones_q[0]};

@@ -1,12 +1,14 @@
-// The weights' zero point, off all lanes: the sum of a row's BlockIn inputs times the zero point, ready with the lanes' sums.
-// Where products are registered, so are here the sums of four inputs each, and with more than one stage the sum of those.
+// Correction for the weights' zero point: the sum of a row's BlockIn inputs times the zero point.
+//
+// All lanes of a row subtract it, and it is ready in the same cycle as their sums. If products are registered, sums of four
+// inputs are registered here, and with more than one stage also the sum of those.
 module tw_gemm_zero #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0,
   localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  // Of each register before the correction's, in the order of the data; where there is none, of the correction's.
+  // Enables of the registers before the correction, in the order in which data pass them; if there is none, of the correction
   input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,
@@ -51,7 +53,7 @@ module tw_gemm_zero #(
   if (MulStages < 2) begin : gen_sum_at_once
     assign product = {{8{sum[SumW-1]}}, sum} * {{SumW{zero_point_q[7]}}, zero_point_q};
   end else begin : gen_sum_kept
-    // Both factors, stage by stage from the low bits on.
+    // Both factors of each stage; the lowest bits belong to the first stage.
     localparam int unsigned PairW = SumW + 8;
     logic [(MulStages-1)*PairW-1:0] pairs_q;
     logic [MulStages*PairW-1:0]     pairs;

@@ -1,18 +1,22 @@
-// The multiplier cell: the product of two signed bytes in a register, from two stages on behind registers of the bytes, with three
-// behind one more of the product. A flow may take another module of this name, made of a part's own multipliers with the registers
-// that those have.
+// Multiplier cell: the registered product of two signed bytes.
+//
+//   Stages 1   a register of the product
+//   Stages 2   also registers of the operands
+//   Stages 3   also a second register of the product
+//
+// A flow can replace this module by one of the same name that uses a part's own multipliers and their registers.
 module tw_mul #(
   parameter int unsigned Stages = 1
 ) (
   input  logic              clk_i,
-  // Of each register, in the order of the data.
+  // Enables of the registers, in the order in which data pass them
   input  logic [Stages-1:0] en_i,
   input  logic [7:0]        a_i,
   input  logic [7:0]        b_i,
   output logic [15:0]       product_o
 );
 
-  // Registers where there is a stage for them.
+  // Registers, or wires where there is no stage for them
   logic [7:0]  a_q, b_q;
   logic [15:0] product, product_q;
   assign product = 16'($signed(a_q)) * 16'($signed(b_q));

@@ -1,7 +1,7 @@
-// What a part wants otherwise than simulators do. This one is for simulation; a flow writes the part's own.
+// Settings that depend on the FPGA part. These are for simulation; a flow writes those of its part.
 package tw_part_pkg;
 
-  // Of gemm's lanes the last ones that are built of lookup tables, for want of multipliers.
+  // Number of gemm lanes, the last ones, that are built from lookup tables because the part has too few multipliers
   localparam int unsigned GemmTableLanes = 0;
 
 endpackage

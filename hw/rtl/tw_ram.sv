@@ -1,10 +1,10 @@
-// The memory cell: one read and one write port, an entry written in granules. A flow may take another module of this name,
-// made of a part's own memories.
+// Memory cell: one read port and one write port; an entry is written in granules. A flow can replace this module by one of
+// the same name that uses a part's own memories.
 //
-// What a read in the cycle of a write of the same entry gives is open, so that block RAM of any kind serves without logic
-// around it. Nothing reads it: between units tokens lead from the retirement of one to the start of the other, and what
-// gemm and the simple vector operations wrote in the cycle in which they read it again they forward. With TW_STRICT it is
-// noise, so that a result which depends on it is wrong.
+// A read in the cycle in which the same entry is written returns an undefined value, so that any kind of block RAM fits
+// without extra logic. Nothing uses that value: between units, tokens order a retirement before the start that depends on
+// it; gemm and the simple vector operations forward what they have just written. With TW_STRICT the value is wrong on
+// purpose, so that a result that depends on it is wrong too.
 module tw_ram #(
   parameter int unsigned Depth = 16,
   parameter int unsigned Width = 128,
@@ -26,13 +26,13 @@ module tw_ram #(
   (* no_rw_check *)
   logic [Width-1:0] mem [Depth] /*verilator public_flat_rd*/;
 
-  // One write of the whole entry: tools find what it keeps, and make write enables of that.
+  // One write of the whole entry: synthesis tools infer write enables from the granules that stay.
   always_ff @(posedge clk_i) begin
     if (we_i) begin
       automatic logic [Width-1:0] entry = wdata_i;
       if (!(&wmask_i)) begin
         entry = mem[waddr_i];
-        // Two loops, because tools unroll only so many rounds of one.
+        // Two nested loops, because tools limit the iterations of one loop that they unroll.
         for (int unsigned h = 0; h < Granules; h += 32) begin
           for (int unsigned g = h; g < Granules && g < h + 32; g++) begin
             if (wmask_i[g]) entry[g*GranuleW +: GranuleW] = wdata_i[g*GranuleW +: GranuleW];

@@ -1,8 +1,8 @@
-// A scratchpad: banks by high address bits, the load port, any number of readers and one or two whole-entry writers.
+// Scratchpad: banks selected by the high address bits, with a load port, any number of readers, and one or two writers.
 //
-// The load port writes one chunk, whose bytes are data where ld_valid_i says so and padding elsewhere; with ld_tail_i
-// the later chunks of the chunk's group are padded too, with ld_all_i the whole group. Two readers, or two writers, of
-// one bank in a cycle are reported to both.
+// A writer writes a whole entry. The load port writes a chunk: ld_valid_i marks the bytes that are data, the others are
+// padding. With ld_tail_i it also pads the later chunks of the chunk's group, with ld_all_i the whole group. Two readers,
+// or two writers, of one bank in the same cycle are reported to both.
 module tw_spad #(
   parameter int unsigned Depth = 16,
   parameter int unsigned Banks = 1,
@@ -18,21 +18,27 @@ module tw_spad #(
   localparam int unsigned Chunks = EntryBytes / ChunkBytes,
   localparam int unsigned ChunkW = Chunks > 1 ? $clog2(Chunks) : 1
 ) (
-  input  logic                     clk_i,
-  input  logic                     ld_we_i,
-  input  logic [AddrW-1:0]         ld_addr_i,
-  input  logic [ChunkW-1:0]        ld_chunk_i,
-  input  logic [ChunkBytes*8-1:0]  ld_data_i,
-  input  logic [ChunkBytes-1:0]    ld_valid_i,
-  input  logic [ChunkBytes-1:0]    ld_enable_i,
-  input  logic                     ld_tail_i,
-  input  logic                     ld_all_i,
-  input  logic [7:0]               ld_pad_i,
-  output logic                     ld_collision_o,
+  input  logic clk_i,
+
+  // Load port
+  input  logic                    ld_we_i,
+  input  logic [AddrW-1:0]        ld_addr_i,
+  input  logic [ChunkW-1:0]       ld_chunk_i,
+  input  logic [ChunkBytes*8-1:0] ld_data_i,
+  input  logic [ChunkBytes-1:0]   ld_valid_i,
+  input  logic [ChunkBytes-1:0]   ld_enable_i,
+  input  logic                    ld_tail_i,
+  input  logic                    ld_all_i,
+  input  logic [7:0]              ld_pad_i,
+  output logic                    ld_collision_o,
+
+  // Readers
   input  logic [Readers-1:0]       re_i,
   input  logic [Readers*AddrW-1:0] raddr_i,
   output logic [Readers*Width-1:0] rdata_o,
   output logic [Readers-1:0]       rcollision_o,
+
+  // Writers of whole entries
   input  logic [Writers-1:0]       we_i,
   input  logic [Writers*AddrW-1:0] waddr_i,
   input  logic [Writers*Width-1:0] wdata_i,
@@ -45,7 +51,7 @@ module tw_spad #(
   localparam int unsigned BankW = Banks > 1 ? $clog2(Banks) : 1;
 
   logic [Banks*Width-1:0]   bank_rdata;
-  // The bank of each port's address.
+  // The bank of each port's address
   logic [Readers*BankW-1:0] rbank;
   logic [Writers*BankW-1:0] wbank;
   logic [BankW-1:0]         lbank;
@@ -63,12 +69,16 @@ module tw_spad #(
     assign lbank = '0;
   end
 
+  ///////////
+  // Banks //
+  ///////////
+
   for (genvar k = 0; k < Banks; k++) begin : gen_bank
     logic                 re, we, full;
     logic [BankAddrW-1:0] raddr, waddr;
     logic [Writers-1:0]   writer;
 
-    // A port that is not used costs a simulator nothing.
+    // Simulators skip unused ports.
     always_comb begin
       re = 1'b0;
       raddr = '0;
@@ -99,16 +109,38 @@ module tw_spad #(
       end
     end
     tw_bank #(
-      .Depth(BankDepth), .EntryBytes(EntryBytes), .ChunkBytes(ChunkBytes), .GroupBytes(GroupBytes),
-      .ElementBytes(ElementBytes), .ByteEnable(ByteEnable), .Writers(Writers)
+      .Depth       (BankDepth),
+      .EntryBytes  (EntryBytes),
+      .ChunkBytes  (ChunkBytes),
+      .GroupBytes  (GroupBytes),
+      .ElementBytes(ElementBytes),
+      .ByteEnable  (ByteEnable),
+      .Writers     (Writers)
     ) u_bank (
-      .clk_i, .re_i(re), .raddr_i(raddr), .rdata_o(bank_rdata[k*Width +: Width]), .we_i(we), .waddr_i(waddr),
-      .full_i(full), .writer_i(writer), .wdata_i, .chunk_i(ld_chunk_i), .data_i(ld_data_i), .valid_i(ld_valid_i),
-      .enable_i(ld_enable_i), .tail_i(ld_tail_i), .all_i(ld_all_i), .pad_i(ld_pad_i)
+      .clk_i,
+      .re_i    (re),
+      .raddr_i (raddr),
+      .rdata_o (bank_rdata[k*Width +: Width]),
+      .we_i    (we),
+      .waddr_i (waddr),
+      .full_i  (full),
+      .writer_i(writer),
+      .wdata_i,
+      .chunk_i (ld_chunk_i),
+      .data_i  (ld_data_i),
+      .valid_i (ld_valid_i),
+      .enable_i(ld_enable_i),
+      .tail_i  (ld_tail_i),
+      .all_i   (ld_all_i),
+      .pad_i   (ld_pad_i)
     );
   end
 
-  // Each reader gets the bank that it asked in the cycle before.
+  ///////////////
+  // Read data //
+  ///////////////
+
+  // A reader gets the data of the bank that it read in the cycle before.
   for (genvar r = 0; r < Readers; r++) begin : gen_reader
     if (Banks > 1) begin : gen_mux
       logic [BankW-1:0] bank_q;
@@ -125,6 +157,10 @@ module tw_spad #(
       assign rdata_o[r*Width +: Width] = bank_rdata;
     end
   end
+
+  ////////////////
+  // Collisions //
+  ////////////////
 
   always_comb begin
     rcollision_o = '0;
