@@ -1,5 +1,5 @@
-// The core as an AXI peripheral: registers on AXI4-Lite, memory on AXI4. Ports have the names by which block-design tools
-// recognize the interfaces. Bursts are incrementing, in whole beats; identifier 0 is fetch, 1 is load.
+// The core as an AXI peripheral: registers on AXI4-Lite, memory on AXI4. Ports have the names by which block-design
+// tools recognize the interfaces. Bursts are incrementing, in whole beats; identifier 0 is fetch, 1 is load.
 //
 // Requests leave through queues of two, because the core does not meet two rules of the bus:
 // - A request must stay until it is taken, even if a trap stops the core meanwhile.

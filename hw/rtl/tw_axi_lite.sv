@@ -1,7 +1,8 @@
 // AXI4-Lite to the core's host registers: one access at a time, writes before reads.
 //
 // A register access takes one cycle. A read's value is kept for its response; a write waits until both address and data
-// are there. Write strobes are ignored: a register is written whole. Addresses are in bytes; the lowest two bits are ignored.
+// are there. Write strobes are ignored: a register is written whole. Addresses are in bytes; the lowest two bits are
+// ignored.
 module tw_axi_lite (
   input  logic clk_i,
   input  logic rst_ni,

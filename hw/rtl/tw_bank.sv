@@ -1,7 +1,7 @@
 // Bank of a scratchpad: one read port and one write port.
 //
-// A write is a whole entry (full_i) or a chunk from the load port: valid_i marks the bytes that are data, the others are
-// padding. With tail_i it also pads the later chunks of the chunk's group, with all_i the whole group.
+// A write is a whole entry (full_i) or a chunk from the load port: valid_i marks the bytes that are data, the others
+// are padding. With tail_i it also pads the later chunks of the chunk's group, with all_i the whole group.
 module tw_bank #(
   parameter int unsigned Depth = 16,
   parameter int unsigned EntryBytes = 16,

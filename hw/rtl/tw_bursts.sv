@@ -44,8 +44,8 @@ module tw_bursts #(
     if (row_valid_i && Whole) total = (BytesW+1)'(row_bytes_i);
     else if (row_valid_i) total = (BytesW+1)'(row_bytes_i) + (BytesW+1)'(row_addr_i[Log-1:0]) + (BytesW+1)'(LastByte);
   end
-  // The next burst: what is left of the row and of the page. It is computed a cycle ahead, because the length of a burst
-  // decides whether it is granted.
+  // The next burst: what is left of the row and of the page. It is computed a cycle ahead, because the length of a
+  // burst decides whether it is granted.
   assign enters  = row_valid_i && row_ready_o;
   assign goes_on = valid_q && !ends_q;
   always_comb begin

@@ -5,12 +5,12 @@
 //
 //   host --- tw_regs ---> tw_fetch ---> four instruction queues ---> load, gemm, vector, store
 //
-// Fetch reads the instruction stream and hands each instruction to its unit's queue. An instruction starts when it is at
-// the head of its queue, its unit is free and the dependency tokens that it needs are there (tw_tokens). Units exchange
-// data only through the scratchpads.
+// Fetch reads the instruction stream and hands each instruction to its unit's queue. An instruction starts when it is
+// at the head of its queue, its unit is free and the dependency tokens that it needs are there (tw_tokens). Units
+// exchange data only through the scratchpads.
 //
-// Signals that have one bit or field for each unit are indexed by Load, Gemm, Vector and Store. Signals of one unit start
-// with its letter: f_ fetch, l_ load, g_ gemm, v_ vector, s_ store.
+// Signals that have one bit or field for each unit are indexed by Load, Gemm, Vector and Store. Signals of one unit
+// start with its letter: f_ fetch, l_ load, g_ gemm, v_ vector, s_ store.
 module tw_core (
   input  logic clk_i,
   input  logic rst_ni,
@@ -252,7 +252,8 @@ module tw_core (
                  gemm_head[3:0]   & {4{q_valid[Gemm]}},
                  load_head[3:0]   & {4{q_valid[Load]}}};
   assign head_valid = q_valid & head_ready;
-  // After a trap nothing starts. The token counters no longer matter then, so they use the earlier signal without `stop`.
+  // After a trap nothing starts. The token counters no longer matter then, so they use the earlier signal without
+  // `stop`.
   assign start_if_running = head_valid & unit_free;
   assign start = start_if_running & {4{!stop}};
   logic [3:0] overflow;

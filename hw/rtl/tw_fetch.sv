@@ -159,8 +159,8 @@ module tw_fetch (
   assign insn_room = !insn_valid_q || (!Lean && !stop_i && !full_i[unit_q]);
 
   if (Lean) begin : gen_lean
-    // One instruction at a time. Its words shift down as beats arrive, and again as they enter the queue. The bits after
-    // the longest instruction must be zero: they are checked and not kept.
+    // One instruction at a time. Its words shift down as beats arrive, and again as they enter the queue. The bits
+    // after the longest instruction must be zero: they are checked and not kept.
     localparam int unsigned WordBits = tw_cfg_pkg::InsnWordBits;
     localparam int unsigned KeptWords = (tw_cfg_pkg::LongestBodyW + 16 + WordBits - 1) / WordBits;
     localparam int unsigned PartW = InsnsOfBeat > 1 ? $clog2(InsnsOfBeat) : 1;

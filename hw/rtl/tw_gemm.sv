@@ -286,8 +286,8 @@ module tw_gemm (
   assign acc_re_o    = valid_q[StAcc-1] && add_q[StAcc-1];
   assign acc_raddr_o = acc_at_q[tw_cfg_pkg::AccW*(StAcc-1) +: tw_cfg_pkg::AccW];
 
-  // A read of acc misses the last two results, so they are forwarded. Lean configurations write a result at once, so the
-  // read misses only one.
+  // A read of acc misses the last two results, so they are forwarded. Lean configurations write a result at once, so
+  // the read misses only one.
   logic [AccBits-1:0]          result, result_q, older_result_q, addend;
   logic                        older_valid_q;
   logic [tw_cfg_pkg::AccW-1:0] acc_at, write_at, older_at_q;

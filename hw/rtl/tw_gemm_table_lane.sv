@@ -1,8 +1,8 @@
 // Gemm lane without multipliers, for four-input lookup tables with carry chains. Same function as tw_gemm_lane.
 //
-// An input is recoded into four digits of base 4. The lower three range from -2 to 1, the highest from -2 to 2, so that a
-// bit of a digit times a weight takes one or two lookup tables. A negative multiple is the complement; the missing one
-// enters a carry chain. The lane adds up the digits of each place first, then the places.
+// An input is recoded into four digits of base 4. The lower three range from -2 to 1, the highest from -2 to 2, so that
+// a bit of a digit times a weight takes one or two lookup tables. A negative multiple is the complement; the missing
+// one enters a carry chain. The lane adds up the digits of each place first, then the places.
 module tw_gemm_table_lane #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0,
@@ -54,8 +54,8 @@ module tw_gemm_table_lane #(
     assign digits[i*9 +: 9] = {d3, d2, d1, d0};
   end
 
-  // Rows of each place (digit times weight), registered if there is a stage for them. Then the sum of each place, and the
-  // one that none of its carry chains took; both registered if there are three stages.
+  // Rows of each place (digit times weight), registered if there is a stage for them. Then the sum of each place, and
+  // the one that none of its carry chains took; both registered if there are three stages.
   logic [4*BlockIn*RowW-1:0] rows, rows_q;
   logic [4*BlockIn-1:0]      negatives, negatives_q;
   logic [4*PlaceW-1:0]       places, places_q;

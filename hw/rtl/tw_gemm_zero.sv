@@ -1,14 +1,15 @@
 // Correction for the weights' zero point: the sum of a row's BlockIn inputs times the zero point.
 //
-// All lanes of a row subtract it, and it is ready in the same cycle as their sums. If products are registered, sums of four
-// inputs are registered here, and with more than one stage also the sum of those.
+// All lanes of a row subtract it, and it is ready in the same cycle as their sums. If products are registered, sums of
+// four inputs are registered here, and with more than one stage also the sum of those.
 module tw_gemm_zero #(
   parameter int unsigned BlockIn = 16,
   parameter int unsigned MulStages = 0,
   localparam int unsigned Enables = MulStages == 0 ? 1 : MulStages
 ) (
   input  logic                 clk_i,
-  // Enables of the registers before the correction, in the order in which data pass them; if there is none, of the correction
+  // Enables of the registers before the correction, in the order in which data pass them; if there is none, of the
+  // correction
   input  logic [Enables-1:0]   en_i,
   input  logic                 en_sum_i,
   input  logic [BlockIn*8-1:0] inp_i,

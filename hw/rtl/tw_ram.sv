@@ -1,10 +1,10 @@
-// Memory cell: one read port and one write port; an entry is written in granules. A flow can replace this module by one of
-// the same name that uses a part's own memories.
+// Memory cell: one read port and one write port; an entry is written in granules. A flow can replace this module by one
+// of the same name that uses a part's own memories.
 //
 // A read in the cycle in which the same entry is written returns an undefined value, so that any kind of block RAM fits
-// without extra logic. Nothing uses that value: between units, tokens order a retirement before the start that depends on
-// it; gemm and the simple vector operations forward what they have just written. With TW_STRICT the value is wrong on
-// purpose, so that a result that depends on it is wrong too.
+// without extra logic. Nothing uses that value: between units, tokens order a retirement before the start that depends
+// on it; gemm and the simple vector operations forward what they have just written. With TW_STRICT the value is wrong
+// on purpose, so that a result that depends on it is wrong too.
 module tw_ram #(
   parameter int unsigned Depth = 16,
   parameter int unsigned Width = 128,

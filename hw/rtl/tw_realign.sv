@@ -1,7 +1,7 @@
 // Moves the bytes of a row from words of one size to words of another size.
 //
-// A move takes a cycle. It has at most the bytes of the smaller word and never crosses the end of a destination word. Sizes
-// are powers of two up to MaxBytes, given as logarithms.
+// A move takes a cycle. It has at most the bytes of the smaller word and never crosses the end of a destination word.
+// Sizes are powers of two up to MaxBytes, given as logarithms.
 module tw_realign #(
   parameter int unsigned MaxBytes = 8,
   // Width of a row's length.
@@ -44,8 +44,8 @@ module tw_realign #(
   localparam int unsigned W = Log + 1;
   localparam int unsigned CompW = BytesW > W ? BytesW : W;
 
-  // The current move: the bytes left of the row, its place in its words, and the number of bytes that it moves (n_q). All
-  // are computed with the move before, because the end of a row has long paths.
+  // The current move: the bytes left of the row, its place in its words, and the number of bytes that it moves (n_q).
+  // All are computed with the move before, because the end of a row has long paths.
   logic                    active_q, need_two_q, row_end_q, src_end_q, dst_end_q;
   logic [BytesW-1:0]       left_q, left;
   logic [Log-1:0]          src_q, dst_q, src_next_q, dst_next_q, src, dst;
@@ -61,7 +61,8 @@ module tw_realign #(
   // Next move //
   ///////////////
 
-  // The next move: of this row, or after its end the first one of the next row. Simulators skip it while there is no row.
+  // The next move: of this row, or after its end the first one of the next row. Simulators skip it while there is no
+  // row.
   assign fresh = !active_q || row_end_q;
   always_comb begin
     left = 'x;

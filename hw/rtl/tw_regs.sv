@@ -106,8 +106,8 @@ module tw_regs (
   end
 
   if (tw_cfg_pkg::Lean != 0) begin : gen_base_memories
-    // A memory with registered reads will do: a base is constant while a stream runs, and its number is at the head of the
-    // queue a cycle before it is used.
+    // A memory with registered reads will do: a base is constant while a stream runs, and its number is at the head of
+    // the queue a cycle before it is used.
     localparam int unsigned WordW = OffsetBits > 32 ? 32 : OffsetBits;
     localparam int unsigned Words = OffsetBits > 32 ? 4 : 2;
     (* no_rw_check, ram_style = "block" *)
@@ -282,7 +282,8 @@ module tw_regs (
     end
   end
 
-  // Retired instructions by unit. Nothing retires in a command's first cycle, and retirement after a trap does not count.
+  // Retired instructions by unit. Nothing retires in a command's first cycle, and retirement after a trap does not
+  // count.
   for (genvar u = 0; u < 4; u++) begin : gen_retired
     logic [CountW-1:0] count_q /*verilator public_flat_rd*/;
     always_ff @(posedge clk_i) begin
@@ -305,7 +306,8 @@ module tw_regs (
   // Cycle counters //
   ////////////////////
 
-  // A counter for each state of each unit, or only for busy cycles. The states are late, so a cycle is counted in the next.
+  // A counter for each state of each unit, or only for busy cycles. The states are late, so a cycle is counted in the
+  // next.
   logic [31:0] counter;
   logic        counting_q;
   logic [19:0] states_q;
@@ -349,8 +351,8 @@ module tw_regs (
   // Register reads //
   ////////////////////
 
-  // Finished instructions of the unit that trapped, or of the unit whose register is read. A trap's cycle is the last one
-  // that counted.
+  // Finished instructions of the unit that trapped, or of the unit whose register is read. A trap's cycle is the last
+  // one that counted.
   logic [CountW-1:0] count, ordinal;
   logic [CycleW-1:0] cycle;
   logic [2:0]        count_unit;

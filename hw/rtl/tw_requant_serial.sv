@@ -2,12 +2,12 @@
 
 // Serial requantize lane: the function of tw_requant_lane on one adder, two bits of the multiplier a cycle.
 //
-// load_i takes an operand; the result is ready 48 cycles later, with raw_i without zero point and bounds. All other inputs
-// must stay stable meanwhile.
+// load_i takes an operand; the result is ready 48 cycles later, with raw_i without zero point and bounds. All other
+// inputs must stay stable meanwhile.
 //
-// The multiplier is recoded into digits of base 4, lowest first. Each cycle adds a digit times the operand and shifts the
-// sum right by two bits; the higher of these bits is kept for rounding. Shifts go by two bits, so the operand is doubled
-// before: once for an even shift, and for an odd one not at all (single mode) or twice (double mode).
+// The multiplier is recoded into digits of base 4, lowest first. Each cycle adds a digit times the operand and shifts
+// the sum right by two bits; the higher of these bits is kept for rounding. Shifts go by two bits, so the operand is
+// doubled before: once for an even shift, and for an odd one not at all (single mode) or twice (double mode).
 module tw_requant_serial (
   input  logic        clk_i,
   input  logic        rst_ni,
@@ -25,8 +25,9 @@ module tw_requant_serial (
 
   localparam int unsigned AccW = 36;
 
-  // Left shift and doubling; product; its rounding, and in double mode ties away from zero; right shift and its rounding;
-  // zero point. A bound is applied by subtracting it, replacing what is beyond it by zero, and adding it again.
+  // Left shift and doubling; product; its rounding, and in double mode ties away from zero; right shift and its
+  // rounding; zero point. A bound is applied by subtracting it, replacing what is beyond it by zero, and adding it
+  // again.
   typedef enum logic [3:0] {
     PhLeft, PhMul, PhRound, PhAway, PhShift, PhLast, PhZero, PhHi, PhHiCut, PhHiBack, PhLo, PhLoCut, PhLoBack, PhDone
   } phase_e;

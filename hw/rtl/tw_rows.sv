@@ -191,8 +191,8 @@ module tw_rows #(
 
   // Rows of a plane, and planes, are pads, data, pads. Each part counts from one.
   typedef enum logic [1:0] {PartBefore, PartData, PartAfter} part_e;
-  // Whether the row is the last of its part, of its plane, and its plane the last one: registered with the row, because the
-  // end of the walk has long paths.
+  // Whether the row is the last of its part, of its plane, and its plane the last one: registered with the row, because
+  // the end of the walk has long paths.
   logic                  active_q, y_past_q, z_past_q, last_y_q, last_z_q;
   part_e                 y_part_q, z_part_q, y_part, z_part;
   logic [10:0]           y_q, z_q, y, z, rows, planes;

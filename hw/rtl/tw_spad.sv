@@ -1,8 +1,8 @@
 // Scratchpad: banks selected by the high address bits, with a load port, any number of readers, and one or two writers.
 //
 // A writer writes a whole entry. The load port writes a chunk: ld_valid_i marks the bytes that are data, the others are
-// padding. With ld_tail_i it also pads the later chunks of the chunk's group, with ld_all_i the whole group. Two readers,
-// or two writers, of one bank in the same cycle are reported to both.
+// padding. With ld_tail_i it also pads the later chunks of the chunk's group, with ld_all_i the whole group. Two
+// readers, or two writers, of one bank in the same cycle are reported to both.
 module tw_spad #(
   parameter int unsigned Depth = 16,
   parameter int unsigned Banks = 1,

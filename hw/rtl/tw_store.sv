@@ -227,8 +227,8 @@ module tw_store (
   // Scratchpad reads //
   //////////////////////
 
-  // Chunks of the rows' entries are read, one a cycle, into the words of tw_front. The queue of moves has as many places as
-  // tw_front has words, and a row takes at least one word, so that queue never overflows.
+  // Chunks of the rows' entries are read, one a cycle, into the words of tw_front. The queue of moves has as many
+  // places as tw_front has words, and a row takes at least one word, so that queue never overflows.
   logic                            read_q, read_out_q, chunk_valid_q, chunk_out_q;
   logic [BytesW:0]                 chunks_left_q, chunks;
   // Which chunk of its entry is read, and which was read in the cycle before
@@ -473,7 +473,8 @@ module tw_store (
   assign aw_len_o = 8'(burst_beats - 1'b1);
   assign burst_take = aw_valid_o && aw_ready_i;
 
-  // Lengths of the bursts whose data are not sent yet; for bursts not acknowledged yet, whether each ends its instruction
+  // Lengths of the bursts whose data are not sent yet; for bursts not acknowledged yet, whether each ends its
+  // instruction
   tw_fifo #(.Width(9), .Depth(Outstanding)) u_lengths (
     .clk_i,
     .rst_ni,

@@ -1,15 +1,16 @@
 // Dependency tokens: a counter for each ordered pair of units.
 //
-// An instruction takes tokens of other units when it starts and gives tokens to other units when it retires. Bit
-// to*4 + from of `need_i` is a token that unit `to` needs of unit `from`; bit from*4 + to of `push_i` is one that `from`
-// gives to `to`.
+// An instruction takes tokens of other units when it starts and gives tokens to other units when it retires. Bit to*4 +
+// from of `need_i` is a token that unit `to` needs of unit `from`; bit from*4 + to of `push_i` is one that `from` gives
+// to `to`.
 module tw_tokens #(
   parameter int unsigned Width = 10
 ) (
   input  logic clk_i,
   input  logic rst_ni,
 
-  // By unit: the head's pop mask, whether all its tokens are there, the lowest unit whose token is missing, and its start
+  // By unit: the head's pop mask, whether all its tokens are there, the lowest unit whose token is missing, and its
+  // start
   input  logic [15:0] need_i,
   output logic [3:0]  ready_o,
   output logic [7:0]  missing_o,

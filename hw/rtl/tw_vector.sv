@@ -121,8 +121,8 @@ module tw_vector (
   // Instruction start //
   ///////////////////////
 
-  // An instruction waits until the pipeline is drained, loads its descriptor or table, and runs. Simple operations without
-  // a descriptor start at once.
+  // An instruction waits until the pipeline is drained, loads its descriptor or table, and runs. Simple operations
+  // without a descriptor start at once.
   typedef enum logic [1:0] {StIdle, StDrain, StDesc, StRun} state_e;
   state_e                               state_q, state_d;
   logic [BodyW-1:0]                     insn_q;
@@ -381,16 +381,16 @@ module tw_vector (
     end
   end
 
-  // Whether an index is outside its memory. In param it counts entries, or for a multiply-accumulate (`taps`) rows of
-  // entries.
+  // Whether an index is outside its memory. In param it counts entries, or for a multiply-accumulate (mac_taps) rows
+  // of entries.
   function automatic logic out_of_range(input logic [SumW-1:0] index, input logic [2:0] src, input logic mac_taps);
     unique case (src)
       tw_isa_pkg::SrcAcc:   out_of_range = 32'(index) >= tw_cfg_pkg::AccDepth;
       tw_isa_pkg::SrcOut:   out_of_range = 32'(index) >= tw_cfg_pkg::OutDepth;
       tw_isa_pkg::SrcInp:   out_of_range = 32'(index) >= tw_cfg_pkg::InpDepth;
       tw_isa_pkg::SrcParam: out_of_range = mac_taps ? 32'(index) / tw_isa_pkg::TapStride >= tw_cfg_pkg::ParamDepth ||
-                                          32'(index) % tw_isa_pkg::TapStride >= tw_isa_pkg::ParamRows
-                                        : 32'(index) >= tw_cfg_pkg::ParamDepth;
+                                                       32'(index) % tw_isa_pkg::TapStride >= tw_isa_pkg::ParamRows
+                                                     : 32'(index) >= tw_cfg_pkg::ParamDepth;
       default:              out_of_range = 1'b0;
     endcase
   endfunction
@@ -442,8 +442,8 @@ module tw_vector (
   // Stage 3: operands, with forwarding //
   ////////////////////////////////////////
 
-  // The row being written (`write_`) and the one written in the cycle before (`written_`). Elements have 32 bits, already
-  // saturated for an int8 destination, so that they can be forwarded.
+  // The row being written (`write_`) and the one written in the cycle before (`written_`). Elements have 32 bits,
+  // already saturated for an int8 destination, so that they can be forwarded.
   logic                      write_valid_q, written_valid_q, write_last_q;
   logic [1:0]                write_dst_q, written_dst_q;
   logic [3:0]                write_push_q;
@@ -576,8 +576,8 @@ module tw_vector (
   // Lane operands //
   ///////////////////
 
-  // The operands that enter the lanes. Registered operands miss the row that was finished in the cycle in which they were
-  // registered, so they take it here. Only the first slice of a row can miss one.
+  // The operands that enter the lanes. Registered operands miss the row that was finished in the cycle in which they
+  // were registered, so they take it here. Only the first slice of a row can miss one.
   logic                       lane_valid, lane_simple, lane_subtract, row_done;
   ctl_t                       lane_ctl;
   tag_t                       lane_tag;
@@ -711,7 +711,8 @@ module tw_vector (
   always_comb begin
     simple_part = 'x;
     if (lane_simple) simple_part = simple_result;
-    // Neither needs saturation: a table holds bytes, and a multiply-accumulate writes acc. Chosen last, as they come late.
+    // Neither needs saturation: a table holds bytes, and a multiply-accumulate writes acc. Chosen last, as they come
+    // late.
     if (tw_cfg_pkg::VectorLut != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecLut) simple_part = lut_result;
     if (tw_cfg_pkg::VectorMac != 0 && lane_simple && lane_ctl.op == tw_isa_pkg::VecMac) simple_part = mac_result;
   end

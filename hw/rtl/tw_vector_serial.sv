@@ -230,7 +230,8 @@ module tw_vector_serial (
   // Param //
   ///////////
 
-  // Four bytes are read one after the other: of a channel (in consecutive rows), or of the descriptor. A shift is one byte.
+  // Four bytes are read one after the other: of a channel (in consecutive rows), or of the descriptor. A shift is one
+  // byte.
   logic                         is_entry, b_is_param, load_word;
   logic [5:0]                   first_byte, byte_at, row;
   logic [ChannelW-1:0]          channel, channel_q;

@@ -1,5 +1,5 @@
-// Walks a range of micro-ops inside three nested loops, one micro-op a step: gives the micro-op's address and the offset
-// of each of three operands.
+// Walks a range of micro-ops inside three nested loops, one micro-op a step: gives the micro-op's address and the
+// offset of each of three operands.
 //
 // A new instruction can begin in the cycle after the last step. With two loops, the innermost one is left out.
 module tw_walk #(
