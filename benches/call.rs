@@ -1,5 +1,5 @@
-//! What a session's call takes above the kernels that it calls: the smallest network on this machine's processor, one thread,
-//! beside the same functions called one behind the other on buffers of their own.
+//! What a session's call takes above the kernels that it calls: the smallest network on this machine's processor, one
+//! thread, beside the same functions called one behind the other on buffers of their own.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -81,8 +81,9 @@ impl Kernels {
     fn run(&mut self) {
         for (module, name, args) in &self.calls {
             let function = self.modules[*module].function(name).expect("it is there");
-            // SAFETY: the code is of the toolkit's own code generator; pointers are to inputs, outputs and workspace in its
-            // order, of the sizes that the manifest names, which live as long as `self`, and no step reads what it writes.
+            // SAFETY: the code is of the toolkit's own code generator; pointers are to inputs, outputs and workspace in
+            // its order, of the sizes that the manifest names, which live as long as `self`, and no step reads what it
+            // writes.
             assert_eq!(unsafe { function.call(black_box(args)) }, 0, "{name}");
         }
     }

@@ -1,5 +1,5 @@
-//! What `tilewright bench` compares, through the library: a network on this machine's processor with one thread and two, and
-//! its comparison with the cycle model as a whole, whose answers are checked.
+//! What `tilewright bench` compares, through the library: a network on this machine's processor with one thread and
+//! two, and its comparison with the cycle model as a whole, whose answers are checked.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! How large the report of a network of ResNet-18's shape is, how long headless Chromium takes to open it, and how long a step
-//! of zooming takes on it. Each opening is of a browser that has seen nothing before.
+//! How large the report of a network of ResNet-18's shape is, how long headless Chromium takes to open it, and how long
+//! a step of zooming takes on it. Each opening is of a browser that has seen nothing before.
 
 use std::path::Path;
 use std::process::ExitCode;

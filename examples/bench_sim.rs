@@ -1,7 +1,7 @@
 //! Cycles of ResNet-18's layers on the cycle model, and the speed of the simulators, as `make bench-sim` prints them.
 //!
-//! With `--rtl` the Verilated design runs the layers too, and must take as many cycles. Fails where the layers take more than
-//! they may.
+//! With `--rtl` the Verilated design runs the layers too, and must take as many cycles. Fails where the layers take
+//! more than they may.
 
 use std::process::ExitCode;
 

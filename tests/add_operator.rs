@@ -1,9 +1,9 @@
-//! Follows the pages that add an operator on copies of the tree: applies their diffs and runs their commands, so that the
-//! pages work.
+//! Follows the pages that add an operator on copies of the tree: applies their diffs and runs their commands, so that
+//! the pages work.
 //!
-//! The language of the pages: a block `diff` names a file and shows lines that it has once, with lines to add and remove, or
-//! a new file; a block `sh` has commands, which must succeed, or fail if the block says `fails`; a block `text` after it
-//! has lines of their output. Blocks that say `full` take minutes and run with the ignored tests.
+//! The language of the pages: a block `diff` names a file and shows lines that it has once, with lines to add and
+//! remove, or a new file; a block `sh` has commands, which must succeed, or fail if the block says `fails`; a block
+//! `text` after it has lines of their output. Blocks that say `full` take minutes and run with the ignored tests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The RTL of every preset, and of random legal configurations, under the two tools that must take it: Verilator's lint with
-//! every warning, and Yosys.
+//! The RTL of every preset, and of random legal configurations, under the two tools that must take it: Verilator's lint
+//! with every warning, and Yosys.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -165,7 +165,8 @@ fn tools_complaint(python: &Path, config: &HwConfig) -> Option<String> {
     verilator_complaint(config).or_else(|| yosys_complaint(python, config))
 }
 
-/// The values that a configuration needs for a tool to complain, all others set to their defaults as far as that is legal.
+/// The values that a configuration needs for a tool to complain, all others set to their defaults as far as that is
+/// legal.
 fn shrunk(python: &Path, config: &HwConfig) -> String {
     let default = values(&HwConfig::default());
     let mut least = values(config);

@@ -67,7 +67,8 @@ fn watched<T>(call: impl FnOnce() -> T) -> (T, usize, usize) {
 /// Bytes that any file may ask for at once, beside sixteen times its own: what importers may make of shapes.
 const ROOM: usize = 64 << 20;
 
-/// How many times of that all that is held at one time may be: a constant, what is made of it, and the graph around both.
+/// How many times of that all that is held at one time may be: a constant, what is made of it, and the graph around
+/// both.
 const HELD: usize = 3;
 
 /// Seconds that an import may take.

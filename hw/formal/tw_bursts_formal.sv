@@ -1,5 +1,5 @@
-// tw_bursts beside the request that it was given: its bursts are the request's beats, each once and in order. Addresses and
-// requests are as wide as the configuration's.
+// tw_bursts beside the request that it was given: its bursts are the request's beats, each once and in order. Addresses
+// and requests are as wide as the configuration's.
 //
 // A request does not pass the end of the address space: a base's end lies inside it.
 module tw_bursts_formal #(
@@ -34,8 +34,8 @@ module tw_bursts_formal #(
   assign take_row = row_valid_i && row_ready;
   assign take_burst = burst_valid && burst_take_i;
 
-  // The request in beats of the whole address space: the next that is to be asked for, and the first behind the last. One bit
-  // more than an address, so that nothing wraps.
+  // The request in beats of the whole address space: the next that is to be asked for, and the first behind the last.
+  // One bit more than an address, so that nothing wraps.
   logic             busy_q, last_q;
   logic [AddrW:0]   next_q, end_q, first_byte, past_byte, burst_end, burst_first_byte, burst_last_byte;
   assign first_byte = (AddrW+1)'(row_addr_i);

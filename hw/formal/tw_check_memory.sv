@@ -1,5 +1,5 @@
-// A memory that answers read bursts, as far as its users count on it: no beat that was not asked for, each burst's last beat
-// marked. Which burst's beat comes when is left open, so that any order and any delay is covered.
+// A memory that answers read bursts, as far as its users count on it: no beat that was not asked for, each burst's last
+// beat marked. Which burst's beat comes when is left open, so that any order and any delay is covered.
 module tw_check_memory #(
   parameter int unsigned BurstsW = 8,
   parameter int unsigned BeatsW = 16

@@ -1,9 +1,9 @@
-// What any queue must be, whatever is inside it: elements leave in the order in which they came, none is lost, none comes
-// twice, and never more than Capacity are held.
+// What any queue must be, whatever is inside it: elements leave in the order in which they came, none is lost, none
+// comes twice, and never more than Capacity are held.
 //
-// Up to two elements leave in a cycle, the older in the low half of `pop_data_i`. Of all that goes in the prover marks two,
-// at moments of its own choice; each must leave, with its own data, exactly when what was in front of it has left, and the
-// first before the second. As the choice is free, that holds for every pair.
+// Up to two elements leave in a cycle, the older in the low half of `pop_data_i`. Of all that goes in the prover marks
+// two, at moments of its own choice; each must leave, with its own data, exactly when what was in front of it has left,
+// and the first before the second. As the choice is free, that holds for every pair.
 module tw_check_queue #(
   parameter int unsigned Width = 8,
   parameter int unsigned Capacity = 8,
@@ -20,7 +20,8 @@ module tw_check_queue #(
   output logic [CountW-1:0]  held_o
 );
 
-  // Elements held; by mark: whether it was set, whether its element has left, what it is, and the elements up to and with it.
+  // Elements held; by mark: whether it was set, whether its element has left, what it is, and the elements up to and
+  // with it.
   logic [CountW-1:0] held_q;
   logic [1:0]        set_q, gone_q;
   logic [Width-1:0]  data0_q, data1_q;

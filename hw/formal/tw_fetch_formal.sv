@@ -1,5 +1,5 @@
-// The fetch unit's queues where they are used: each beat that was asked for has a place, an instruction goes to one queue that
-// has a place, and as many as the command has, no more.
+// The fetch unit's queues where they are used: each beat that was asked for has a place, an instruction goes to one
+// queue that has a place, and as many as the command has, no more.
 module tw_fetch_formal (
   input logic                           clk_i,
   input logic                           rst_ni,

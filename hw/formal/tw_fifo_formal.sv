@@ -42,7 +42,8 @@ module tw_fifo_formal #(
       Empty_A: assert (empty == (held == '0));
       Full_A: assert (full == (32'(held) == Depth));
     end
-    // Where the marked elements lie, for the proofs by induction: the pointers and the count agree, and each is in its place.
+    // Where the marked elements lie, for the proofs by induction: the pointers and the count agree, and each is in its
+    // place.
     if (rst_ni && started_q) begin
       Pointers_I: assert (32'(u_dut.rd_q) < Depth && 32'(u_dut.wr_q) == (32'(u_dut.rd_q) + 32'(held)) % Depth);
       if (!empty) Head_I: assert (data == u_dut.mem[u_dut.rd_q]);

@@ -1,7 +1,7 @@
 `include "tw_fields.svh"
 
-// The load unit's queues where they are used: whatever instructions come and whenever the memory answers, none overflows, none
-// gives what it does not have, and each beat that was asked for has a place.
+// The load unit's queues where they are used: whatever instructions come and whenever the memory answers, none
+// overflows, none gives what it does not have, and each beat that was asked for has a place.
 module tw_load_formal (
   input logic                           clk_i,
   input logic                           rst_ni,

@@ -1,7 +1,9 @@
-// tw_realign beside the row that it was given: each byte of the row comes from its place in the source's words, goes to its
-// place in the destination's, once and in order; words leave when they are used up, and a row takes all that it began.
+// tw_realign beside the row that it was given: each byte of the row comes from its place in the source's words, goes to
+// its place in the destination's, once and in order; words leave when they are used up, and a row takes all that it
+// began.
 //
-// The source's words hold anything, and nothing above their size; the byte that is followed is one of the prover's choice.
+// The source's words hold anything, and nothing above their size; the byte that is followed is one of the prover's
+// choice.
 module tw_realign_formal #(
   parameter int unsigned MaxBytes = 8,
   localparam int unsigned Log = $clog2(MaxBytes),

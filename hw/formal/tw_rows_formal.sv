@@ -1,10 +1,10 @@
-// tw_rows, the walk of a load's or store's rows, beside the contract: planes, rows and pads in the order z, y; a data row's
-// address is base + offset + r row_stride + p plane_stride modulo 2^OffsetBits; a row's place in the memory follows the
-// row before, or with pack is entry + pack_byte + y pack_row_stride + z pack_plane_stride.
+// tw_rows, the walk of a load's or store's rows, beside the contract: planes, rows and pads in the order z, y; a data
+// row's address is base + offset + r row_stride + p plane_stride modulo 2^OffsetBits; a row's place in the memory
+// follows the row before, or with pack is entry + pack_byte + y pack_row_stride + z pack_plane_stride.
 //
-// The harness keeps r and p, y and z, and the two sums as their recurrences say: a row's is the row's before and a stride, a
-// plane's first the first of the plane before and a stride. Places are exact, not modulo something, up to the first row that
-// fails, which traps and ends all.
+// The harness keeps r and p, y and z, and the two sums as their recurrences say: a row's is the row's before and a
+// stride, a plane's first the first of the plane before and a stride. Places are exact, not modulo something, up to the
+// first row that fails, which traps and ends all.
 module tw_rows_formal #(
   // The memory that rows go to or come from.
   parameter logic [2:0] Mem = tw_isa_pkg::MemInp,
@@ -54,7 +54,8 @@ module tw_rows_formal #(
     .trap_range_o(trap_range)
   );
 
-  // Bytes of so many entries, and entries of so many bytes, as loads address the memories: a row of a param entry is an entry.
+  // Bytes of so many entries, and entries of so many bytes, as loads address the memories: a row of a param entry is an
+  // entry.
   function automatic logic [PosW-1:0] bytes_of(input logic [2:0] mem, input logic [PosW-1:0] n);
     case (mem)
       tw_isa_pkg::MemInp:   bytes_of = n << $clog2(tw_cfg_pkg::InpEntryBytes);

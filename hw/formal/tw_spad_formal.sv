@@ -1,4 +1,5 @@
-// tw_spad, banks and all, beside one byte of its contents, which the prover chooses once; and beside the rule of its ports.
+// tw_spad, banks and all, beside one byte of its contents, which the prover chooses once; and beside the rule of its
+// ports.
 //
 // Contents are claimed as long as no two accesses met at a port: that is reported, and traps.
 module tw_spad_formal #(
@@ -129,8 +130,8 @@ module tw_spad_formal #(
     value_q <= value;
   end
 
-  // What each reader asked for in the cycle before, and what the byte was then. What is written in the cycle of the read is
-  // left open.
+  // What each reader asked for in the cycle before, and what the byte was then. What is written in the cycle of the
+  // read is left open.
   logic [Readers-1:0] asked_q;
   logic [7:0]         then_q;
   initial asked_q = '0;

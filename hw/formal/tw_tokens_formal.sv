@@ -1,7 +1,8 @@
-// tw_tokens beside sixteen counters, one for each ordered pair of units. What is claimed of a unit is claimed of one that the
-// prover chooses anew in each cycle.
+// tw_tokens beside sixteen counters, one for each ordered pair of units. What is claimed of a unit is claimed of one
+// that the prover chooses anew in each cycle.
 //
-// Units start only when their tokens are there, as the core lets them, and after an overflow nothing starts, as the trap has it.
+// Units start only when their tokens are there, as the core lets them, and after an overflow nothing starts, as the
+// trap has it.
 module tw_tokens_formal #(
   parameter int unsigned Width = 3
 ) (
@@ -27,8 +28,8 @@ module tw_tokens_formal #(
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
 
-  // By pair, the unit that takes first: the tokens that are there, with a bit to spare; whether one comes and one goes; whether
-  // there is none, or no place for one more.
+  // By pair, the unit that takes first: the tokens that are there, with a bit to spare; whether one comes and one goes;
+  // whether there is none, or no place for one more.
   logic [16*CountW-1:0] tokens_q;
   logic [15:0]          give, take, none, full;
   for (genvar to = 0; to < 4; to++) begin : gen_to
@@ -51,8 +52,8 @@ module tw_tokens_formal #(
     else if (overflow != '0) overflowed_q <= 1'b1;
   end
 
-  // The chosen unit as one that takes: the units whose tokens it lacks, and the one that is named. As one that gives: the units
-  // whose counters have no place.
+  // The chosen unit as one that takes: the units whose tokens it lacks, and the one that is named. As one that gives:
+  // the units whose counters have no place.
   logic [3:0] lacks, below, spills;
   logic [1:0] named;
   assign lacks = need_i[{unit_i, 2'b00} +: 4] & none[{unit_i, 2'b00} +: 4];

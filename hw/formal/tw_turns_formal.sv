@@ -11,7 +11,8 @@ module tw_turns_formal (
 
   tw_turns u_dut (.clk_i, .rst_ni, .valid_i, .ready_i, .grant_o(grant), .second_o(second));
 
-  // Whose request stood last, the second's after a reset, and whether it was not taken; how often the other was granted while one asked without a pause.
+  // Whose request stood last, the second's after a reset, and whether it was not taken; how often the other was granted
+  // while one asked without a pause.
   logic       last_q, stood_q;
   logic [1:0] waited0_q, waited1_q;
   always_ff @(posedge clk_i) begin

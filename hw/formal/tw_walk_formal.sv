@@ -1,8 +1,9 @@
 // tw_walk beside the loops that the contract writes down: for l0, l1, l2 and each micro-op u, the micro-op's place is
 // uop + u, an operand's offset base + l0 step0 + l1 step1 + l2 step2.
 //
-// The offset is exact, not modulo something, up to and with the first that lies past every memory; that one traps in the
-// unit, and nothing behind it counts. So the exact offset is computed here, wide enough, and what is behind is left out.
+// The offset is exact, not modulo something, up to and with the first that lies past every memory; that one traps in
+// the unit, and nothing behind it counts. So the exact offset is computed here, wide enough, and what is behind is left
+// out.
 module tw_walk_formal #(
   parameter int unsigned UopW = 2,
   parameter int unsigned UopDepth = 3,

@@ -77,7 +77,8 @@ module tw_words_formal #(
     if (rst_ni) begin
       Free_A: assert (32'(free_q) <= Depth && outside <= HeldW'(4));
       Empty_A: assert (empty == (held == '0));
-      // A word leaves the memory as soon as it is there and at most three that left before it wait; it is visible two cycles later.
+      // A word leaves the memory as soon as it is there and at most three that left before it wait; it is visible two
+      // cycles later.
       Leaves_A: assert (freed == (32'(free_q) != Depth && outside <= HeldW'(3)));
       Visible_A: assert (HeldW'(avail) == outside - HeldW'(left_q));
       // For the proofs by induction: what the counts and pointers are, and that the marked words are in their places.

@@ -1,5 +1,5 @@
-// What must hold at every clock edge out of reset: a clocked property in simulation, an immediate assertion for synthesis
-// tools and provers, nothing where assertions are switched off.
+// What must hold at every clock edge out of reset: a clocked property in simulation, an immediate assertion for
+// synthesis tools and provers, nothing where assertions are switched off.
 `ifdef VERILATOR
 `define TW_ASSERT(name, cond) name: assert property (@(posedge clk_i) disable iff (!rst_ni) (cond));
 `elsif FORMAL

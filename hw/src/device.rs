@@ -70,7 +70,8 @@ impl std::fmt::Display for Trap {
     }
 }
 
-/// Cycles that each unit spent in each state, modulo 2^32 as the hardware counts: `[unit][state]`, units in [`TrapUnit`]'s order.
+/// Cycles that each unit spent in each state, modulo 2^32 as the hardware counts: `[unit][state]`, units in
+/// [`TrapUnit`]'s order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UnitCounters(pub [[u64; UnitState::ALL.len()]; TrapUnit::ALL.len()]);
 

@@ -1,7 +1,8 @@
 //! From a configuration and a board to a bitstream, with open tools.
 //!
-//! [`board`] reads a board's folder, [`family`] knows what each family of parts needs, [`tools`] finds the programs, [`steps`] runs
-//! them once for each content of their inputs, [`report`] reads what they left. [`synthesize`] is their table of contents.
+//! [`board`] reads a board's folder, [`family`] knows what each family of parts needs, [`tools`] finds the programs,
+//! [`steps`] runs them once for each content of their inputs, [`report`] reads what they left. [`synthesize`] is their
+//! table of contents.
 //!
 //! The board's shell comes from outside as Verilog text, because this crate knows no other.
 

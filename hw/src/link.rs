@@ -193,8 +193,8 @@ pub fn memory_beats(config: &HwConfig) -> u32 {
     config.max_burst_beats
 }
 
-/// The CRC of a frame's kind and body: 16 bits, polynomial x^16 + x^12 + x^5 + 1, from 0xffff, most significant bit first
-/// (CRC-16/IBM-3740).
+/// The CRC of a frame's kind and body: 16 bits, polynomial x^16 + x^12 + x^5 + 1, from 0xffff, most significant bit
+/// first (CRC-16/IBM-3740).
 pub fn crc(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0xffff, |crc, &byte| crc_step(crc, byte))
 }

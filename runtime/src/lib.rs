@@ -1,4 +1,5 @@
-//! Tilewright's runtime: tensors and their files, artifacts, and the sessions that run them over an accelerator and the CPU.
+//! Tilewright's runtime: tensors and their files, artifacts, and the sessions that run them over an accelerator and the
+//! CPU.
 //!
 //! It links no compiler: what runs is in the artifact.
 

@@ -27,8 +27,8 @@ pub struct Extras<'a> {
 /// section sets the simulators' memory model. `told` receives the steps that take time.
 ///
 /// # Errors
-/// [`DeviceError::Unsupported`] if the device does not have one of the extras, [`DeviceError::Tool`] if a tool is missing, or
-/// a board does not answer or has another configuration.
+/// [`DeviceError::Unsupported`] if the device does not have one of the extras, [`DeviceError::Tool`] if a tool is
+/// missing, or a board does not answer or has another configuration.
 pub fn open(
     kind: DeviceKind,
     config: &HwConfig,

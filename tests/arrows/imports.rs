@@ -1,7 +1,8 @@
 //! Finds import cycles among the Rust files of a folder.
 //!
-//! [`cycles`] reads the sources of a crate as text, builds a graph whose nodes are files and whose edges are imports, and reports every
-//! strongly connected component of more than one file. It does not expand macros and does not evaluate `cfg`, except for tests.
+//! [`cycles`] reads the sources of a crate as text, builds a graph whose nodes are files and whose edges are imports,
+//! and reports every strongly connected component of more than one file. It does not expand macros and does not
+//! evaluate `cfg`, except for tests.
 
 mod source;
 mod tree;
@@ -47,17 +48,22 @@ impl fmt::Display for Cycle {
     }
 }
 
-/// Returns the import cycles among the files of a module: one [`Cycle`] for each strongly connected component of more than one file.
+/// Returns the import cycles among the files of a module: one [`Cycle`] for each strongly connected component of more
+/// than one file.
 ///
-/// `folder` is the module's folder, such as `hw/src/flow`, or the `src` of a crate. The files are all `.rs` files below it, and the
-/// folder's own file (`flow.rs` next to it, or `mod.rs` in it). Left out are files named `tests.rs`, and modules and items under
+/// `folder` is the module's folder, such as `hw/src/flow`, or the `src` of a crate. The files are all `.rs` files below
+/// it, and the folder's own file (`flow.rs` next to it, or `mod.rs` in it). Left out are files named `tests.rs`, and
+/// modules and items under
 /// `#[cfg(test)]`.
 ///
-/// An edge leads from a file that names an item to the file that **defines** it. The name is in a `use` or in a path inside the code, and
-/// begins with `super`, `self`, `crate`, a child module or an imported module. Paths are followed through re-exports:
-/// - A parent that only declares `mod child;` and re-exports with `pub use child::Item;` has no edge to the child. If the parent's own code
+/// An edge leads from a file that names an item to the file that **defines** it. The name is in a `use` or in a path
+/// inside the code, and begins with `super`, `self`, `crate`, a child module or an imported module. Paths are followed
+/// through re-exports:
+/// - A parent that only declares `mod child;` and re-exports with `pub use child::Item;` has no edge to the child. If
+///   the parent's own code
 ///   uses the child, or imports it with a plain `use`, it has one.
-/// - A child that uses `super::Item`, where the parent re-exports `Item` from a sibling, has an edge to the sibling, and none to the parent.
+/// - A child that uses `super::Item`, where the parent re-exports `Item` from a sibling, has an edge to the sibling,
+///   and none to the parent.
 /// - `use super::module;` alone is no edge; `module::Item` in the code is one to the file that defines `Item`.
 /// - `use module::*;` is an edge to the files that define those of the module's names that occur in the importing file.
 ///

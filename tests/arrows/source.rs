@@ -142,7 +142,8 @@ fn end_of_raw(chars: &[char], mut at: usize) -> usize {
     at
 }
 
-/// Reads the modules of a file: its own first, then those in braces. `None` if all of the file is under `#![cfg(test)]`.
+/// Reads the modules of a file: its own first, then those in braces. `None` if all of the file is under
+/// `#![cfg(test)]`.
 pub fn modules(text: &str) -> Option<Vec<Module>> {
     let mut reader = Reader { tokens: tokens(text), at: 0, modules: vec![Module::default()] };
     if reader.is_test_file() {

@@ -112,7 +112,8 @@ impl Tree {
         found.into_iter().map(|((from, to), (line, path))| Edge { from, to, line, path }).collect()
     }
 
-    /// The names of a glob import that occur in the importing module; the path itself if it leads to no module but to an enum.
+    /// The names of a glob import that occur in the importing module; the path itself if it leads to no module but to
+    /// an enum.
     fn by_glob(&self, place: &Place, node: &Node, import: &Named, before: &[String]) -> Vec<Named> {
         let mut named = Vec::new();
         for target in self.resolve(place, before) {
@@ -161,7 +162,8 @@ impl Tree {
                     Target::Item(place) => next.push(Target::Item(place)),
                     Target::Module(place) => {
                         let found = self.named(&place, name, seen);
-                        // A name that is not found is another crate's at the beginning; further on it is an item that a macro makes.
+                        // A name that is not found is another crate's at the beginning; further on it is an item that a
+                        // macro makes.
                         if found.is_empty() && !(depth == 0 && is_relative) {
                             next.push(Target::Item(place));
                         }

@@ -47,7 +47,8 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     let sum: f64 = ["accelerator", "launch", "host", "convert", "transfer"].map(|key| number(&parts[key])).iter().sum();
     assert!((sum / number(&csim["latency_ms"]["median"]) - 1.0).abs() < 0.2);
     assert!(number(&csim["speed_up_over_cpu"]) > 0.0 && number(&csim["speed_up_over_target_host"]) > 1.0);
-    // A stream keeps each place at most as busy as it can be, and its answers come no faster than the accelerator's part.
+    // A stream keeps each place at most as busy as it can be, and its answers come no faster than the accelerator's
+    // part.
     let stream = &csim["stream"];
     assert_eq!((&stream["in_flight"], &csim["throughput_per_s"]), (&2.into(), &stream["per_s"]));
     assert!(stream["from"].as_str().unwrap().starts_with("replayed in virtual time"), "{stream}");
@@ -155,7 +156,8 @@ fn the_table_has_a_line_for_each_device_and_configuration() {
     assert_eq!(found["devices"]["csim@mine"]["hw"]["energy_source"], "a guess");
 }
 
-/// Each configuration's target host has its own time, also where no accelerator is asked for, and the same where one is.
+/// Each configuration's target host has its own time, also where no accelerator is asked for, and the same where one
+/// is.
 #[test]
 fn every_target_host_has_its_own_time() {
     let dir = tempfile::tempdir().unwrap();

@@ -59,7 +59,8 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert!(outcome.stdout.contains("estimate of the clock is MORE THAN 20% off"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("estimate of look-up tables"), "{}", outcome.stdout);
 
-    // What the router has none of was not expected either, and of a family whose names are not known nothing is compared.
+    // What the router has none of was not expected either, and of a family whose names are not known nothing is
+    // compared.
     let outcome = run(&["gone"]);
     assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("estimate of look-up tables is MORE THAN 10% off"), "{}", outcome.stdout);

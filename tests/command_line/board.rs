@@ -1,4 +1,5 @@
-//! A board without hardware behind a pseudo-terminal, as a board behind a serial port; and ports of which none is there.
+//! A board without hardware behind a pseudo-terminal, as a board behind a serial port; and ports of which none is
+//! there.
 
 use super::{fine, refused, tilewright};
 use std::io::{BufRead, BufReader};
@@ -93,7 +94,8 @@ fn runs_on(board: &Board, hw: &str) -> f64 {
     on_board.1.expect("a board counts cycles")
 }
 
-/// lenet on a board and with the DRAM model that the board's name stands for: by how much the cycles may differ, as a part.
+/// lenet on a board and with the DRAM model that the board's name stands for: by how much the cycles may differ, as a
+/// part.
 fn runs_and_takes(board: &Board, name: &str, off: f64) {
     let model = format!("{MODEL}.onnx");
     let modelled =

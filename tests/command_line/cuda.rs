@@ -178,8 +178,8 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     assert!(missing.stderr.contains("nvrtc is not installed"), "{}", missing.stderr);
 }
 
-/// A driver of CUDA 11.0 with NVRTC of 11.1 and cuBLASLt of 11.0 runs kernels and products and times them: nothing that came later
-/// is asked for.
+/// A driver of CUDA 11.0 with NVRTC of 11.1 and cuBLASLt of 11.0 runs kernels and products and times them: nothing that
+/// came later is asked for.
 #[test]
 fn the_oldest_libraries_run_kernels_and_time_them() {
     if cuda::Library::ALL.into_iter().any(cuda::Library::is_present) {

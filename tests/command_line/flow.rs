@@ -1,5 +1,5 @@
-//! `synth` from end to end with small programs in the places of Yosys, nextpnr and icepack: what goes wrong with them, and what is
-//! left of it.
+//! `synth` from end to end with small programs in the places of Yosys, nextpnr and icepack: what goes wrong with them,
+//! and what is left of it.
 
 use super::{Outcome, tilewright};
 use std::os::unix::fs::PermissionsExt;
@@ -121,7 +121,8 @@ fn steps_run_once_for_what_goes_into_them() {
     let flow = Flow::new();
     flow.is_whole("yosys nextpnr icepack");
     flow.is_whole("");
-    // Another seed is another route, and not another synthesis; what it gives is the same here, and so is its bitstream.
+    // Another seed is another route, and not another synthesis; what it gives is the same here, and so is its
+    // bitstream.
     let outcome = flow.run(&["--seed", "2"]);
     assert_eq!((outcome.code, flow.calls().as_str()), (0, "nextpnr"), "{}", outcome.stderr);
 }

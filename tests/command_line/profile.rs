@@ -227,8 +227,8 @@ fn colours(browser: &mut Browser) -> Value {
     )
 }
 
-/// Whether nothing on the page is wider than it is or hidden behind what scrolls, charts have its width, and nothing is there
-/// that only a pointer could use.
+/// Whether nothing on the page is wider than it is or hidden behind what scrolls, charts have its width, and nothing is
+/// there that only a pointer could use.
 #[track_caller]
 fn is_fit_for_paper(browser: &mut Browser) {
     // A4 at 96 dots an inch, less margins.
@@ -316,8 +316,8 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Names that differ at their end alone stay apart where they are cut, no reason runs off a small screen, and the graph takes
-/// the room that its nodes need.
+/// Names that differ at their end alone stay apart where they are cut, no reason runs off a small screen, and the graph
+/// takes the room that its nodes need.
 #[test]
 fn everything_can_be_read_on_a_small_screen() {
     let dir = tempfile::tempdir().unwrap();

@@ -5,7 +5,8 @@ use std::path::Path;
 use crate::board::Board;
 use crate::tilewright;
 
-/// The pages whose commands are run, with the number of commands that `make test` runs of each, so that none drops out unnoticed.
+/// The pages whose commands are run, with the number of commands that `make test` runs of each, so that none drops out
+/// unnoticed.
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 1),
     ("docs/simulate.md", 5),
@@ -16,8 +17,8 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/extend.md", 3),
 ];
 
-/// What the commands that are left out need: the Verilated design, place and route, files that the reader has and the repository
-/// does not, or the speed of the machine.
+/// What the commands that are left out need: the Verilated design, place and route, files that the reader has and the
+/// repository does not, or the speed of the machine.
 const LEFT_OUT: &[&str] = &[
     "--device rtl",
     "synth --board",
@@ -100,8 +101,8 @@ fn is_one_of(command: &str, texts: &[&str]) -> bool {
     texts.iter().any(|text| command.contains(text))
 }
 
-/// Runs the commands of a page that `chosen` picks, in a folder of their own, and compares what they print with the page.
-/// Returns how many commands ran.
+/// Runs the commands of a page that `chosen` picks, in a folder of their own, and compares what they print with the
+/// page. Returns how many commands ran.
 fn run_page(page: &str, chosen: impl Fn(&str) -> bool) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();

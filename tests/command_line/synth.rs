@@ -1,4 +1,5 @@
-//! `synth`: boards, what is refused before any work, and the bitstream of the smallest board with a check of its netlists.
+//! `synth`: boards, what is refused before any work, and the bitstream of the smallest board with a check of its
+//! netlists.
 
 use super::{fine, refused, tilewright};
 use serde_json::Value;
@@ -85,8 +86,8 @@ fn every_board_has_sources() {
     );
 }
 
-/// Makes a board's default bitstream in a folder, with these arguments too; gives the report. Without the tools the calling test
-/// skips.
+/// Makes a board's default bitstream in a folder, with these arguments too; gives the report. Without the tools the
+/// calling test skips.
 fn made(dir: &Path, (board, family): (&str, Family), arguments: &[&str]) -> Option<Value> {
     if let Err(error) = tools::find(family) {
         tilewright_testing::skip(&error.to_string());
@@ -100,8 +101,8 @@ fn made(dir: &Path, (board, family): (&str, Family), arguments: &[&str]) -> Opti
 
 const HX8K: (&str, Family) = ("hx8k-evn", Family::Ice40);
 
-/// Whether the stages' netlists ran so many programs and the layer as the sources. A bitstream that nothing reads back says so, and
-/// without the tool of a family that has one it skips.
+/// Whether the stages' netlists ran so many programs and the layer as the sources. A bitstream that nothing reads back
+/// says so, and without the tool of a family that has one it skips.
 fn same(report: &Value, programs: u64, family: Family) {
     let checks = report["checks"].as_array().expect("checks");
     let names: Vec<&Value> = checks.iter().map(|check| &check["netlist"]).collect();

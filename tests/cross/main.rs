@@ -1,5 +1,6 @@
-//! Models as objects and C ([`tilewright::model::export`]): for this machine's processor, linked and run; for others, looked at, and where
-//! cross compilers and an emulator are installed (`scripts/setup.sh --cross`), linked and run there.
+//! Models as objects and C ([`tilewright::model::export`]): for this machine's processor, linked and run; for others,
+//! looked at, and where cross compilers and an emulator are installed (`scripts/setup.sh --cross`), linked and run
+//! there.
 
 #![cfg(feature = "llvm")]
 

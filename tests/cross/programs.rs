@@ -162,7 +162,8 @@ fn source(cases: &[Case]) -> String {
     text
 }
 
-/// Runs all cases in one program; integers are those of the graph's evaluation, floats are within what sums in another order give.
+/// Runs all cases in one program; integers are those of the graph's evaluation, floats are within what sums in another
+/// order give.
 pub fn check(machine: &Machine, cases: &[Case]) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -1,8 +1,8 @@
 //! Front ends: model files to graphs.
 //!
 //! Each format has a reader of its own, a registry with one function for each operator, and gives a verified [`Graph`].
-//! TFLite networks keep `[N, H, W, C]` and arrive in integer form; ONNX networks keep `[N, C, H, W]`, and their quantized
-//! groups are made integer by the passes. Nothing here panics on a damaged file.
+//! TFLite networks keep `[N, H, W, C]` and arrive in integer form; ONNX networks keep `[N, C, H, W]`, and their
+//! quantized groups are made integer by the passes. Nothing here panics on a damaged file.
 
 mod error;
 mod kind;
@@ -98,8 +98,8 @@ pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), Imp
     }
 }
 
-/// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges the
-/// file.
+/// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges
+/// the file.
 ///
 /// # Errors
 /// Where the file cannot be read.

@@ -11,8 +11,8 @@ pub struct Sizes {
     pub symbols: BTreeMap<String, usize>,
     /// Whole shapes of inputs by their names.
     pub inputs: BTreeMap<String, Vec<usize>>,
-    /// Shapes of data, by the name of the input that they are for, or in the order of the inputs. Of these the outermost
-    /// size is left alone: data may hold several runs.
+    /// Shapes of data, by the name of the input that they are for, or in the order of the inputs. Of these the
+    /// outermost size is left alone: data may hold several runs.
     pub data: Vec<(Option<String>, Vec<usize>)>,
 }
 
@@ -107,8 +107,8 @@ impl Sizes {
     }
 }
 
-/// The sizes of an input's dimensions by data for it, in the forms that a run takes data in: as they are, with a first axis
-/// left out or added, or images `[N, H, W, C]` where the model takes `[N, C, H, W]`. Nothing where none suits.
+/// The sizes of an input's dimensions by data for it, in the forms that a run takes data in: as they are, with a first
+/// axis left out or added, or images `[N, H, W, C]` where the model takes `[N, C, H, W]`. Nothing where none suits.
 fn of_one_run(ty: &TensorType, data: &[usize]) -> Option<Vec<usize>> {
     let suits = |shape: &[usize]| {
         let sizes = ty.dims.iter().zip(shape).skip(1);

@@ -19,7 +19,8 @@ const OPTIONS: PeripheralOptions = PeripheralOptions {
     reset: Duration::from_micros(100),
 };
 
-/// A configuration with a narrow bus and short addresses, and one with a wide bus, the longest requests and all counters.
+/// A configuration with a narrow bus and short addresses, and one with a wide bus, the longest requests and all
+/// counters.
 fn configs() -> [HwConfig; 2] {
     [("small", include_str!("../board/small.toml")), ("wide", include_str!("wide.toml"))]
         .map(|(name, text)| HwConfig::parse(name, text).expect("is a configuration"))

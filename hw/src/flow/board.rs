@@ -65,7 +65,8 @@ pub struct Board {
     /// Its lamps.
     #[serde(default)]
     pub leds: Leds,
-    /// What of the machine around the accelerator is otherwise than the configuration says: keys of a configuration's `[host]`.
+    /// What of the machine around the accelerator is otherwise than the configuration says: keys of a configuration's
+    /// `[host]`.
     #[serde(default)]
     target: toml::Table,
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// Lines of a program that wait to be told.
 const LINES: usize = 64;
 
-/// Calls a program in a folder, with what it prints in the log and line by line in the progress. Where its time is over first, it is
-/// killed, and nothing is told of its end.
+/// Calls a program in a folder, with what it prints in the log and line by line in the progress. Where its time is over
+/// first, it is killed, and nothing is told of its end.
 pub(super) fn call(
     tool: &Tool,
     arguments: &[String],

@@ -1,5 +1,5 @@
-//! What was found of netlists, kept in the cache under the names of the steps that made them: a later flow that takes the same
-//! steps reports it too.
+//! What was found of netlists, kept in the cache under the names of the steps that made them: a later flow that takes
+//! the same steps reports it too.
 
 use super::family::Family;
 use super::files;
@@ -25,8 +25,8 @@ pub struct RandomPrograms {
 }
 
 impl Outcome {
-    /// Keeps what a checker ([`super::Request::checker`]) found in so many programs from a seed, in the place of what the same found
-    /// before.
+    /// Keeps what a checker ([`super::Request::checker`]) found in so many programs from a seed, in the place of what
+    /// the same found before.
     ///
     /// # Errors
     /// [`FlowError::Io`].
@@ -48,8 +48,8 @@ impl Outcome {
     }
 }
 
-/// What a checker found of the results of these steps: a difference, wherever one was seen, or else what checked the most stages, and of
-/// those what ran the most programs. What cannot be read was not found.
+/// What a checker found of the results of these steps: a difference, wherever one was seen, or else what checked the
+/// most stages, and of those what ran the most programs. What cannot be read was not found.
 pub(super) fn kept(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
     let folder = folder(cache, checker, steps);
     cache::touch(&folder);

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// Between two looks at whether a program has ended that writes nothing more.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that runs. It is killed, with all that it started, where this is dropped before its end has been seen; on Linux also
-/// when the thread that started it ends, by whatever signal.
+/// A program that runs. It is killed, with all that it started, where this is dropped before its end has been seen; on
+/// Linux also when the thread that started it ends, by whatever signal.
 pub(super) struct Running {
     child: Child,
     ended: bool,
@@ -79,7 +79,8 @@ fn die_with_parent(command: &mut Command) {
 #[cfg(target_os = "linux")]
 fn kill_group(child: &Child) {
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: no memory is touched. The group is the child's, and its number is nobody else's while the child is not waited for.
+        // SAFETY: no memory is touched. The group is the child's, and its number is nobody else's while the child is
+        // not waited for.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
 }

@@ -1,6 +1,7 @@
 //! Clocks: the settings that make a part's phase-locked loop give the core's clock.
 
-/// A loop's divisors: its output is `input x feedback / reference / output`, MHz, and its oscillator runs at `oscillator_mhz`.
+/// A loop's divisors: its output is `input x feedback / reference / output`, MHz, and its oscillator runs at
+/// `oscillator_mhz`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pll {
     /// Divides the input.
@@ -33,7 +34,8 @@ pub(super) struct Limits {
 /// The part of a wanted clock that is still that clock.
 const LEAST: f64 = 0.9;
 
-/// The settings whose output is nearest to `wanted` MHz and not above it, or none where that is less than nine tenths of it.
+/// The settings whose output is nearest to `wanted` MHz and not above it, or none where that is less than nine tenths
+/// of it.
 pub(super) fn solve(limits: &Limits, input: f64, wanted: f64) -> Option<Pll> {
     let mut best: Option<Pll> = None;
     for reference in limits.reference.clone() {

@@ -1,5 +1,5 @@
-//! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top module and
-//! the pins.
+//! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top
+//! module and the pins.
 
 mod constraints;
 mod names;
@@ -56,9 +56,10 @@ pub(super) fn top_option() -> String {
     format!("--top {TOP}")
 }
 
-/// The files of the same design for a simulator of sources, whose top module is [`TOP`] too: the part's cells are their models, and a pin
-/// `P` of both directions is the ports `P_i`, `P_o` and `P_oe`. The loop passes the clock on, so that the pin's is the core's. `shell` is
-/// the shell's Verilog, `mhz` the clock that is asked for.
+/// The files of the same design for a simulator of sources, whose top module is [`TOP`] too: the part's cells are their
+/// models, and a pin
+/// `P` of both directions is the ports `P_i`, `P_o` and `P_oe`. The loop passes the clock on, so that the pin's is the
+/// core's. `shell` is the shell's Verilog, `mhz` the clock that is asked for.
 ///
 /// # Errors
 /// [`FlowError::Unfit`] where the part cannot make the clock, or a processor is the host.

@@ -95,24 +95,26 @@ impl Family {
         self.definition().files.bitstream
     }
 
-    /// The Yosys commands that map a design whose top module is `top` to the cells of a part; none for a part that is not the family's.
+    /// The Yosys commands that map a design whose top module is `top` to the cells of a part; none for a part that is
+    /// not the family's.
     pub fn synthesis(self, part: &str, top: &str) -> Vec<String> {
         self.part(part).map_or(Vec::new(), |part| (self.definition().synthesis)(part, top))
     }
 
-    /// The files that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or what the router wants
-    /// otherwise than synthesis makes it.
+    /// The files that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or
+    /// what the router wants otherwise than synthesis makes it.
     pub fn synthesis_files(self) -> &'static [Text] {
         self.definition().synthesis_files
     }
 
-    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and what it says in
-    /// its place, a module without contents until [`Family::synthesis`] maps it.
+    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and
+    /// what it says in its place, a module without contents until [`Family::synthesis`] maps it.
     pub fn own_modules(self) -> &'static [Text] {
         self.definition().own_modules
     }
 
-    /// How Yosys is told the times of [`Family::own_modules`], whose files lie in a folder, once it has read the sources.
+    /// How Yosys is told the times of [`Family::own_modules`], whose files lie in a folder, once it has read the
+    /// sources.
     pub fn own_times(self, folder: &str) -> impl Iterator<Item = String> {
         let times = move |name: &str| format!("read_verilog -lib -specify -overwrite -D TW_TIMES {folder}/{name}");
         self.own_modules().iter().map(move |module| times(module.name))
@@ -123,8 +125,8 @@ impl Family {
         self.definition().cell_models
     }
 
-    /// Models of the cells of the family that a board's design names itself, for its clock and its pins: plain Verilog. None where it
-    /// names none.
+    /// Models of the cells of the family that a board's design names itself, for its clock and its pins: plain Verilog.
+    /// None where it names none.
     pub fn board_cells(self) -> Option<&'static str> {
         self.definition().board_cells
     }

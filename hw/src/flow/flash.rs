@@ -74,8 +74,8 @@ pub enum Onto {
 /// The bitstream that `synthesize` left in `dir` for a board, and how a host then reaches the board.
 ///
 /// # Errors
-/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or, unless the options take it, of one that
-/// does not compute what the sources say or is slower than its clock.
+/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or, unless the options take
+/// it, of one that does not compute what the sources say or is slower than its clock.
 fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Flashed), FlowError> {
     let not = |reason| FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason };
     let report = dir.join(REPORT);
@@ -122,11 +122,12 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
     Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), wiring: made.wiring, doubt }))
 }
 
-/// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what openFPGALoader
-/// prints is in `dir/flash.log`.
+/// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what
+/// openFPGALoader prints is in `dir/flash.log`.
 ///
 /// # Errors
-/// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it fails.
+/// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it
+/// fails.
 pub fn flash(
     board: &Board,
     dir: &Path,

@@ -39,8 +39,8 @@ fn written() -> BTreeSet<String> {
     names
 }
 
-/// Removes what an earlier flow left in a folder, the report first. Of a folder without a flow's script only results are removed:
-/// files of other names may be somebody's own there.
+/// Removes what an earlier flow left in a folder, the report first. Of a folder without a flow's script only results
+/// are removed: files of other names may be somebody's own there.
 ///
 /// # Errors
 /// [`FlowError::Io`].

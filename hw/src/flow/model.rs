@@ -1,4 +1,5 @@
-//! A netlist as gates for simulation: each cell is replaced by its model, and the models by gates, registers and memories.
+//! A netlist as gates for simulation: each cell is replaced by its model, and the models by gates, registers and
+//! memories.
 
 use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
@@ -42,8 +43,8 @@ impl Stage {
     }
 }
 
-/// The netlist of a stage with its cells' models, in [`MODEL`]; its top module is [`TOP`]. There is none where the flow did not
-/// come as far.
+/// The netlist of a stage with its cells' models, in [`MODEL`]; its top module is [`TOP`]. There is none where the flow
+/// did not come as far.
 ///
 /// # Errors
 /// [`FlowError::Unfit`] for what nothing can be simulated of, as where a cell has no model; [`FlowError::MissingTool`],
@@ -121,10 +122,11 @@ fn without_model(reason: &str) -> Option<String> {
     Some(format!("there is no model of {kind}"))
 }
 
-/// The Yosys commands that read the models of a family's cells, for the netlist whose module is `top`: Yosys's, and those of `own`
-/// in their place.
+/// The Yosys commands that read the models of a family's cells, for the netlist whose module is `top`: Yosys's, and
+/// those of `own` in their place.
 pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [String; 4] {
-    // Models of cells name others of the same family, so all of Yosys's are read first; what is not used is not looked at.
+    // Models of cells name others of the same family, so all of Yosys's are read first; what is not used is not looked
+    // at.
     let models = tools.share.join(family.cell_models());
     let folder = models.parent().unwrap_or(Path::new("."));
     [

@@ -11,8 +11,8 @@ pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
     config.row_elements().saturating_sub(u32::try_from(lanes).unwrap_or(u32::MAX))
 }
 
-/// The blocks that the core is planned to take: gemm's, but for its lanes of tables, and those beside. None for families whose blocks
-/// take larger products, so that netlists have fewer, and where a part has none.
+/// The blocks that the core is planned to take: gemm's, but for its lanes of tables, and those beside. None for
+/// families whose blocks take larger products, so that netlists have fewer, and where a part has none.
 pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
     let lanes = config.row_elements() - gemm_table_lanes(board, config);
     board
@@ -23,8 +23,8 @@ pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
         .then(|| u64::from(lanes * config.block_in) + beside_gemm(config))
 }
 
-/// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for each; blocks for
-/// larger products take fewer, so that no lane is built of multipliers that are not there.
+/// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for
+/// each; blocks for larger products take fewer, so that no lane is built of multipliers that are not there.
 fn beside_gemm(config: &HwConfig) -> u64 {
     let of = |there: bool, blocks: u32| if there { blocks } else { 0 };
     let requantize = of(!config.requant_serial, 4 * config.requant_lanes);
@@ -61,8 +61,9 @@ mod tests {
         }
     }
 
-    /// The page's table says how many blocks netlists have, synthesized and routed: as many as are counted. The netlists themselves are
-    /// compared with the count where they are made (`scripts/bitstreams.py`, `tests/command_line/synth.rs`).
+    /// The page's table says how many blocks netlists have, synthesized and routed: as many as are counted. The
+    /// netlists themselves are compared with the count where they are made (`scripts/bitstreams.py`,
+    /// `tests/command_line/synth.rs`).
     #[test]
     fn blocks_are_those_of_the_netlists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -131,7 +131,8 @@ impl Netlist {
         let mut names: HashMap<usize, &str> = HashMap::new();
         for (name, bits) in &module.netnames {
             for net in nets(&bits.bits) {
-                // Names that the sources gave are better than Yosys's, and those of outer modules better than of inner ones.
+                // Names that the sources gave are better than Yosys's, and those of outer modules better than of inner
+                // ones.
                 let rank = |name: &str| (name.contains('$'), name.matches('.').count(), name.len());
                 let best = names.entry(net).or_insert(name);
                 if rank(name) < rank(best) {
@@ -178,8 +179,8 @@ impl Netlist {
     }
 }
 
-/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it, whose kinds are
-/// in capitals, as no name of the sources is.
+/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it,
+/// whose kinds are in capitals, as no name of the sources is.
 pub(super) fn signal(name: &str) -> &str {
     let bytes = name.as_bytes();
     let is_kind = |at: usize| bytes[at] == b'_' && bytes.get(at + 1).is_some_and(u8::is_ascii_uppercase);

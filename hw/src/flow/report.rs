@@ -118,8 +118,9 @@ pub struct Report {
     pub cells: Cells,
     /// The same by module.
     pub modules: Vec<ModuleCells>,
-    /// The multiplier blocks that the core was planned to take, where the family's blocks are counted: those of gemm's lanes that are
-    /// not built of tables, and of the other units. A netlist with others has products that the plan does not know.
+    /// The multiplier blocks that the core was planned to take, where the family's blocks are counted: those of gemm's
+    /// lanes that are not built of tables, and of the other units. A netlist with others has products that the plan
+    /// does not know.
     pub planned_multipliers: Option<u64>,
     /// What was expected before it was routed.
     pub estimate: Estimate,
@@ -131,7 +132,8 @@ pub struct Report {
     pub wanted_mhz: f64,
     /// The fastest clock, MHz, once it is routed.
     pub fmax_mhz: Option<f64>,
-    /// Whether that is slower than its clock, which is the one that was asked for or the nearest below it that the part makes.
+    /// Whether that is slower than its clock, which is the one that was asked for or the nearest below it that the part
+    /// makes.
     pub slow: bool,
     /// The slowest path from register to register.
     pub critical_path: Vec<PathStep>,

@@ -1,8 +1,8 @@
 //! The router's netlist, made fit for simulation: inputs that it ties inside the part have their constants again.
 //!
-//! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or `INV` for the
-//! inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up table is high, so are iCE40's
-//! enables of registers and of block RAM's clocks, and what else is open is off.
+//! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or
+//! `INV` for the inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up
+//! table is high, so are iCE40's enables of registers and of block RAM's clocks, and what else is open is off.
 //!
 //! A global buffer of an iCE40 that its loop drives past all wires has an open input too; it is joined again.
 
@@ -21,7 +21,8 @@ const LOOP_OUTPUTS: [&str; 2] = ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"];
 const BUFFER: &str = "SB_GB";
 const BUFFER_INPUT: &str = "USER_SIGNAL_TO_GLOBAL_BUFFER";
 
-/// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that says so.
+/// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that
+/// says so.
 const UPPER_MUX_INPUT: &str = "FXA";
 const IS_UPPER_MUX: &str = "IS_Z1";
 
@@ -48,7 +49,8 @@ pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
     serde_json::to_vec(&netlist).map_err(|error| bad(error.to_string()))
 }
 
-/// Joins global buffers without a signal to the loop that drives them: the router names such a buffer after the loop's output.
+/// Joins global buffers without a signal to the loop that drives them: the router names such a buffer after the loop's
+/// output.
 fn join_clocks(cells: &mut Map<String, Value>) -> Result<(), String> {
     let is_open = |cell: &Value, port: &str| cell["connections"][port].as_array().is_some_and(Vec::is_empty);
     let nets = cells.values().filter_map(|cell| cell["connections"].as_object()).flat_map(Map::values);

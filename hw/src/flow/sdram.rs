@@ -1,7 +1,7 @@
 //! SDR SDRAM chips on boards: geometry and timing as a chip's data sheet has them, pins as the board's schematic.
 //!
-//! A byte's address is, from its highest bits down, row, bank, column and byte of the word, so that what follows in addresses
-//! follows in the row that is open.
+//! A byte's address is, from its highest bits down, row, bank, column and byte of the word, so that what follows in
+//! addresses follows in the row that is open.
 
 mod check;
 
@@ -15,12 +15,12 @@ pub const MODE_CYCLES: u32 = 2;
 /// The fewest cycles from the last word of a write to the precharge: some data sheets give it in cycles.
 pub const WRITE_CYCLES: u32 = 2;
 
-/// Cycles from the register of a read's command to that of its data, beside the chip's latency: one to the pins and the middle of a
-/// cycle, one from the middle of a cycle on.
+/// Cycles from the register of a read's command to that of its data, beside the chip's latency: one to the pins and the
+/// middle of a cycle, one from the middle of a cycle on.
 pub const PIPELINE_CYCLES: u32 = 2;
 
-/// The fastest clock of a shell with an SDRAM, MHz. Data are taken a cycle after the chip's edge that brings them: of that cycle the
-/// chip takes up to 6 ns, the part's pins on the way out and in up to 6.5.
+/// The fastest clock of a shell with an SDRAM, MHz. Data are taken a cycle after the chip's edge that brings them: of
+/// that cycle the chip takes up to 6 ns, the part's pins on the way out and in up to 6.5.
 const MOST_MHZ: f64 = 80.0;
 /// The most cycles that a timing may take: what the shell counts.
 const MOST_CYCLES: u32 = 15;

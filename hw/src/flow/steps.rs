@@ -1,8 +1,8 @@
 //! Steps: programs that make files of files.
 //!
-//! A step runs in a temporary folder of the cache, which is renamed to one named by a hash of everything that goes into the step,
-//! the program's version included. So a step that was killed leaves nothing that is taken for a result, a flow goes on where it
-//! ended, and two flows at once do not meet.
+//! A step runs in a temporary folder of the cache, which is renamed to one named by a hash of everything that goes into
+//! the step, the program's version included. So a step that was killed leaves nothing that is taken for a result, a
+//! flow goes on where it ended, and two flows at once do not meet.
 
 mod of_flow;
 
@@ -74,7 +74,8 @@ impl Done {
         Done { folder, files: files.iter().map(ToString::to_string).collect() }
     }
 
-    /// Whether all its files are there, as they were when the step was done: a disk that filled up, or power that went, leaves others.
+    /// Whether all its files are there, as they were when the step was done: a disk that filled up, or power that went,
+    /// leaves others.
     fn is_whole(&self) -> bool {
         let made: Option<Vec<Bitstream>> =
             std::fs::read(self.file(MADE)).ok().and_then(|text| serde_json::from_slice(&text).ok());

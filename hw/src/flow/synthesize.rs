@@ -6,13 +6,16 @@ use super::{FlowError, Outcome, Request};
 use super::{checks, design, files, leftovers, netlist, tools};
 use std::path::Path;
 
-/// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs, bitstream,
+/// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs,
+/// bitstream,
 /// `report.json` and `summary.txt`.
 ///
-/// What an earlier flow left in `dir` is removed. Steps that ran before with the same inputs are taken from the cache, and so is what was found of their netlists.
+/// What an earlier flow left in `dir` is removed. Steps that ran before with the same inputs are taken from the cache,
+/// and so is what was found of their netlists.
 ///
 /// # Errors
-/// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower than asked for.
+/// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower
+/// than asked for.
 pub fn synthesize(
     request: &Request,
     dir: &Path,
@@ -73,8 +76,9 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
     reader(&dir.join(name)).inspect_err(|_| step.forget())
 }
 
-/// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog, Verilog, pins, and
-/// the script that Yosys would run. What an earlier flow left in `dir` is removed. Returns the clock of shell and core, MHz.
+/// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog,
+/// Verilog, pins, and the script that Yosys would run. What an earlier flow left in `dir` is removed. Returns the clock
+/// of shell and core, MHz.
 ///
 /// # Errors
 /// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].

@@ -1,7 +1,8 @@
 //! How fast a synthesized netlist will be once it is routed: its longest path, found in seconds.
 //!
-//! Cells take what the router's database says of them on the whole, and every wire the same and some more for each doubling of its
-//! sinks, which is what routed designs of this accelerator came to (`docs/synthesize.md` says how near).
+//! Cells take what the router's database says of them on the whole, and every wire the same and some more for each
+//! doubling of its sinks, which is what routed designs of this accelerator came to (`docs/synthesize.md` says how
+//! near).
 
 use super::board::Board;
 use super::family::{CellDelay, Delays, PortDelay};
@@ -41,7 +42,8 @@ pub struct Longest {
     pub path: Vec<PathStep>,
 }
 
-/// The longest path from register to register that a netlist will have on a board, as far as it can be said before routing;
+/// The longest path from register to register that a netlist will have on a board, as far as it can be said before
+/// routing;
 /// `None` for families of which no delays are known and for netlists without registers.
 pub fn longest_path(netlist: &Netlist, board: &Board) -> Option<Longest> {
     let (delays, slower) = delays(board)?;

@@ -97,7 +97,8 @@ fn check_named() -> Result<(), FlowError> {
     }
 }
 
-/// The `bin` of the project's own Python environment, wherever it may be: around the program, and in the current folder.
+/// The `bin` of the project's own Python environment, wherever it may be: around the program, and in the current
+/// folder.
 pub fn project() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let around = program.ancestors().skip(1).take(5).map(Path::to_path_buf);
@@ -123,7 +124,8 @@ fn first_line(output: &std::process::Output) -> String {
     text.lines().find(says).unwrap_or("").trim().to_string()
 }
 
-/// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that stands.
+/// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that
+/// stands.
 pub fn at_least(text: &str, least: &str) -> bool {
     let numbers = |text: &str| -> Vec<u32> {
         let text = text.split_once("Version ").map_or(text, |(_, version)| version);
@@ -228,8 +230,8 @@ fn packaged_yosys(folder: &Path) -> Option<Yosys> {
     Some(Yosys { tool: Tool::new("yosys", command, format!("pyosys {version}")), share: share.into() })
 }
 
-/// The commands by which a program may be called, as itself or as the Python package of the same name: in the folder that is named,
-/// on the PATH, in the project's environment.
+/// The commands by which a program may be called, as itself or as the Python package of the same name: in the folder
+/// that is named, on the PATH, in the project's environment.
 fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
     let names = [name.to_string(), format!("yowasp-{name}")];
     let both = |folder: PathBuf| names.each_ref().map(|name| inside(Some(&folder), name));
@@ -321,7 +323,8 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
     Ok(Tool { time_limit: Some(LOADING), ..Tool::new(name, command, version) })
 }
 
-/// Finds a program that can be called at all. Packers know no version of their own, and some end their help with an error.
+/// Finds a program that can be called at all. Packers know no version of their own, and some end their help with an
+/// error.
 fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
     let command = commands(name).find(called).ok_or_else(|| missing(name, "was not found", family))?;
@@ -330,8 +333,8 @@ fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     Ok(Tool::new(name, command, version))
 }
 
-/// What stands for the version of a program that knows none: what its file is, or, for a Python package's program, which only calls
-/// the package, that package's version.
+/// What stands for the version of a program that knows none: what its file is, or, for a Python package's program,
+/// which only calls the package, that package's version.
 fn by_content(name: &str, file: &Path) -> Option<String> {
     let text = std::fs::read(file).ok()?;
     let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();

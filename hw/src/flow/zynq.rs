@@ -1,8 +1,9 @@
-//! What a vendor's tool and an operating system need of a board whose part has a processor: a top module that names its interfaces,
-//! scripts that package it as a block and build a design around the processor, the register map, and device-tree sources.
+//! What a vendor's tool and an operating system need of a board whose part has a processor: a top module that names its
+//! interfaces, scripts that package it as a block and build a design around the processor, the register map, and
+//! device-tree sources.
 //!
-//! The scripts are written after Vivado's documentation (UG1118 packages, UG994 block designs, UG585 and UG1085 the processors) and
-//! have not been run: no vendor tool is used here. `docs/zynq.md` has how they are meant to be used.
+//! The scripts are written after Vivado's documentation (UG1118 packages, UG994 block designs, UG585 and UG1085 the
+//! processors) and have not been run: no vendor tool is used here. `docs/zynq.md` has how they are meant to be used.
 
 mod device_tree;
 mod scripts;

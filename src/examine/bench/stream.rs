@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn ways_that_alternate_wait_for_each_other() {
-        // After 0 and 1, answers come at 15, 19, 30, 34: two inputs meet on the accelerator and leave the host idle. The
-        // larger sum, 6, is never reached.
+        // After 0 and 1, answers come at 15, 19, 30, 34: two inputs meet on the accelerator and leave the host idle.
+        // The larger sum, 6, is never reached.
         let alternating = way(&[(Accel, 5.0), (Host, 1.0), (Accel, 1.0), (Host, 4.0)]);
         check(&[alternating], 7.5, (5.0 / 7.5, 6.0 / 7.5));
         check(&[way(&[(Accel, 3.0), (Host, 2.0), (Accel, 3.0), (Host, 2.0)])], 6.0, (4.0 / 6.0, 1.0));

@@ -34,8 +34,8 @@ pub(super) fn read(t: &TensorProto, folders: &[&Path], size: u64) -> Result<Vec<
     Ok(bytes)
 }
 
-/// The data file of a name: in the first of the folders that has one. A link may lead from one of these folders into another,
-/// as the caches of model hubs lay their files, but not out of them.
+/// The data file of a name: in the first of the folders that has one. A link may lead from one of these folders into
+/// another, as the caches of model hubs lay their files, but not out of them.
 fn find(name: &str, folders: &[&Path]) -> Result<PathBuf, String> {
     let components = || Path::new(name).components().filter(|c| *c != Component::CurDir);
     if components().next().is_none() || components().any(|c| !matches!(c, Component::Normal(_))) {

@@ -3,7 +3,8 @@
 //! Networks keep `[N, C, H, W]` and their float operators; QuantizeLinear and DequantizeLinear become `quantize` and
 //! `dequantize`, which the passes make integer. Every uint8 tensor becomes int8, 128 less, with `shift_sign` at the
 //! network's edge. Sizes that the file leaves open are given to the import, since shapes are computed there; where the
-//! outermost size of an input is left open and not given, it is one. Half and double precision are single precision here.
+//! outermost size of an input is left open and not given, it is one. Half and double precision are single precision
+//! here.
 
 mod about;
 mod attribute;
@@ -43,8 +44,8 @@ const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
 /// Bytes of constants that the import of any file may make, beside sixteen times those of the file and its data.
 const ROOM: usize = 64 << 20;
 
-/// Whether bytes begin as the program libraries write the format's message: the format's version, one of the first 31, and
-/// then another of the message's fields. The format has no mark of its own.
+/// Whether bytes begin as the program libraries write the format's message: the format's version, one of the first 31,
+/// and then another of the message's fields. The format has no mark of its own.
 pub fn is_onnx(bytes: &[u8]) -> bool {
     // Keys of ModelProto's fields 2 to 8 and 14, with their wire types.
     const NEXT: [u8; 8] = [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
@@ -59,8 +60,8 @@ pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) ->
     Ok(import_traced(bytes, file, folder.as_slice(), sizes)?.0)
 }
 
-/// The same, with what the file calls the graph's values. Data files are looked for in several folders, in this order: the
-/// one that the model is in by its name, and the one that it is in when links are followed.
+/// The same, with what the file calls the graph's values. Data files are looked for in several folders, in this order:
+/// the one that the model is in by its name, and the one that it is in when links are followed.
 ///
 /// # Errors
 /// As [`import`].

@@ -4,7 +4,8 @@ use super::{check, extreme};
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// `data [M, K]` (f32) times the transpose of `weight [N, K]` (i8, with `scale [N]`), plus `bias [N]`: f32 `[M, N]`.
+    /// `data [M, K]` (f32) times the transpose of `weight [N, K]` (i8, with `scale [N]`), plus `bias [N]`: f32 `[M,
+    /// N]`.
     ///
     /// Each row of the data is quantized to 8 bits by its own range, as in TFLite's hybrid kernels, multiplied as
     /// integers, and scaled back: `bias + sum((q - z) * w) * (s * scale)`.

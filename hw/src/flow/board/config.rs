@@ -7,8 +7,8 @@ use crate::flow::FlowError;
 use crate::link::UART_BYTE_BITS;
 
 impl Board {
-    /// The configuration that the board has unless another is asked for, as `--hw` takes it: a preset's name, or the path of a file
-    /// of the board's folder.
+    /// The configuration that the board has unless another is asked for, as `--hw` takes it: a preset's name, or the
+    /// path of a file of the board's folder.
     pub fn default_hw(&self) -> String {
         match &self.folder {
             Some(folder) if self.hw.ends_with(".toml") => folder.join(&self.hw).display().to_string(),
@@ -16,8 +16,8 @@ impl Board {
         }
     }
 
-    /// Reads that configuration, with the board's clock, what its file says of the machine around, and the DRAM model of its memory,
-    /// unless the configuration has figures of its own for it.
+    /// Reads that configuration, with the board's clock, what its file says of the machine around, and the DRAM model
+    /// of its memory, unless the configuration has figures of its own for it.
     ///
     /// # Errors
     /// [`FlowError::Board`], with the configuration's violations.
@@ -43,8 +43,8 @@ impl Board {
         }
     }
 
-    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's part makes, and the
-    /// rate is that of a link through which tensors come to memory on the board.
+    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's
+    /// part makes, and the rate is that of a link through which tensors come to memory on the board.
     fn around(&self, host: &HostSection, mhz: f64) -> Result<HostSection, toml::de::Error> {
         let mut around = HostSection { clock_mhz: mhz, ..host.clone() };
         if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
@@ -67,8 +67,8 @@ impl Board {
         self.family.clock(self.clock.mhz, wanted).map(|clock| clock.mhz).map_err(bad)
     }
 
-    /// Clock cycles of a bit of its link, as [`Host::clocks_per_bit`], where a clock of so many MHz is wanted: of the one that its part
-    /// makes.
+    /// Clock cycles of a bit of its link, as [`Host::clocks_per_bit`], where a clock of so many MHz is wanted: of the
+    /// one that its part makes.
     ///
     /// # Errors
     /// [`FlowError::Board`] where it makes none, or the line's speed does not go with the one that it makes.

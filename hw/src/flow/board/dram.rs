@@ -1,7 +1,7 @@
 //! What a board's memory is to the DRAM model: the figures of [`DramSection`] that come nearest to its shell.
 //!
-//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory. `docs/compare.md`
-//! says how far the two are apart on a network.
+//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory.
+//! `docs/compare.md` says how far the two are apart on a network.
 
 use super::{Board, Host, Memory};
 use crate::config::{DramSection, HwConfig};
@@ -33,8 +33,9 @@ impl Board {
         }
     }
 
-    /// Memory at a host that answers at once: what the frames of a request and its answer take on the line. Reads' data and writes'
-    /// go in different directions; what an answer to a read has beside its data stands for either, as most bursts are reads.
+    /// Memory at a host that answers at once: what the frames of a request and its answer take on the line. Reads' data
+    /// and writes' go in different directions; what an answer to a read has beside its data stands for either, as most
+    /// bursts are reads.
     fn behind_the_link(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         let clocks = self.host.clocks_per_bit(mhz).map_err(|what| format!("host.{what}"))?;
         if clocks > UART_MOST_CLOCKS {
@@ -57,8 +58,8 @@ impl Board {
     }
 }
 
-/// Memory in a chip of SDRAM, of which one row is open at a time: its words are a fraction of a beat, and refreshes take their share of
-/// all time.
+/// Memory in a chip of SDRAM, of which one row is open at a time: its words are a fraction of a beat, and refreshes
+/// take their share of all time.
 fn in_a_chip(chip: &Sdram, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
     let cycles = chip.cycles(mhz)?;
     let geometry = chip.geometry();

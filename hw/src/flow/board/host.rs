@@ -4,8 +4,8 @@ use crate::flow::reach::Reach;
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use serde::Deserialize;
 
-/// By how much of its baud rate a shell's serial line may be off: at the end of a byte's ten bits that is a fifth of a bit, which
-/// leaves the other end as much for its own clock.
+/// By how much of its baud rate a shell's serial line may be off: at the end of a byte's ten bits that is a fifth of a
+/// bit, which leaves the other end as much for its own clock.
 const MOST_OFF: f64 = 0.02;
 
 /// The link to the host, with pins as seen from the part.
@@ -69,8 +69,8 @@ impl Host {
         }
     }
 
-    /// Clock cycles of a bit with a shell whose clock has so many MHz: the least that there may be where the host chooses them; 0
-    /// where there are no bits.
+    /// Clock cycles of a bit with a shell whose clock has so many MHz: the least that there may be where the host
+    /// chooses them; 0 where there are no bits.
     ///
     /// # Errors
     /// What is wrong with a serial line's speed at that clock; the text begins with its key.
@@ -143,7 +143,8 @@ impl Host {
         self.joints().len()
     }
 
-    /// How a person joins the board to the computer, where its pins have so many volts; none where a processor is the host.
+    /// How a person joins the board to the computer, where its pins have so many volts; none where a processor is the
+    /// host.
     pub fn wiring(&self, volts: f64) -> Option<String> {
         let (text, note) = match self.reach()? {
             Reach::Usb { bridge, ports: 1, note, .. } => {

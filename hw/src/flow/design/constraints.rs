@@ -4,7 +4,8 @@ use crate::flow::board::{Board, ports};
 use crate::flow::family::Pin;
 use crate::flow::port_pin::PortPin;
 
-/// The constraints in the form of the family's router: the pin of each port of the top module with its level, and the clock's frequency.
+/// The constraints in the form of the family's router: the pin of each port of the top module with its level, and the
+/// clock's frequency.
 pub(in crate::flow) fn constraints(board: &Board) -> String {
     let family = board.family.definition();
     let mut text = String::new();

@@ -9,7 +9,8 @@ use std::fmt::Write as _;
 pub(super) enum Form {
     /// As cells of the part.
     Part,
-    /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and whether it does.
+    /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and
+    /// whether it does.
     Simulated,
 }
 
@@ -64,8 +65,8 @@ impl SdramPorts {
     }
 }
 
-/// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins; `None` if the family has no cells for that. The clock
-/// rises in the middle of a cycle, half a cycle after the commands.
+/// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins; `None` if the family has no cells
+/// for that. The clock rises in the middle of a cycle, half a cycle after the commands.
 pub(super) fn pins_module(family: Family, chip: &Sdram, form: Form) -> Option<String> {
     let SdramCells { clock, data } = family.definition().sdram_cells.as_ref()?;
     let top = chip.geometry().data_bits.saturating_sub(1);

@@ -13,8 +13,8 @@ pub struct ClockModule {
 }
 
 impl Family {
-    /// Makes the core's clock of an input clock. Both frequencies are in MHz; the result is at most the wanted one, and as near to it as
-    /// the part comes.
+    /// Makes the core's clock of an input clock. Both frequencies are in MHz; the result is at most the wanted one, and
+    /// as near to it as the part comes.
     ///
     /// # Errors
     /// If the part cannot make a clock near the wanted one. The text says what to ask for.

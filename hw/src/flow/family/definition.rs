@@ -31,20 +31,23 @@ pub struct Definition {
     pub pack_options: fn(&Chip) -> Vec<String>,
     /// The Yosys commands that map a design with this top module to the part's cells.
     pub synthesis: fn(&Part, &str) -> Vec<String>,
-    /// Files that these commands read: delays of cells that Yosys does not know, and mappings to what the router expects.
+    /// Files that these commands read: delays of cells that Yosys does not know, and mappings to what the router
+    /// expects.
     pub synthesis_files: &'static [Text],
-    /// Modules of the core that the family replaces with its own cells: the file's path in [`crate::rtl::SOURCES`], and the text that
-    /// replaces it. The text declares a module without contents, which the synthesis commands map.
+    /// Modules of the core that the family replaces with its own cells: the file's path in [`crate::rtl::SOURCES`], and
+    /// the text that replaces it. The text declares a module without contents, which the synthesis commands map.
     pub own_modules: &'static [Text],
     /// The simulation models of the family's cells, relative to Yosys's folder of shared files.
     pub cell_models: &'static str,
     /// Verilog models of the cells that a board's design instantiates, for its clock and its pins.
     pub board_cells: Option<&'static str>,
-    /// Verilog models that replace some of Yosys's when a netlist is simulated; `None` if netlists of the family cannot be simulated.
+    /// Verilog models that replace some of Yosys's when a netlist is simulated; `None` if netlists of the family cannot
+    /// be simulated.
     pub own_models: Option<&'static str>,
     /// The programs that make Verilog of a bitstream; `None` if no open program does it.
     pub bitstream_reader: Option<BitstreamReader>,
-    /// What the set-up installs the family's programs for, as `doctor` tells it; `None` if it does not install them unasked.
+    /// What the set-up installs the family's programs for, as `doctor` tells it; `None` if it does not install them
+    /// unasked.
     pub installed_for: Option<&'static str>,
     /// How cells count as resources.
     pub cells: CellKinds,
@@ -194,7 +197,8 @@ pub enum Logic {
         /// The number of tables that it adds to a netlist.
         added: fn(&Netlist) -> u64,
     },
-    /// The part has cells that hold a table, a carry and a register each. The function counts those that a netlist takes.
+    /// The part has cells that hold a table, a carry and a register each. The function counts those that a netlist
+    /// takes.
     Cells(fn(&Netlist) -> u64),
 }
 

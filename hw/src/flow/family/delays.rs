@@ -14,7 +14,8 @@ pub struct Delays {
     pub cells: &'static [CellDelay],
 }
 
-/// The delays of a kind of cells, ns. Ports are named without the numbers of their bits, and `"*"` is any port not listed before it.
+/// The delays of a kind of cells, ns. Ports are named without the numbers of their bits, and `"*"` is any port not
+/// listed before it.
 pub struct CellDelay {
     /// The kind; with a `*` at the end, all kinds that begin so.
     pub kind: &'static str,

@@ -122,8 +122,8 @@ const DELAYS: Delays = Delays {
     ],
 };
 
-/// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are joined there, and
-/// what chooses between their operands lies in front of them.
+/// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are
+/// joined there, and what chooses between their operands lies in front of them.
 const COARSE: &str = "proc -latches error
 flatten
 tribuf -logic
@@ -148,15 +148,16 @@ opt
 memory -nomap
 opt_clean";
 
-/// The mapping to tables of `synth_ecp5`, but for what it takes a wire for, ps: with 300, as it is there, paths of many tables seem short
-/// beside those through a block RAM or a multiplier, and are made longer than they need be.
+/// The mapping to tables of `synth_ecp5`, but for what it takes a wire for, ps: with 300, as it is there, paths of many
+/// tables seem short beside those through a block RAM or a multiplier, and are made longer than they need be.
 const LUTS: &str = "check -latchonly -assert
 techmap -map +/lattice/latches_map.v
 read_verilog -lib -specify cells_timing.vh
 abc9 -W 1000
 clean";
 
-/// The core's own cells to blocks of an ECP5. What the mapping to tables took for the multiplier has not all of its ports.
+/// The core's own cells to blocks of an ECP5. What the mapping to tables took for the multiplier has not all of its
+/// ports.
 const OWN: &str = "read_verilog -lib -overwrite +/lattice/cells_bb_ecp5.v
 techmap -map tw_mul.map
 opt_clean";
@@ -180,8 +181,8 @@ fn pin_constraints(pin: &Pin) -> String {
     format!("LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={standard}{fast};\n")
 }
 
-/// Tables of an ECP5 that the router puts at the ends of carry chains: two that bring the first carry in, constants too, and
-/// two for each carry that goes elsewhere than along its chain.
+/// Tables of an ECP5 that the router puts at the ends of carry chains: two that bring the first carry in, constants
+/// too, and two for each carry that goes elsewhere than along its chain.
 fn chain_ends(netlist: &Netlist) -> u64 {
     const CHAIN: &str = "CCU2C";
     let chains = || netlist.cells().iter().filter(|cell| cell.kind == CHAIN);
@@ -233,8 +234,8 @@ mod tests {
     use crate::flow::netlist;
     use serde_json::json;
 
-    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a product without a
-    /// register, which has the slowest grade's there: what lies around it is made shorter.
+    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a
+    /// product without a register, which has the slowest grade's there: what lies around it is made shorter.
     #[test]
     fn the_mapping_and_the_estimate_have_the_same_times() {
         let files = ECP5.synthesis_files.iter().chain(ECP5.own_modules);

@@ -116,8 +116,8 @@ fn route_options(chip: &Chip) -> Vec<String> {
     arguments(&format!("{option} --package {package} --pcf {PINS} --asc {ROUTED} --placer static"))
 }
 
-/// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that makes its
-/// data alone, a carry that of a table that adds the same two nets to the carry before.
+/// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that
+/// makes its data alone, a carry that of a table that adds the same two nets to the carry before.
 fn logic_cells(netlist: &Netlist) -> u64 {
     let mut sinks: HashMap<usize, u32> = HashMap::new();
     for at in netlist.cells().iter().flat_map(|cell| &cell.inputs) {
@@ -177,8 +177,8 @@ mod tests {
     use crate::flow::netlist;
     use serde_json::json;
 
-    /// A counter's bit: table and carry and register in one cell; a register behind a table with two sinks in another; a carry
-    /// that no table shares.
+    /// A counter's bit: table and carry and register in one cell; a register behind a table with two sinks in another;
+    /// a carry that no table shares.
     #[test]
     fn tables_carries_and_registers_share_logic_cells() {
         let netlist = Netlist::of_json(json!({ "cells": {

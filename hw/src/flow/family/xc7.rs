@@ -93,7 +93,8 @@ pub const ZYNQ: Definition = Definition {
     sdram_cells: None,
 };
 
-/// The commands for a family as Yosys names it. At the end, cells are named after what they make, as the other families' commands do.
+/// The commands for a family as Yosys names it. At the end, cells are named after what they make, as the other
+/// families' commands do.
 pub fn synthesis(family: &str, top: &str) -> Vec<String> {
     vec![format!("synth_xilinx -family {family} -noiopad -flatten -top {top}"), "autoname".into()]
 }

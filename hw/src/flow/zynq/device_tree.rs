@@ -4,7 +4,8 @@ use crate::flow::Request;
 use crate::flow::family::Processor;
 use crate::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
 
-/// Bytes of the buffer that the device tree asks for, at the most: what a kernel's area of contiguous memory mostly has.
+/// Bytes of the buffer that the device tree asks for, at the most: what a kernel's area of contiguous memory mostly
+/// has.
 const BUFFER_BYTES: u64 = 64 << 20;
 
 /// The nodes by which the operating system hands out the registers, the interrupt and a buffer of contiguous memory.

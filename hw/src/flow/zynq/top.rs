@@ -84,8 +84,8 @@ fn ports(config: &HwConfig) -> Vec<Port> {
     ]
 }
 
-/// The top module: the peripheral in plain Verilog, with numbers for widths and attributes that tell the interfaces, so that the
-/// vendor's tool has nothing to infer.
+/// The top module: the peripheral in plain Verilog, with numbers for widths and attributes that tell the interfaces, so
+/// that the vendor's tool has nothing to infer.
 pub(in crate::flow) fn top(request: &Request) -> String {
     let config = request.config;
     let ports = ports(config);

@@ -104,7 +104,8 @@ impl<'a> Cell<'a> {
         Ok(State { h: n.binary(&format!("{at}/h"), BinaryKind::Mul, o, out)?, c: Some(c) })
     }
 
-    /// `z, r = f(x + r h)`, `g = g(x + r (r * h))` or, linear before the reset, `g(x + r * (r h))`; `h' = (1 - z) * g + z * h`.
+    /// `z, r = f(x + r h)`, `g = g(x + r (r * h))` or, linear before the reset, `g(x + r * (r h))`; `h' = (1 - z) * g +
+    /// z * h`.
     fn gru(&self, n: &mut NodeContext, at: &str, x: ValueId, h: ValueId) -> Result<State, Reason> {
         let x_gates = part(n, &format!("{at}/x_gates"), x, 1, 0, 2 * self.hidden)?;
         let x_hidden = self.gate(n, &format!("{at}/x_hidden"), x, 2)?;
