@@ -1,5 +1,5 @@
-//! What a session's call takes above the kernels that it calls: the smallest network on this machine's processor, one
-//! thread, beside the same functions called one behind the other on buffers of their own.
+//! Measures the overhead of a session's call over the kernels that it runs: the smallest network on this machine's
+//! processor with one thread, compared with calling the same functions in sequence on separate buffers.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -19,7 +19,7 @@ use tilewright_runtime::threads::Threads;
 
 const LENET: &str = "tests/models/lenet-mnist/model_qdq_perchannel.onnx";
 
-/// Rounds that are compared, and calls of a round.
+/// Number of rounds, and calls per round.
 const ROUNDS: usize = 200;
 const CALLS: u32 = 50;
 
@@ -38,11 +38,11 @@ struct Kernels {
     modules: Vec<CpuModule>,
     /// Module, name and pointers of each step.
     calls: Vec<(usize, String, Vec<*mut u8>)>,
-    /// What the pointers lead to: values, then workspaces.
+    /// The buffers to which the pointers point: values, then workspaces.
     buffers: Vec<AlignedBytes>,
 }
 
-// SAFETY: the pointers lead to the buffers beside them, which nothing else refers to.
+// SAFETY: the pointers point to the buffers in the same struct, which nothing else refers to.
 unsafe impl Send for Kernels {}
 
 impl Kernels {
@@ -81,9 +81,9 @@ impl Kernels {
     fn run(&mut self) {
         for (module, name, args) in &self.calls {
             let function = self.modules[*module].function(name).expect("it is there");
-            // SAFETY: the code is of the toolkit's own code generator; pointers are to inputs, outputs and workspace in
-            // its order, of the sizes that the manifest names, which live as long as `self`, and no step reads what it
-            // writes.
+            // SAFETY: the code comes from the toolkit's own code generator. Pointers are to inputs, outputs and
+            // workspace in its order, with the sizes in the manifest. They live as long as `self`, and no step reads
+            // what it writes.
             assert_eq!(unsafe { function.call(black_box(args)) }, 0, "{name}");
         }
     }
@@ -105,7 +105,7 @@ fn calls(criterion: &mut Criterion) {
     pool.install(|| compare(&artifact, &mut session, &mut kernels, &inputs));
 }
 
-/// Prints what a call takes above its kernels: both in turn, so that what disturbs one disturbs the other.
+/// Prints the overhead of a call. Both sides are measured alternately, so that disturbances affect both.
 fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, inputs: &[Tensor]) {
     let (outputs, _) = session.run(inputs).expect("it runs");
     kernels.run();

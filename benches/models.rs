@@ -1,5 +1,5 @@
-//! What `tilewright bench` compares, through the library: a network on this machine's processor with one thread and
-//! two, and its comparison with the cycle model as a whole, whose answers are checked.
+//! Benchmarks through the library what `tilewright bench` compares: a network on this machine's processor with one and
+//! two threads, and the whole comparison with the cycle model, with checked answers.
 
 use std::hint::black_box;
 use std::path::Path;

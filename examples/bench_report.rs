@@ -1,5 +1,5 @@
-//! How large the report of a network of ResNet-18's shape is, how long headless Chromium takes to open it, and how long
-//! a step of zooming takes on it. Each opening is of a browser that has seen nothing before.
+//! Measures the report of a network of ResNet-18's shape: its size, how long headless Chromium takes to open it, and
+//! how long a zoom step takes. Each time, the browser starts without a cache.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ use tilewright_testing::browser::Browser;
 
 const NETWORK: &str = "resnet18";
 const OPENINGS: usize = 7;
-/// Steps of zooming on each open page: in, to a fiftieth of the run, and out again.
+/// Number of zoom steps on each open page: in to a fiftieth of the run, and out again.
 const STEPS: usize = 20;
 
 fn main() -> ExitCode {
@@ -61,7 +61,7 @@ fn measure() -> Result<()> {
     Ok(())
 }
 
-/// Writes the report; the bytes that it has.
+/// Writes the report, and returns its size in bytes.
 fn report(dir: &Path, path: &Path) -> Result<usize> {
     let model_path = dir.join("network.onnx");
     let bytes = shapes::onnx(NETWORK, false)?;
@@ -79,7 +79,7 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
     Ok(text.len())
 }
 
-/// Middle, least and greatest.
+/// Median, minimum and maximum.
 fn spread(mut samples: Vec<f64>) -> String {
     samples.sort_by(f64::total_cmp);
     let at = |index: usize| samples.get(index).copied().unwrap_or(0.0);

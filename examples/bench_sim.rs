@@ -1,7 +1,7 @@
-//! Cycles of ResNet-18's layers on the cycle model, and the speed of the simulators, as `make bench-sim` prints them.
+//! Prints the cycles of ResNet-18's layers on the cycle model, and the speed of the simulators (`make bench-sim`).
 //!
-//! With `--rtl` the Verilated design runs the layers too, and must take as many cycles. Fails where the layers take
-//! more than they may.
+//! With `--rtl`, the Verilated design also runs the layers, and must take as many cycles. Fails if the layers exceed
+//! their limits.
 
 use std::process::ExitCode;
 
@@ -16,13 +16,13 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions};
 
-/// Cycles by occurrence that may not be passed.
+/// Limit for the cycles of all layers, each counted as often as it occurs.
 const MOST: f64 = 7.0e6;
-/// Share of the array that each window of 3x3 with step 1 has to reach.
+/// Minimum share of the array for each 3x3 layer with stride 1.
 const LEAST_SHARE: f64 = 93.0;
-/// What VTA's authors published for the same layers, in cycles.
+/// Cycles that VTA's authors published for the same layers.
 const VTA: f64 = 7.73e6;
-/// What a timing model of this design's contract took, in cycles.
+/// Cycles by a timing model of this design's contract.
 const MODEL: f64 = 6.69e6;
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn verilated(config: &HwConfig) -> Result<Box<dyn Device>> {
     Ok(Box::new(Rtl::new(config.clone(), config.memory_bytes(), &RtlOptions::default())?))
 }
 
-/// Seconds that this thread has had of a processor, which other programs on a busy machine do not lengthen.
+/// Processor seconds of this thread, which do not depend on other programs on the machine.
 fn processor_s() -> Result<f64> {
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
@@ -63,7 +63,7 @@ fn processor_s() -> Result<f64> {
     Ok(nanoseconds / 1e9)
 }
 
-/// Cycles of one run, multiplications that were done, and processor seconds of the least of so many runs.
+/// Cycles of one run, number of multiplications, and processor seconds of the fastest run.
 fn run(artifact: &Artifact, device: Box<dyn Device>, repeats: usize) -> Result<(Option<u64>, u64, f64)> {
     let inputs = made_up(&artifact.manifest.input_values());
     let mut session = Session::new(artifact.clone(), &Registry::new(), Some(device))?;

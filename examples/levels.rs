@@ -1,4 +1,4 @@
-//! What each level of optimisation does to networks, as the table of `docs/optimization-levels.md`.
+//! Prints the effect of each optimization level on networks, as the table of `docs/optimization-levels.md`.
 //!
 //! Arguments are NAME=MODEL pairs. Each is compiled at every level for 1x16x16, run on the Verilated design for its
 //! cycles, and on the CPU for its time; the table goes to standard output.

@@ -1,9 +1,12 @@
 //! Follows the pages that add an operator on copies of the tree: applies their diffs and runs their commands, so that
 //! the pages work.
 //!
-//! The language of the pages: a block `diff` names a file and shows lines that it has once, with lines to add and
-//! remove, or a new file; a block `sh` has commands, which must succeed, or fail if the block says `fails`; a block
-//! `text` after it has lines of their output. Blocks that say `full` take minutes and run with the ignored tests.
+//! The code blocks of the pages:
+//! - `diff` names a file and shows lines that occur in it once, with lines to add and remove, or it shows a new file.
+//! - `sh` has commands, which must succeed, or fail if the block says `fails`.
+//! - `text` after `sh` has lines of the commands' output.
+//!
+//! Blocks that say `full` take minutes and run with the ignored tests.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +19,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Something to do, with the heading that it stands under.
+/// A step of a page, with the heading above it.
 #[derive(Debug, Clone, PartialEq)]
 struct Step {
     heading: String,
@@ -25,13 +28,13 @@ struct Step {
 
 #[derive(Debug, Clone, PartialEq)]
 enum What {
-    /// Lines of a file that become others.
+    /// Replaces lines of a file.
     Edit { file: String, old: String, new: String },
-    /// Commands, and what their output holds.
+    /// Runs commands whose output contains some lines.
     Run { commands: Vec<String>, fails: bool, full: bool, shows: Vec<String> },
 }
 
-/// The steps of a page.
+/// Reads the steps of a page.
 fn steps(page: &str) -> Result<Vec<Step>, String> {
     let mut steps: Vec<Step> = Vec::new();
     let mut heading = String::new();
@@ -65,7 +68,7 @@ fn steps(page: &str) -> Result<Vec<Step>, String> {
     Ok(steps)
 }
 
-/// A block that begins with `+++ FILE`, then lines with a sign before them.
+/// Reads a block that begins with `+++ FILE`, followed by lines that each begin with a sign.
 fn edit(block: &[&str]) -> Result<What, String> {
     let (file, lines) = match block.split_first() {
         Some((first, lines)) => (first.strip_prefix("+++ ").ok_or("a diff begins with +++ and a file")?, lines),
@@ -87,7 +90,7 @@ fn edit(block: &[&str]) -> Result<What, String> {
     Ok(What::Edit { file: file.to_string(), old, new })
 }
 
-/// What a file says after an edit.
+/// Returns the content of a file after an edit.
 fn apply(text: &str, old: &str, new: &str) -> Result<String, String> {
     if old.is_empty() {
         return if text.is_empty() { Ok(new.into()) } else { Err("it is there already".into()) };
@@ -100,7 +103,7 @@ fn apply(text: &str, old: &str, new: &str) -> Result<String, String> {
     }
 }
 
-/// Applies all edits of a page to files as `read` gives them, in order.
+/// Applies all edits of a page, in order, to files that `read` returns.
 fn apply_all(page: &str, read: impl Fn(&str) -> std::io::Result<String>) -> Result<Vec<(String, String)>, String> {
     let mut files: Vec<(String, String)> = Vec::new();
     for Step { heading, what } in steps(page)? {
@@ -135,7 +138,7 @@ fn every_edit_of_the_pages_finds_its_place() {
     }
 }
 
-/// An accelerated operator is its own file, one other file and its test.
+/// An accelerated operator needs its own file, changes in one other file, and its test.
 #[test]
 fn an_accelerated_operator_touches_one_file_beside_its_own() {
     let files = apply_all(&text_of(PAGES[1]), of_tree).unwrap();
@@ -157,7 +160,7 @@ fn a_page_that_does_not_fit_the_tree_is_refused_by_its_heading() {
     );
     assert!(with("one\ntwo\none\ntwo\n").unwrap_err().starts_with("A row: table: its lines are there 2 times"));
     assert!(with("one\ntwo\n2\n").unwrap_err().starts_with("An arm: table: its lines are there 2 times"));
-    // Parts of lines are not lines.
+    // A part of a line does not match.
     assert!(with("one\ntwo more\n").is_err());
     for (wrong, why) in [
         ("# A\n```rust\n```\n", "A: a block is \"rust\", none of diff, sh and text"),
@@ -169,7 +172,8 @@ fn a_page_that_does_not_fit_the_tree_is_refused_by_its_heading() {
     }
 }
 
-/// Makes a folder hold the tree's files and no others. What is the same already is left as it is, for cargo's sake.
+/// Makes a folder contain exactly the tree's files. Equal files are not written again, so that cargo does not rebuild
+/// them.
 fn copy_tree(to: &Path) {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -178,7 +182,7 @@ fn copy_tree(to: &Path) {
         .expect("git runs");
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).expect("names are text");
-    // What the working tree has no more is listed too.
+    // The list also has files that were deleted in the working tree.
     let files: BTreeSet<PathBuf> =
         names.split_terminator('\0').map(PathBuf::from).filter(|name| root().join(name).is_file()).collect();
     remove_others(to, Path::new(""), &files);
@@ -203,7 +207,7 @@ fn remove_others(home: &Path, below: &Path, files: &BTreeSet<PathBuf>) {
     }
 }
 
-/// What is built for the copy runs for seconds, so it is built quickly.
+/// Programs built from the copy run only for seconds, so fast builds matter more than fast code.
 const QUICK: &str = r#"
 [profile.dev]
 debug = false
@@ -217,7 +221,7 @@ opt-level = 1
 opt-level = 1
 "#;
 
-/// Does what a page says, on a copy of the tree.
+/// Follows a page on a copy of the tree.
 fn replay(page: &str, whole: bool) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _held = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -254,7 +258,7 @@ fn replay(page: &str, whole: bool) {
 }
 
 fn run(copy: &Path, target: &Path, command: &str, fails: bool, shows: &[String]) -> Result<(), String> {
-    // Not the target folder of these tests: cargo would take the copy's crates for the tree's.
+    // Use another target folder than these tests, because cargo would confuse the copy's crates with the tree's.
     let output = Command::new("sh")
         .args(["-c", command])
         .current_dir(copy)

@@ -1,4 +1,4 @@
-//! Holds the arrows between the workspace's crates: who may depend on whom.
+//! Checks the dependencies between the workspace's crates: which crate can depend on which.
 
 #[path = "arrows/imports.rs"]
 mod imports;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
-/// The crates of the workspace, each with those it may use in its library.
+/// The crates of the workspace, each with the crates that its library can use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-hw", &[]),
     ("tilewright-testing", &[]),
@@ -33,7 +33,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Foreign crates that belong to one crate of ours alone: a toolchain must not leak to where it is not wanted.
+/// External crates that only one of our crates can use, so that toolchains do not spread to others.
 const KEPT_IN: &[(&str, &str)] =
     &[("inkwell", "tilewright-llvm"), ("rust-hdl", "tilewright-shell"), ("clap", "tilewright")];
 

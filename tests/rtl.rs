@@ -1,5 +1,5 @@
-//! The RTL of every preset, and of random legal configurations, under the two tools that must take it: Verilator's lint
-//! with every warning, and Yosys.
+//! Checks the RTL of every preset, and of random legal configurations, with the two tools that must accept it:
+//! Verilator's lint with all warnings, and Yosys.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,13 +11,13 @@ use tilewright_hw::isa::config_package;
 use tilewright_hw::rtl::{PERIPHERAL, SOURCES};
 use tilewright_sim::random::sample_config;
 
-/// Writes the design of a configuration and gives its files, packages first.
+/// Writes the design of a configuration, and returns its files, packages first.
 fn write_design(config: &HwConfig, dir: &Path) -> Vec<PathBuf> {
     let package = dir.join("tw_cfg_pkg.sv");
     std::fs::write(&package, config_package(config)).expect("the folder can be written");
     let mut files = vec![package];
     for (name, text) in SOURCES {
-        // In one folder, so that headers are found.
+        // All in one folder, so that headers are found.
         let path = dir.join(name.rsplit('/').next().unwrap_or(name));
         std::fs::write(&path, text).expect("the folder can be written");
         if name.ends_with(".sv") {
@@ -31,16 +31,16 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a command and gives what it wrote where it failed or warned.
+/// Runs a command, and returns its output if it failed or warned.
 fn complaint(command: &mut Command) -> Option<String> {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; run `make setup`"));
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // Yosys counts its warnings in a closing line, also where there is none.
+    // Yosys prints the number of warnings in its last line, even if there are none.
     let warned = text.lines().any(|line| line.to_lowercase().contains("warning") && !line.contains("0 warnings"));
     (!output.status.success() || warned).then_some(text)
 }
 
-/// What Verilator's lint, with every warning, says against a configuration's design.
+/// Returns the complaints of Verilator's lint, with all warnings, about a configuration's design.
 fn verilator_complaint(config: &HwConfig) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let files = write_design(config, dir.path());
@@ -52,7 +52,7 @@ fn verilator_complaint(config: &HwConfig) -> Option<String> {
     complaint(&mut verilator)
 }
 
-/// The Python of `.venv`, which has Yosys; without it the calling test skips.
+/// The Python of `.venv`, which has Yosys. Without it, the calling test is skipped.
 fn yosys() -> Option<PathBuf> {
     let python = root().join(".venv/bin/python");
     if !python.exists() {
@@ -62,7 +62,7 @@ fn yosys() -> Option<PathBuf> {
     Some(python)
 }
 
-/// What Yosys says against a configuration's design.
+/// Returns the complaints of Yosys about a configuration's design.
 fn yosys_complaint(python: &Path, config: &HwConfig) -> Option<String> {
     let dir = tempfile::tempdir().unwrap();
     let files = write_design(config, dir.path());
@@ -83,7 +83,7 @@ fn verilator_lints_every_preset_without_a_warning() {
     }
 }
 
-/// The presets of at most so many multiply-accumulates a cycle.
+/// The presets with at most this many multiply-accumulates per cycle.
 fn yosys_elaborates(most: u64) {
     let Some(python) = yosys() else { return };
     for (preset, _) in PRESETS {
@@ -108,7 +108,7 @@ fn yosys_elaborates_every_preset_without_a_warning() {
     yosys_elaborates(u64::MAX);
 }
 
-/// A parameter's value as a configuration's file has it.
+/// A parameter's value in the form of the configuration file.
 fn written(param: &Param, raw: u64) -> String {
     match param.legal {
         Legal::Flag => (raw != 0).to_string(),
@@ -117,7 +117,7 @@ fn written(param: &Param, raw: u64) -> String {
     }
 }
 
-/// A configuration's values by parameter, and the configuration of such values where it is legal.
+/// A configuration's values by parameter, and the configuration with such values if it is legal.
 fn values(config: &HwConfig) -> Vec<u64> {
     PARAMS.iter().map(|param| param.value(config)).collect()
 }
@@ -138,14 +138,14 @@ fn any_value(param: &Param, rng: &mut SmallRng) -> u64 {
     }
 }
 
-/// A legal configuration: a small random one, of which parameters that do not make it large are moved anywhere in their
-/// ranges, as long as it stays legal.
+/// A random legal configuration: a small one, in which parameters that do not make it large get any value of their
+/// ranges.
 fn any_legal_config(seed: u64) -> HwConfig {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut config = sample_config(&mut rng);
     for _ in 0..24 {
         let at = rng.random_range(0..PARAMS.len());
-        // What the effort of elaboration grows with stays small.
+        // Parameters that increase the time of elaboration stay small.
         if ["batch", "block_", "lanes"].iter().any(|part| PARAMS[at].key.contains(part))
             || PARAMS[at].key.ends_with("_depth")
         {
@@ -160,13 +160,13 @@ fn any_legal_config(seed: u64) -> HwConfig {
     config
 }
 
-/// What either tool says against a configuration.
+/// Returns the complaints of both tools about a configuration.
 fn tools_complaint(python: &Path, config: &HwConfig) -> Option<String> {
     verilator_complaint(config).or_else(|| yosys_complaint(python, config))
 }
 
-/// The values that a configuration needs for a tool to complain, all others set to their defaults as far as that is
-/// legal.
+/// Shrinks a configuration for which a tool complains: returns the values that matter, with all others set to their
+/// defaults as far as that is legal.
 fn shrunk(python: &Path, config: &HwConfig) -> String {
     let default = values(&HwConfig::default());
     let mut least = values(config);
@@ -181,7 +181,7 @@ fn shrunk(python: &Path, config: &HwConfig) -> String {
     kept.map(|((param, value), _)| format!("{} = {}\n", param.key, written(param, *value))).collect()
 }
 
-/// The first seed may be given by `TILEWRIGHT_FUZZ_SEED`.
+/// `TILEWRIGHT_FUZZ_SEED` sets the first seed.
 fn sampled_configurations_elaborate(count: u64) {
     let Some(python) = yosys() else { return };
     let first: u64 = tilewright_testing::asked("TILEWRIGHT_FUZZ_SEED").unwrap_or(1);

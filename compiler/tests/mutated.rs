@@ -1,4 +1,4 @@
-//! Mutated model files: an error or a graph, and never a panic, a hang, or an allocation out of proportion.
+//! Imports mutated model files: the result must be an error or a graph, never a panic, a hang, or a huge allocation.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,18 +11,18 @@ use tilewright_compiler::frontend::{Sizes, onnx, tflite};
 use tilewright_testing::flat::{self, Field};
 use tilewright_testing::proto::{field, number};
 
-/// The system's allocator, with what each thread has asked it for.
+/// The system's allocator, with statistics of each thread's requests.
 struct Watched;
 
 thread_local! {
-    // Importers run on the thread that calls them; none of these cells allocates, or has to be dropped.
+    // Importers run on the calling thread. None of these cells allocates or needs to be dropped.
     static LARGEST: Cell<usize> = const { Cell::new(0) };
     static LIVE: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn grow(request: usize, by: isize) {
-    // A thread that ends has no cells any more, and nothing to watch.
+    // A thread that is ending has no cells any more, and need not be watched.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(request)));
     let live = LIVE.try_with(|live| {
         live.set(live.get() + by);
@@ -31,11 +31,11 @@ fn grow(request: usize, by: isize) {
     let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.unwrap_or(0))));
 }
 
-// SAFETY: every call goes to the system's allocator as it came.
+// SAFETY: every call is forwarded unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size(), layout.size() as isize);
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller guarantees what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -55,7 +55,7 @@ unsafe impl GlobalAlloc for Watched {
 #[global_allocator]
 static ALLOCATOR: Watched = Watched;
 
-/// What a call has asked for on its thread: the largest request, and the most bytes at one time.
+/// Memory that a call requested on its thread: the largest request, and the maximum number of bytes in use.
 fn watched<T>(call: impl FnOnce() -> T) -> (T, usize, usize) {
     LARGEST.set(0);
     let before = LIVE.get();
@@ -64,21 +64,20 @@ fn watched<T>(call: impl FnOnce() -> T) -> (T, usize, usize) {
     (made, LARGEST.get(), (PEAK.get() - before) as usize)
 }
 
-/// Bytes that any file may ask for at once, beside sixteen times its own: what importers may make of shapes.
+/// Bytes that an import can request at once in addition to 16 times the file's size, for data that follow from shapes.
 const ROOM: usize = 64 << 20;
 
-/// How many times of that all that is held at one time may be: a constant, what is made of it, and the graph around
-/// both.
+/// Limit for all memory in use, as a multiple of that: for a constant, data made from it, and the graph around both.
 const HELD: usize = 3;
 
-/// Seconds that an import may take.
+/// Maximum seconds for an import.
 const PATIENCE: f64 = 20.0;
 
 /// A model file under test.
 struct Sample {
     name: String,
     bytes: Vec<u8>,
-    /// Where data beside it lie, with their bytes.
+    /// Path and bytes of external data next to it.
     beside: Option<(PathBuf, usize)>,
 }
 
@@ -87,7 +86,7 @@ impl Sample {
         Sample { name: path.display().to_string(), bytes: std::fs::read(path).unwrap(), beside: None }
     }
 
-    /// Imports bytes in its place and checks what that takes; whether they still are a model.
+    /// Imports other bytes instead of the file and checks time and memory. Returns whether they still are a model.
     fn import(&self, bytes: &[u8], of: &str) -> bool {
         let began = Instant::now();
         let (made, largest, held) = watched(|| match self.name.ends_with(".tflite") {
@@ -110,7 +109,7 @@ fn carried(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/models").join(name)
 }
 
-/// A network that adds 100 floats, which lie in another file of `folder` behind four bytes, to its input.
+/// A network that adds 100 floats to its input. They are in another file of `folder`, after four other bytes.
 fn external(folder: &Path) -> Sample {
     const LEN: u8 = 100;
     let entry = |key: &[u8], value: &[u8]| field(13, &[field(1, key), field(2, value)].concat());
@@ -140,7 +139,7 @@ fn external(folder: &Path) -> Sample {
     sample
 }
 
-/// A network that calls a function, which calls another twice, with a branch inside, and a sparse constant.
+/// A network that calls a function, which calls another one twice, with a branch inside, and a sparse constant.
 fn inlined() -> Sample {
     const OWN: &[u8] = b"f";
     let node = |operator: &[u8], inputs: &[&[u8]], output: &[u8], more: &[Vec<u8>]| {
@@ -183,7 +182,7 @@ fn inlined() -> Sample {
     sample
 }
 
-/// ONNX files; `folder` takes one with data beside it.
+/// ONNX files. One with external data is written to `folder`.
 fn onnx_files(folder: &Path) -> Vec<Sample> {
     let own = ["lenet-mnist/model.onnx", "lenet-mnist/model_qdq_perchannel.onnx", "onnx-runtime/recurrent.onnx"];
     let large = [
@@ -206,7 +205,7 @@ fn tflite_files() -> Vec<Sample> {
     files.iter().map(|path| Sample::read(path)).collect()
 }
 
-/// Changes bytes, mostly where structure lies: in front and behind.
+/// Changes bytes, mostly at the beginning and end, where the structure is.
 fn mutate(rng: &mut SmallRng, bytes: &mut Vec<u8>) {
     for _ in 0..rng.random_range(1..10) {
         let near = rng.random_range(0..bytes.len().min(4000));
@@ -249,7 +248,7 @@ fn fuzz(files: &[Sample], time: Duration) {
     assert!(count > 50 && sound < count);
 }
 
-/// Ten minutes, or as many seconds as `TILEWRIGHT_MUTATED_S` says.
+/// Runs for ten minutes, or for `TILEWRIGHT_MUTATED_S` seconds.
 fn long() -> Duration {
     Duration::from_secs(tilewright_testing::asked("TILEWRIGHT_MUTATED_S").unwrap_or(600))
 }
@@ -278,7 +277,7 @@ fn changed_tflite_files_do_no_harm_for_long() {
     fuzz(&tflite_files(), long());
 }
 
-/// A TFLite file of one tensor, whose name is `name_len` bytes long, in each of `places` places.
+/// A TFLite file that lists one tensor, whose name has `name_len` bytes, `places` times.
 fn one_tensor_in_many_places(places: usize, name_len: usize) -> Vec<u8> {
     let tensor = vec![(3, Field::Bytes(vec![b'n'; name_len]))];
     let subgraph = vec![(0, Field::Same(tensor, places))];

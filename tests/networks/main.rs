@@ -113,7 +113,7 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
     found
 }
 
-/// Returns at most `count` of the runs.
+/// Runs at most `most` of the sets of inputs.
 fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor], most: usize) -> Results {
     let runs = inference::split(&artifact.manifest.input_values(), inputs).unwrap_or_else(|e| panic!("{e}"));
     let device = open(device, config).unwrap_or_else(|e| panic!("{e}"));
