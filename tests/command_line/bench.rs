@@ -1,9 +1,9 @@
-//! `bench`: its tables, its object, and what it refuses.
+//! `bench`: its tables, its JSON object, and the errors that it reports.
 
 use crate::models::{json, lenet};
 use crate::{fine, refused, tilewright};
 
-/// Why this machine has no GPU to run on, as the program finds out; says which of both the calling test looks at.
+/// Returns the program's reason why it cannot use a GPU of this machine, and prints which case the calling test checks.
 fn gpu_missing() -> Option<String> {
     let missing = tilewright_runtime::cuda::available().err().map(|error| error.to_string());
     println!("cuda: {}", missing.as_deref().unwrap_or("a GPU is there, and its figures are looked at"));
@@ -30,7 +30,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
             assert!(layer["latency_ms"]["median"].is_number() && layer["where"].is_string(), "{layer}");
         }
     }
-    // Every layer of the processor has its time in a row, though the accelerator's layers come first.
+    // Every layer on the processor has a row with its time, although the accelerator's layers come first.
     let median = |layer: &serde_json::Value| layer["latency_ms"]["median"].as_f64();
     let rows = found["layers"].as_array().unwrap();
     let in_rows: f64 = rows.iter().filter_map(|row| median(&row["devices"]["cpu"])).sum();
@@ -39,7 +39,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     let added: Vec<_> = rows.iter().filter(|row| row["op"] == "added").collect();
     assert!(!added.is_empty() && added.iter().all(|row| row["devices"]["csim"].is_null()), "{rows:?}");
     let csim = &found["devices"]["csim"];
-    // Exact, and the layers' cycles are all of them.
+    // Cycles are exact, and the layers' cycles add up to all cycles.
     let cycles: u64 = csim["layers"].as_array().unwrap().iter().filter_map(|l| l["cycles"].as_u64()).sum();
     assert_eq!(csim["cycles"].as_u64(), Some(cycles));
     let parts = &csim["parts_ms"];
@@ -47,8 +47,8 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     let sum: f64 = ["accelerator", "launch", "host", "convert", "transfer"].map(|key| number(&parts[key])).iter().sum();
     assert!((sum / number(&csim["latency_ms"]["median"]) - 1.0).abs() < 0.2);
     assert!(number(&csim["speed_up_over_cpu"]) > 0.0 && number(&csim["speed_up_over_target_host"]) > 1.0);
-    // A stream keeps each place at most as busy as it can be, and its answers come no faster than the accelerator's
-    // part.
+    // In a stream, no place is busy more than all the time, and answers come no faster than the accelerator's part
+    // allows.
     let stream = &csim["stream"];
     assert_eq!((&stream["in_flight"], &csim["throughput_per_s"]), (&2.into(), &stream["per_s"]));
     assert!(stream["from"].as_str().unwrap().starts_with("replayed in virtual time"), "{stream}");
@@ -62,7 +62,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
         assert!(stream["from"].as_str().unwrap().starts_with("measured") && stream["inputs"] == 3, "{stream}");
     }
     assert!(csim["energy_mj"].is_null(), "no configuration makes up what nobody measured");
-    // A simulator without time has no speed-up.
+    // An untimed simulator has no speed-up.
     assert!(found["devices"]["fsim"]["speed_up_over_cpu"].is_null());
     let missing = &found["devices"]["serial:/nowhere"];
     assert!(missing["missing"].is_string() && missing["latency_ms"].is_null(), "{missing}");
@@ -73,7 +73,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     }
     let ways: Vec<&str> = found["offload"].as_array().unwrap().iter().map(|w| w["offload"].as_str().unwrap()).collect();
     assert_eq!(ways, ["all", "auto", "none"]);
-    // What compilation added for one way is no layer of the model, which has as many in each.
+    // Layers that compilation adds for one device do not count, so the model has the same number of layers on each.
     let layers: Vec<_> = found["offload"].as_array().unwrap().iter().map(|w| w["layers"].as_u64().unwrap()).collect();
     assert_eq!((layers, &found["offload"][2]["layers_offloaded"]), (vec![9, 9, 9], &0.into()));
     assert_eq!((&found["threads"], &found["repetitions"], &found["warm_up"]), (&1.into(), &3.into(), &3.into()));
@@ -84,7 +84,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
     );
 }
 
-/// Every piece is told as it begins, and the last of them when all others are done.
+/// Progress names every part when it begins; the last part begins when all others are done.
 #[test]
 fn each_piece_of_the_work_is_told() {
     use tilewright::model::{self, Offload, Sizes};
@@ -114,7 +114,7 @@ fn each_piece_of_the_work_is_told() {
     assert_eq!(counts, (0..11).map(|done| (done, 11)).collect::<Vec<_>>());
 }
 
-/// On a terminal the time goes on while one piece takes long.
+/// On a terminal, the elapsed time is updated during a long part.
 #[test]
 fn long_work_tells_its_time_on_a_terminal() {
     if !tilewright_testing::has_program("script") {
@@ -156,14 +156,13 @@ fn the_table_has_a_line_for_each_device_and_configuration() {
     assert_eq!(found["devices"]["csim@mine"]["hw"]["energy_source"], "a guess");
 }
 
-/// Each configuration's target host has its own time, also where no accelerator is asked for, and the same where one
-/// is.
+/// Each configuration's target host has its own time, and the same time with and without an accelerator.
 #[test]
 fn every_target_host_has_its_own_time() {
     let dir = tempfile::tempdir().unwrap();
     let mut of_host = Vec::new();
     for (name, clock) in [("slow", 100), ("fast", 800)] {
-        // Files without a name go by their own.
+        // A configuration without a name gets the name of its file.
         let text = format!("[host]\ntarget = \"{name}-host\"\nclock_mhz = 50.0\ncpu_clock_mhz = {clock}.0\n");
         std::fs::write(dir.path().join(format!("{name}.toml")), text).unwrap();
     }
@@ -178,7 +177,8 @@ fn every_target_host_has_its_own_time() {
     assert_eq!(of_host[0], of_host[1]);
 }
 
-/// A configuration whose memory is too small for the model has the reason in its place, and the other one its figures.
+/// For a configuration whose memory is too small for the model, the reason is shown; the other configuration has its
+/// figures.
 #[test]
 fn a_configuration_that_the_model_does_not_compile_for_says_why() {
     let dir = tempfile::tempdir().unwrap();
@@ -205,7 +205,7 @@ fn a_configuration_that_the_model_does_not_compile_for_says_why() {
     assert!(none.stdout.contains("missing: the model needs"), "{}", none.stdout);
 }
 
-/// Sizes that the model leaves open are those of the inputs.
+/// Sizes that the model leaves open come from the inputs.
 #[test]
 fn open_sizes_are_those_of_the_inputs() {
     let dir = tempfile::tempdir().unwrap();
@@ -254,13 +254,13 @@ fn what_cannot_be_compared_is_refused_by_name() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
-/// A board's cycles are its own, and what is left of its time is the line's.
+/// A board reports its own cycles; the rest of its time is spent on the serial line.
 #[test]
 #[ignore = "two minutes over the line; make test-full runs it"]
 fn a_board_stands_beside_the_others() {
     let Some(board) = crate::board::Board::new() else { return };
     let dir = tempfile::tempdir().unwrap();
-    // The board's configuration says nothing of a clock and a host, which are no part of the hardware.
+    // The board's configuration has no clock and no host, because they are not part of the hardware.
     let hw = std::fs::read_to_string(crate::board::HW).unwrap() + "[host]\nclock_mhz = 50.0\ntarget = \"a-host\"\n";
     std::fs::write(dir.path().join("small.toml"), hw).unwrap();
     let devices = format!("{},csim", board.port);
@@ -270,13 +270,13 @@ fn a_board_stands_beside_the_others() {
     assert_eq!((&there["outputs_equal_cpu"], &csim["outputs_equal_cpu"]), (&true.into(), &true.into()), "{there}");
     assert!(there["cycles"].as_u64().unwrap() > 0 && there["bytes_moved"]["read"].as_u64() > Some(0), "{there}");
     let [parts, modelled] = [there, csim].map(|device| &device["parts_ms"]);
-    // Nothing of it is modelled: starts are part of what the line takes.
+    // Nothing is modeled: the time to start a program is part of the line's time.
     assert_eq!((&parts["launch"], modelled["launch"].as_f64() > Some(0.0)), (&0.0.into(), true));
     assert!(parts["transfer"].as_f64() > modelled["transfer"].as_f64(), "{parts}, {modelled}");
     let stream = &there["stream"];
     let busiest = parts["accelerator"].as_f64().unwrap().max(parts["transfer"].as_f64().unwrap());
     assert!(stream["interval_ms"].as_f64().unwrap() > 0.5 * busiest && stream["in_flight"] == 2, "{stream}, {parts}");
-    // Another configuration than the board's is told in its place, and the rest goes on.
+    // A configuration other than the board's is reported in its row, and the rest goes on.
     let options = ["--devices", &devices, "--hw", "1x16x16", "--warm-up", "0", "--repetitions", "1", "--json"];
     let found = json(&fine(dir.path(), &[&["bench", &lenet()][..], &options].concat()));
     assert!(found["devices"][&board.port]["missing"].is_string() && found["devices"]["csim"]["cycles"].is_number());

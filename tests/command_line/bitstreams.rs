@@ -1,4 +1,4 @@
-//! `scripts/bitstreams.py`, with a program in the place of `tilewright` that prints reports.
+//! `scripts/bitstreams.py`, with a stand-in for `tilewright` that prints reports.
 
 use super::Outcome;
 use std::os::unix::fs::PermissionsExt;
@@ -44,12 +44,12 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     let rows: Vec<Vec<&str>> = outcome.stdout.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(rows[1], ["fast", "look-up", "tables", "900", "1000", "9999", "-10.0%"]);
     assert_eq!(rows[2], ["fast", "clock,", "MHz", "55.0", "50.0", "10.0%"]);
-    // By the tables that the router used, at the clock that it reached.
+    // Utilization by the router's tables, at the clock that it reached.
     assert!(outcome.stdout.contains("1.25 GOPS, 0.625 per multiplier, 1.25 per thousand LUTs"), "{}", outcome.stdout);
     assert_eq!(rows[5], ["none", "clock,", "MHz", "-", "-", "-"]);
     assert!(outcome.stdout.contains("1.00 GOPS, 0.500 per multiplier, 2.00 per thousand LUTs"), "{}", outcome.stdout);
 
-    // Estimates may be off by a tenth of the resources and a fifth of the clock.
+    // Estimates can differ by a tenth of the resources and a fifth of the clock.
     let outcome = run(&["few"]);
     assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("estimate of look-up tables is MORE THAN 10% off"), "{}", outcome.stdout);
@@ -59,13 +59,12 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     assert!(outcome.stdout.contains("estimate of the clock is MORE THAN 20% off"), "{}", outcome.stdout);
     assert!(!outcome.stdout.contains("estimate of look-up tables"), "{}", outcome.stdout);
 
-    // What the router has none of was not expected either, and of a family whose names are not known nothing is
-    // compared.
+    // Resources that the router does not use were not estimated either. Families with unknown names are not compared.
     let outcome = run(&["gone"]);
     assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("estimate of look-up tables is MORE THAN 10% off"), "{}", outcome.stdout);
     assert_eq!(rows[4], ["none", "look-up", "tables", "900", "?", "9999", "-"]);
-    // As many multipliers as the sources were written for.
+    // The number of multipliers for which the sources were written.
     let outcome = run(&["plan"]);
     assert_eq!(outcome.code, 1, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("has 2 multipliers, 3 WERE PLANNED"), "{}", outcome.stdout);
@@ -75,7 +74,7 @@ fn a_design_that_misses_its_boards_clock_fails_and_one_without_a_clock_is_told()
     let outcome = run(&["slow", "--allow-slow"]);
     assert!(outcome.code == 1 && outcome.stdout.contains("MISSES its board's clock, 40.0 MHz"), "{}", outcome.stdout);
 
-    // Netlists that were checked, and a folder for each board and configuration.
+    // Checked netlists, and a folder for each board and configuration.
     let outcome = run(&["fast:x/same.toml", "--verify", "--programs=7"]);
     assert_eq!(outcome.code, 0, "{}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("routed: same as the sources in 7 programs"), "{}", outcome.stdout);

@@ -1,5 +1,4 @@
-//! A board without hardware behind a pseudo-terminal, as a board behind a serial port; and ports of which none is
-//! there.
+//! Virtual boards behind a pseudo-terminal, used like boards behind a serial port; and ports that do not exist.
 
 use super::{fine, refused, tilewright};
 use std::io::{BufRead, BufReader};
@@ -24,10 +23,10 @@ hosts = [{ kind = "spi", cs = "B11", sck = "A10", mosi = "A9", miso = "B9", reac
 memory = { kind = "host" }
 "#;
 
-/// A virtual board that runs, until it is dropped.
+/// A virtual board that runs until it is dropped.
 pub struct Board {
     child: Child,
-    /// Its port, as `--device` takes it.
+    /// Its port, for `--device`.
     pub port: String,
 }
 
@@ -36,7 +35,7 @@ impl Board {
         Board::with(&["--hw", HW])
     }
 
-    /// One whose link is SPI: the terminal's bytes go through a master to its pins.
+    /// A board with an SPI link: the terminal's bytes go through an SPI master to its pins.
     fn over_spi(dir: &Path) -> Option<Board> {
         let folder = dir.join("spi-board");
         std::fs::create_dir(&folder).expect("a folder");
@@ -48,7 +47,7 @@ impl Board {
         Board::of(Path::new("."), &[&["virtual-board"][..], arguments].concat())
     }
 
-    /// One that a whole command starts in a folder.
+    /// A board that a given command starts in a folder.
     pub fn of(dir: &Path, arguments: &[&str]) -> Option<Board> {
         if !tilewright_testing::has_program("verilator") {
             return None;
@@ -73,7 +72,7 @@ impl Drop for Board {
     }
 }
 
-/// lenet on a board and on the functional simulator.
+/// Runs lenet on a board and on the functional simulator.
 fn runs_bit_for_bit(board: &Board) {
     runs_on(board, HW);
 }
@@ -94,8 +93,8 @@ fn runs_on(board: &Board, hw: &str) -> f64 {
     on_board.1.expect("a board counts cycles")
 }
 
-/// lenet on a board and with the DRAM model that the board's name stands for: by how much the cycles may differ, as a
-/// part.
+/// Runs lenet on a board and with the DRAM model that the board's name selects. The cycles can differ by the given
+/// share.
 fn runs_and_takes(board: &Board, name: &str, off: f64) {
     let model = format!("{MODEL}.onnx");
     let modelled =
@@ -118,7 +117,7 @@ fn a_network_runs_on_the_design_that_the_smallest_board_has() {
     runs_and_takes(&board, "hx8k-evn", 0.05);
 }
 
-/// The whole design of a board with an SDRAM, from its pins on, around a small core.
+/// The complete design of a board with an SDRAM, including its pins, with a small core.
 #[test]
 fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -178,7 +177,7 @@ fn doctor_looks_at_a_board() {
     let Some(board) = Board::new() else { return };
     let dir = Path::new(".");
     let doctor = |hw| tilewright(dir, &["doctor", "--device", &board.port, "--hw", hw]);
-    // One host after the other; the one between them has another configuration.
+    // Hosts connect one after the other. The one in the middle has another configuration.
     for _ in 0..2 {
         let found = doctor(HW);
         assert_eq!(found.code, 0, "{}", found.stderr);
@@ -210,7 +209,7 @@ fn a_board_that_goes_away_ends_the_run() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    // The run takes many times as long.
+    // The run takes much longer than that.
     std::thread::sleep(Duration::from_secs(2));
     drop(board);
     let output = runs.wait_with_output().expect("it ends");

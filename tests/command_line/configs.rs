@@ -20,7 +20,7 @@ fn a_shown_configuration_is_the_same_configuration() {
     std::fs::write(dir.path().join("shown.toml"), text).unwrap();
     let check = |file| fine(dir.path(), &["configs", "check", file]).split_once(": ").unwrap().1.to_string();
     assert_eq!(check("shown.toml"), check("1x8x16"));
-    // A board's name stands for its configuration, with its clock.
+    // A board's name selects its configuration, with its clock.
     let text = fine(dir.path(), &["configs", "show", "hx8k-evn"]);
     assert!(text.starts_with("# hx8k-evn") && text.contains("clock_mhz = 42 "), "{text}");
     let json: serde_json::Value =

@@ -1,4 +1,4 @@
-//! Code for a GPU: made anywhere, run where there is one.
+//! Code for a GPU: it can be compiled anywhere, and runs if there is a GPU.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -56,7 +56,7 @@ fn stood_in(stand_in: &StandIn, dir: &Path, arguments: &[&str], variables: &[(&s
     Outcome::of(command.output().expect("the program starts"))
 }
 
-/// The same, which must succeed: no call was wrong, and nothing is left at the end.
+/// Like that, and the program must succeed: no call was wrong, and all resources are released at the end.
 #[track_caller]
 fn fine_with(stand_in: &StandIn, dir: &Path, arguments: &[&str]) -> String {
     let outcome = stood_in(stand_in, dir, arguments, &[]);
@@ -85,15 +85,16 @@ fn a_whole_model_runs_through_the_driver_and_stays_in_its_memory() {
     let calls = stand_in.calls();
     let text = calls.join("\n");
     let at = |what: &str| (0..calls.len()).filter(|&i| calls[i].starts_with(what)).collect::<Vec<usize>>();
-    // All constants and the input go there before the first kernel, the output alone comes back, after the last one.
+    // All constants and the input are copied to the GPU before the first kernel. After the last one, only the output is
+    // copied back.
     let (launches, there, back) = (at("launch"), at("to the GPU"), at("to the host"));
     assert!(launches.len() > 4 && back.len() == 1, "{text}");
     assert!(there.iter().max() < launches.iter().min() && launches.iter().max() < back.first(), "{text}");
-    // One piece of memory for all, and no wait between kernels.
+    // One allocation for everything, and no synchronization between kernels.
     assert_eq!(at("take").len(), 1, "{text}");
     let waits = at("wait").into_iter().filter(|w| launches.first() < Some(w) && Some(w) < launches.last());
     assert_eq!(waits.count(), 0, "{text}");
-    // A dump brings every value to the host, with the same bits.
+    // A dump copies every value to the host, bit for bit.
     fine(dir, &["run", LENET, "--device", "cpu", "--dump-tensors", "all_cpu", "--input", "random"]);
     fine_with(&stand_in, dir, &["run", LENET, "--device", "cuda", "--dump-tensors", "all_cuda", "--input", "random"]);
     let npy =
@@ -157,7 +158,7 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     let narrow = ["bench", FLOATS, "--devices", "cuda", "--precision", "f16", "--repetitions", "1", "--json"];
     let narrow: serde_json::Value = serde_json::from_str(&fine_with(&stand_in, dir, &narrow)).unwrap();
     assert_eq!((&narrow["gpu_floats"], &narrow["devices"]["cuda"]["outputs_equal_cpu"]), (&"f16".into(), &true.into()));
-    // It calls tools that keep what they compile, at home.
+    // It calls tools that cache their output in the home folder.
     let doctor = stood_in(&stand_in, dir, &["doctor"], &[("XDG_CACHE_HOME", "")]);
     assert!(doctor.stdout.contains("stand-in for tests (no GPU)"), "{}{}", doctor.stdout, doctor.stderr);
     let small = stood_in(
@@ -178,8 +179,8 @@ fn benches_and_doctor_see_the_stand_in_and_a_gpu_that_is_too_small_is_an_error()
     assert!(missing.stderr.contains("nvrtc is not installed"), "{}", missing.stderr);
 }
 
-/// A driver of CUDA 11.0 with NVRTC of 11.1 and cuBLASLt of 11.0 runs kernels and products and times them: nothing that
-/// came later is asked for.
+/// A driver of CUDA 11.0 with NVRTC 11.1 and cuBLASLt 11.0 can run and time kernels and products: no later function is
+/// needed.
 #[test]
 fn the_oldest_libraries_run_kernels_and_time_them() {
     if cuda::Library::ALL.into_iter().any(cuda::Library::is_present) {
@@ -206,7 +207,7 @@ fn products_are_cublaslts_where_it_is_installed() {
     let stand_in = StandIn::new(&[Library::Driver, Library::Nvrtc, Library::CublasLt]);
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    // One artifact runs with the library and without.
+    // The same artifact runs with and without the library.
     for (model, precision, artifact) in [(LENET, "f32", "q.twa"), (FLOATS, "f32", "f.twa"), (FLOATS, "f16", "h.twa")] {
         let arguments = ["compile", model, "--offload", "none", "--fallback", "cuda", "--precision", precision, "-o"];
         fine(dir, &[&arguments[..], &[artifact]].concat());

@@ -1,4 +1,4 @@
-//! `diff`: equal sides, faults that are put into programs, and arrays that do not fit.
+//! `diff`: equal sides, faults injected into programs, and arrays that do not fit.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::{Outcome, fine, refused, tilewright};
 const RELU: &str = "/Relu_output_0_QuantizeLinear";
 const POOL: &str = "/MaxPool_1";
 
-/// A folder with lenet, compiled with all values kept as `good.twa`, and what it computes in `ref`.
+/// A folder with lenet, compiled to `good.twa` with all values kept, and its values in `ref`.
 fn prepared() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let first = npy::read(Path::new(&digits())).unwrap();
@@ -38,7 +38,7 @@ fn accel(artifact: &Artifact) -> AccelStep {
     found.expect("a step runs on the accelerator")
 }
 
-/// Writes `bad.twa`, whose stream has one instruction changed, and gives its place.
+/// Writes `bad.twa`, in whose stream one instruction is changed, and returns the instruction's index.
 fn patched(dir: &Path, change: impl Fn(&mut Insn) -> bool, which: usize) -> usize {
     let artifact = Artifact::read(&dir.join("good.twa")).unwrap();
     let config = HwConfig::load("1x16x16").unwrap();
@@ -105,7 +105,7 @@ fn a_vector_operation_that_is_another_is_named() {
         }
         _ => false,
     };
-    // The last of the program belongs to the second pooling.
+    // The program's last instruction of this kind belongs to the second pooling.
     let all = (0..).take_while(|n| std::panic::catch_unwind(|| patched(dir.path(), change, *n)).is_ok()).count();
     let index = patched(dir.path(), change, all - 1);
     let first = first_difference(dir.path());
@@ -118,7 +118,7 @@ fn a_vector_operation_that_is_another_is_named() {
     let rows = made["tile"]["rows"].as_array().unwrap();
     let row = first["index"][2].as_u64();
     assert!(rows[0].as_u64() <= row && row < rows[1].as_u64(), "{first}");
-    // For people the same, with the instruction as text.
+    // The output for people says the same, with the instruction as text.
     let outcome = tilewright(dir.path(), &["diff", "bad.twa", "--b", "dir:ref", "--input", "d.npy"]);
     assert_eq!(outcome.code, 1);
     assert!(outcome.stdout.contains("the first is /MaxPool_1 (max_pool2d, i8 1x16x5x5)"), "{}", outcome.stdout);
@@ -161,7 +161,7 @@ fn a_requantization_and_a_store_that_read_elsewhere_are_named() {
     let first = first_difference(dir.path());
     let made = &first["a_made"]["made"];
     assert_eq!((&first["name"], &made["store"]["index"]), (&RELU.into(), &(index as u64).into()));
-    // The third store of the first value, whose tile begins where the first element that differs lies.
+    // The third store of the first value: its tile begins at the first element that differs.
     assert_eq!(made["store_number"], 3);
     let row = first["index"][2].as_u64().unwrap();
     assert_eq!(made["tile"]["rows"][0].as_u64().unwrap(), row, "{first}");
@@ -200,12 +200,12 @@ fn arrays_are_found_by_any_name_and_compared_within_a_tolerance() {
     let relu = npy::read(&dir.path().join("ref/_Relu_output_0_QuantizeLinear.npy")).unwrap();
     let (mut near, at) = (relu.clone(), 3 * 784 + 5 * 28 + 7);
     near.bytes[at] = near.bytes[at].wrapping_add(1);
-    // The model's own values as another runtime has them: real numbers, under the name of the file's tensor.
+    // The model's values from another runtime: real numbers, under the tensor's name in the file.
     let real = relu.to_f64().iter().map(|q| ((q + 128.0) * 0.011253786) as f32).collect::<Vec<_>>();
     let real = Tensor::from_f32(relu.shape.clone(), &real).unwrap();
     npz(&dir.path().join("near.npz"), &[(RELU, &near)]);
     npz(&dir.path().join("real.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &real)]);
-    // Under two names: the integers are taken, not the reals that are a step apart from them.
+    // Under two names: `diff` uses the integers, not the real numbers that differ by a step.
     let far = Tensor::from_f32(real.shape.clone(), &real.to_f64().iter().map(|x| *x as f32 + 1.0).collect::<Vec<_>>())
         .unwrap();
     npz(&dir.path().join("both.npz"), &[("/Relu_output_0_QuantizeLinear_Output", &far), (RELU, &relu)]);
@@ -280,7 +280,8 @@ fn arrays_that_do_not_fit_are_refused() {
     let outcome = tilewright(dir.path(), &["diff", "good.twa", "--input", "d.npy", "--b", "npz:broken.npz"]);
     assert_eq!(outcome.code, 2);
     assert!(outcome.stderr.starts_with("error: broken.npz is not a usable NumPy file: "), "{}", outcome.stderr);
-    // A tensor of the file that is no value of the compiled model is left out; alone it is nothing to compare with.
+    // A tensor of the file that is not a value of the compiled model is ignored. If it is the only one, that is an
+    // error.
     refused(
         dir.path(),
         &["diff", &lenet(), "--input", "d.npy", "--b", "npz:inside.npz"],
@@ -309,7 +310,7 @@ fn arrays_that_do_not_fit_are_refused() {
     assert!(outcome.code == 2 && outcome.stderr.contains("few is not a tolerance"), "{}", outcome.stderr);
 }
 
-/// A float model of four elements, `x` to `y`: a relu, two identities behind it and a softmax.
+/// A float model of four elements from `x` to `y`: a relu, two identities and a softmax.
 fn identities() -> Vec<u8> {
     let node = |op: &[u8], x: &[u8], y: &[u8]| field(1, &[field(1, x), field(2, y), field(4, op)].concat());
     let shape = [1u8, 4].map(|size| field(1, &number(1, size))).concat();

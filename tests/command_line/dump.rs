@@ -30,7 +30,7 @@ fn every_device_writes_the_same_values() {
     let fsim = arrays(&dir.path().join("fsim"));
     assert_eq!(fsim, arrays(&dir.path().join("csim")));
     assert_eq!(fsim, arrays(&dir.path().join("rtl")));
-    // The CPU joins operators that the accelerator does not, and the other way round.
+    // The CPU joins operators that the accelerator does not join, and vice versa.
     let cpu = arrays(&dir.path().join("cpu"));
     assert!(cpu.len() >= 9);
     for array in &cpu {
@@ -96,7 +96,7 @@ fn only_an_earlier_dump_is_replaced() {
     std::fs::write(dir.path().join("new/folder/stale.npy"), "").unwrap();
     assert_eq!(run("new/folder").code, 0);
     assert!(!dir.path().join("new/folder/stale.npy").exists());
-    // Nothing else lies beside it.
+    // There are no other files next to it.
     assert_eq!(std::fs::read_dir(dir.path().join("new")).unwrap().count(), 1);
     refused(
         dir.path(),

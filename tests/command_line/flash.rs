@@ -1,4 +1,4 @@
-//! `flash`, with a program in the place of openFPGALoader that says what it was called with.
+//! `flash`, with a stand-in for openFPGALoader that prints its arguments.
 
 use super::Outcome;
 use std::os::unix::fs::PermissionsExt;
@@ -19,7 +19,7 @@ fn flash(dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
     flash_by("0.12.0", dir, path, arguments)
 }
 
-/// By a loader of a version.
+/// Calls `flash` with a loader of some version.
 fn flash_by(version: &str, dir: &Path, path: &Path, arguments: &[&str]) -> Outcome {
     let output = Command::new(env!("CARGO_BIN_EXE_tilewright"))
         .arg("flash")
@@ -32,7 +32,7 @@ fn flash_by(version: &str, dir: &Path, path: &Path, arguments: &[&str]) -> Outco
     Outcome::of(output)
 }
 
-/// A folder as `synth` leaves it.
+/// A folder like the output of `synth`.
 fn made(dir: &Path, board: &str, bitstream: &str) {
     std::fs::create_dir_all(dir).expect("a folder");
     let report =
@@ -101,7 +101,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
     made(&dir.join("estimate"), "ulx3s-25f", "null");
     refused(&tools, &["--board", "ulx3s-25f", "estimate"], &["holds no bitstream, because an estimate alone was made"]);
 
-    // One that was found to compute something else.
+    // A bitstream whose check found wrong results.
     let checks = r#""checks": [{"netlist": "synthesized netlist"}, {"netlist": "routed netlist", "difference": "program 3: at 0x7"}]"#;
     made(&dir.join("out"), "ulx3s-25f", &format!(r#"{whole}, "hw": "/some/own.toml", {checks}"#));
     refused(
@@ -118,7 +118,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
     );
     std::fs::remove_file(dir.join("out/called")).expect("a file");
 
-    // One that is slower than its clock.
+    // A bitstream that does not reach its clock.
     let slow = r#""slow": true, "fmax_mhz": 35.5, "clock_mhz": 40.0"#;
     made(&dir.join("out"), "ulx3s-25f", &format!("{whole}, {slow}"));
     let doubt = "its core runs at 40.00 MHz, and 35.50 MHz is its fastest clock, so that it may compute wrongly";
@@ -127,7 +127,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
     assert!(outcome.code == 0 && outcome.stderr.contains(&format!("warning: {doubt}\n")), "{}", outcome.stderr);
     std::fs::remove_file(dir.join("out/called")).expect("a file");
 
-    // What the loader says of a board that is not there is the error's reason, and lies in the log.
+    // If the board is missing, the loader's message is the error's reason, and it is in the log.
     made(&dir.join("out"), "ulx3s-25f", &whole);
     std::fs::write(dir.join("out/unplugged"), "").expect("a file");
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out"]);

@@ -1,5 +1,4 @@
-//! `synth` from end to end with small programs in the places of Yosys, nextpnr and icepack: what goes wrong with them,
-//! and what is left of it.
+//! `synth` from end to end with stand-ins for Yosys, nextpnr and icepack: their failures, and the files that remain.
 
 use super::{Outcome, tilewright};
 use std::os::unix::fs::PermissionsExt;
@@ -87,14 +86,14 @@ impl Flow {
         Outcome::of(self.command(arguments).output().expect("the program starts"))
     }
 
-    /// The programs that were called since this was last asked.
+    /// Returns the programs that were called since the last call of this function.
     fn calls(&self) -> String {
         let calls = std::fs::read_to_string(self.path("calls")).unwrap_or_default();
         let _ = std::fs::remove_file(self.path("calls"));
         calls.lines().collect::<Vec<_>>().join(" ")
     }
 
-    /// A run that must fail with these words, and leave neither a report nor a bitstream.
+    /// Runs `synth`, which must fail with this message and leave neither a report nor a bitstream.
     #[track_caller]
     fn fails(&self, arguments: &[&str], code: i32, words: &[&str]) {
         let outcome = self.run(arguments);
@@ -105,7 +104,7 @@ impl Flow {
         }
     }
 
-    /// A run that must give a bitstream, by calling these programs.
+    /// Runs `synth`, which must make a bitstream by calling these programs.
     #[track_caller]
     fn is_whole(&self, calls: &str) {
         let outcome = self.run(&[]);
@@ -121,7 +120,7 @@ fn steps_run_once_for_what_goes_into_them() {
     let flow = Flow::new();
     flow.is_whole("yosys nextpnr icepack");
     flow.is_whole("");
-    // Another seed is another route, and not another synthesis; what it gives is the same here, and so is its
+    // With another seed, only routing runs again, not synthesis. The stand-in gives the same result and so the same
     // bitstream.
     let outcome = flow.run(&["--seed", "2"]);
     assert_eq!((outcome.code, flow.calls().as_str()), (0, "nextpnr"), "{}", outcome.stderr);
@@ -138,10 +137,10 @@ fn a_program_that_crashes_or_fails_is_told_with_its_log() {
     );
     flow.yosys("echo 'ERROR: syntax error in tw_core.sv'; exit 1");
     flow.fails(&[], 2, &["synthesis failed: exit status: 1", "ERROR: syntax error in tw_core.sv"]);
-    // An end without the files that were asked for is none.
+    // It is an error if a program ends without writing the requested files.
     flow.yosys("echo '{}' > board.json");
     flow.fails(&[], 2, &["synthesis failed: it did not write synthesized.v"]);
-    // Nor is a file that is cut off, and the next run makes it anew.
+    // A truncated file is an error too, and the next run makes it again.
     flow.yosys(&NETLIST.replace("}}}", ""));
     flow.fails(&[], 2, &["out/board.json cannot be read as a netlist of Yosys"]);
     flow.yosys(NETLIST);
@@ -162,7 +161,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
         assert_eq!((outcome.code, flow.path("out/board.bin").exists()), (1, false), "{}", outcome.stderr);
         let words = ["50.0 MHz is the fastest clock", "60.0 were asked for", "--seed", "--allow-slow"];
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
-        // The report is there all the same, and what the router knows of the design.
+        // There still is a report, with what the router knows about the design.
         assert_eq!(outcome.stdout, std::fs::read_to_string(flow.path("out/report.json")).expect("a report"));
         let report: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
         assert_eq!(
@@ -176,7 +175,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
         assert!(summary.contains(&format!("REFUSED: {why}")), "{summary}");
     };
     refused();
-    // The routed design is there to be looked at; nothing is packed of it.
+    // The routed design remains for inspection, but it is not packed.
     assert!(flow.path("out/routed.json").exists() && flow.path("out/place_and_route.log").exists());
     assert_eq!(flow.calls(), "yosys nextpnr");
     let outcome = flow.run(&["--mhz", "60", "--allow-slow"]);
@@ -187,7 +186,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
         outcome.stdout
     );
     assert!(flow.path("out/board.bin").exists());
-    // A later run that is refused takes it away.
+    // A later run that is rejected removes it.
     refused();
 }
 
@@ -202,7 +201,7 @@ fn what_is_larger_than_the_part_is_refused_before_routing() {
     flow.yosys(&format!("cp {} board.json; echo > synthesized.v", flow.path("large.json").display()));
     let words =
         ["hx8k-evn cannot have 1x4x2", "it takes 8000 logic cells of 7680", "u_shell.board.core.u_core.u_gemm 8000"];
-    // An estimate says no as well, and the report says what is in the way.
+    // An estimate also fails, and the report gives the reason.
     for arguments in [&["--json"][..], &["--json", "--estimate"]] {
         let outcome = flow.run(arguments);
         assert_eq!((outcome.code, flow.path("out/board.bin").exists()), (1, false), "{}", outcome.stderr);
@@ -220,7 +219,7 @@ fn what_is_larger_than_the_part_is_refused_before_routing() {
     assert_eq!(flow.calls(), "yosys");
 }
 
-/// A board whose bitstream the vendor's tool makes has a capacity all the same.
+/// A board whose bitstream the vendor's tool makes also has a capacity.
 #[test]
 fn what_is_larger_than_a_processors_part_is_refused_too() {
     let flow = Flow::new();
@@ -231,7 +230,7 @@ fn what_is_larger_than_a_processors_part_is_refused_too() {
         let netlist = format!(r#"{{"modules": {{"tw_top": {{"cells": {{{}}}}}}}}}"#, cells.join(", "));
         std::fs::write(flow.path("large.json"), netlist).expect("a file");
         let copied = format!("cp {} board.json; echo {count} > synthesized.v", flow.path("large.json").display());
-        // Another count is another program, so that nothing is in the cache.
+        // Another count gives another program, so that nothing is in the cache.
         flow.put("yosys", &YOSYS.replace("WHAT", &copied).replace("99.0", &format!("99.{count}")));
         Outcome::of(flow.command_for("pynq-z1", &[]).output().expect("the program starts"))
     };
@@ -251,7 +250,7 @@ fn what_is_larger_than_a_processors_part_is_refused_too() {
 fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
     let flow = Flow::new();
     let pid = flow.path("pid");
-    // It has written its files, and does not come to its end.
+    // It has written its files but does not exit.
     flow.yosys(&format!("{NETLIST}\necho half > board.json\necho $$ > {}\nexec sleep 60", pid.display()));
     let mut child = flow.command(&[]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
     let begun = Instant::now();
@@ -264,7 +263,7 @@ fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
     };
     child.kill().expect("it runs");
     assert_eq!(child.wait().expect("it ends").signal(), Some(9));
-    // What it called ends with it.
+    // Programs that it called end with it.
     assert!(is_gone(yosys), "{yosys} still runs");
     assert!(!flow.path("out").join("report.json").exists());
     flow.calls();
@@ -276,7 +275,7 @@ fn a_killed_synthesis_leaves_nothing_that_is_taken_for_a_result() {
 fn a_step_that_takes_too_long_is_ended_and_leaves_nothing_that_is_taken_for_a_result() {
     let flow = Flow::new();
     let pid = flow.path("pid");
-    // All its files are there, but it has not ended.
+    // All its files exist, but it has not exited.
     flow.nextpnr(&format!("{ROUTED}\necho 'Info: Routing..'\necho $$ > {}\nexec sleep 600", pid.display()));
     flow.fails(
         &["--time-limit", "0.03"],
@@ -285,7 +284,7 @@ fn a_step_that_takes_too_long_is_ended_and_leaves_nothing_that_is_taken_for_a_re
     );
     assert!(is_gone(std::fs::read_to_string(&pid).expect("it ran").trim().parse().expect("a number")));
     flow.fails(&["--time-limit", "0"], 2, &["--time-limit", "give minutes from"]);
-    // Of synthesis the log is told in which there is something.
+    // For synthesis, the message names the log that is not empty.
     flow.yosys("echo 'Executing it.' >yosys.log\nexec sleep 600");
     flow.fails(&["--time-limit", "0.03", "--mhz", "40"], 2, &["synthesis did not end within", "yosys.log"]);
     flow.nextpnr(ROUTED);
@@ -324,7 +323,7 @@ fn without_a_board_nothing_is_asked_of_one() {
     assert!(none.code == 2 && none.stderr.contains("--verify"), "{}", none.stderr);
 }
 
-/// The program where no environment of the repository is found, under a path of that folder.
+/// Path of the program in a folder without the repository's environment.
 fn far_from_the_repository(dir: &Path) -> PathBuf {
     let folder = dir.join("a/b/c/d/e");
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -362,12 +361,12 @@ fn programs_that_are_missing_or_old_are_named_with_what_to_install() {
     refused("hx8k-evn", &["icepack was not found; run `make setup`"]);
     flow.put("yosys", "#!/bin/sh\necho 'Yosys 0.23'\n");
     refused("hx8k-evn", &["yosys 0.70 or newer with the slang reader was not found; run `make setup`"]);
-    // A Python package is asked for its version too.
+    // Python packages are also asked for their version.
     flow.put("python", "#!/bin/sh\necho '0.69 /usr/share/yosys'\n");
     refused("hx8k-evn", &["yosys 0.70 or newer with the slang reader was not found"]);
 }
 
-/// The same programs as `synth` calls, from wherever that takes them.
+/// `doctor` finds the same programs as `synth`, in the same places.
 #[test]
 fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
     let flow = Flow::new();
@@ -396,7 +395,7 @@ fn doctor_finds_what_synth_calls_and_says_what_is_missing_for_what() {
     has("ok       yosys          pyosys 0.99 (for synth, ");
 }
 
-/// The folder that is named comes before the PATH, for programs of all kinds.
+/// The given folder comes before PATH, for programs of all kinds.
 #[test]
 fn the_folder_that_is_named_is_looked_in_first() {
     let flow = Flow::new();
@@ -412,7 +411,7 @@ fn the_folder_that_is_named_is_looked_in_first() {
     let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", &own).output().expect("the program starts"));
     assert_eq!((outcome.code, flow.calls().as_str()), (0, "yosys own nextpnr own icepack own"), "{}", outcome.stderr);
     assert!(outcome.stdout.contains("Yosys 101.0") && outcome.stdout.contains("102.0"), "{}", outcome.stdout);
-    // A folder that is not there is no reason to take others.
+    // If the folder does not exist, no other programs are used.
     let mut command = flow.command(&[]);
     let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", flow.path("onw")).output().expect("the program starts"));
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
@@ -421,7 +420,7 @@ fn the_folder_that_is_named_is_looked_in_first() {
         "{}",
         outcome.stderr
     );
-    // Without it those of the PATH are, which are others.
+    // Without the folder, the programs in PATH are used, which are different.
     flow.is_whole("yosys nextpnr icepack");
 }
 

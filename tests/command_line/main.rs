@@ -25,7 +25,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-/// What a call gave back.
+/// Result of a call.
 struct Outcome {
     code: i32,
     stdout: String,

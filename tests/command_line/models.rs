@@ -122,7 +122,7 @@ fn inputs_are_made_up_where_that_is_asked_for() {
         serde_json::from_str::<serde_json::Value>(&text).unwrap()["outputs"].clone()
     };
     assert_eq!(run(&[]), run(&[]));
-    // What is given is taken, and nothing is left to make up.
+    // The given inputs are used, so no input is filled.
     let given = fine(dir.path(), &["run", "l.twa", "--json", "--input", &digits()]);
     let given: serde_json::Value = serde_json::from_str(&given).unwrap();
     assert_eq!(run(&["--input", &digits()]), given["outputs"]);
@@ -193,7 +193,7 @@ fn options_that_would_change_nothing_are_refused() {
     run(&["--data", "0=x", "--read", "0:1=x"], "--data and --read are for programs, but l.twa is a model");
 }
 
-/// The device comes last, since it would be built first: what cannot be written is refused before it.
+/// The device is opened last, because that can mean a build: an output that cannot be written is an error before that.
 #[test]
 fn outputs_that_cannot_be_written_are_refused_before_the_run() {
     let dir = compiled();
@@ -234,7 +234,7 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
         &format!("{} has no open dimension batch; it has none", lenet()),
     );
     assert!(!dir.path().join("out.twa").exists());
-    // Where the artifact would go is looked at before anything else.
+    // The path of the artifact is checked first.
     std::fs::copy(lenet(), dir.path().join("own.onnx")).unwrap();
     let message = "--output ./own.onnx is the model itself; give another file";
     refused(dir.path(), &["compile", "own.onnx", "-o", "./own.onnx"], message);
@@ -262,10 +262,10 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
     let message =
         "page.onnx is not a usable model: it looks like an HTML or XML document; give a .tflite or an .onnx file";
     refused(dir.path(), &["compile", "page.onnx", "-o", "out.twa"], message);
-    // A model under any name, too.
+    // A model can have any file name.
     std::fs::copy(lenet(), dir.path().join("0a1b2c")).unwrap();
     assert!(fine(dir.path(), &["run", "0a1b2c", "--input", "random"]).contains("logits"));
-    // A program under any name, where that is said.
+    // A program can have any file name if an option says what it is.
     std::fs::write(dir.path().join("copy.txt"), "load mem=out rows=2 row_bytes=16 row_stride=16\n").unwrap();
     let text = fine(dir.path(), &["run", "copy.txt", "--program"]);
     assert!(text.contains("retired 1 load"), "{text}");
@@ -274,7 +274,7 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
         &["run", &lenet(), "--program"],
         &format!("--program is for programs, but {} is a model", lenet()),
     );
-    // Errors of many lines end with a count.
+    // Long lists of errors end with a count.
     std::fs::write(dir.path().join("words.tw"), "word\n".repeat(253)).unwrap();
     let outcome = tilewright(dir.path(), &["run", "words.tw"]);
     assert_eq!(outcome.stderr.matches("is not an instruction").count(), 20);
@@ -304,7 +304,7 @@ fn artifacts_that_do_not_fit_are_refused() {
         &["run", "newer.twa"],
         "newer.twa has format version 2, but this program has 1; compile the model again with this program",
     );
-    // Told before the simulator of another configuration is built.
+    // Reported before the simulator of another configuration is built.
     let other = ["run", "l.twa", "--hw", "4x16x16", "--device", "rtl", "--waves", "w.fst", "--input", &digits()];
     assert_eq!(tilewright(dir.path(), &other).code, 2);
     assert!(!dir.path().join("w.fst").exists());
@@ -356,7 +356,7 @@ fn the_worst_stalls_of_a_model_are_the_same_on_the_cycle_model_and_the_design() 
     let worst = csim["worst"].as_array().unwrap();
     assert_eq!(worst.len(), 20);
     assert!(worst.windows(2).all(|pair| pair[0]["cycles"].as_u64() >= pair[1]["cycles"].as_u64()));
-    // Nodes of the model, and who gave the tokens that were waited for.
+    // Nodes of the model, and the units that gave the awaited tokens.
     assert!(worst.iter().all(|stall| stall["layer"].as_str().unwrap().starts_with('/')), "{csim}");
     assert!(worst.iter().any(|stall| !stall["tokens_of"].as_array().unwrap().is_empty()), "{csim}");
     assert_eq!(csim, stalls("rtl"));
