@@ -1,4 +1,4 @@
-//! `--offload`, `--measure` and what `--explain` tells of them.
+//! `--offload`, `--measure` and their output in `--explain`.
 
 use crate::models::{digits, json, lenet};
 use crate::{fine, tilewright};
@@ -24,7 +24,7 @@ fn placement_by_cost_is_explained_with_figures() {
             assert!(cost["accel_us"].is_number() && cost["moving_us"].is_number(), "{node}");
         }
     }
-    // The same figures of the same nodes, wherever they are.
+    // Nodes have the same figures wherever they run.
     for (a, b) in nodes.iter().zip(none["nodes"].as_array().unwrap()) {
         assert_eq!(a["name"], b["name"]);
         assert!(a["cost"]["layer"] != b["cost"]["layer"] || a["cost"]["cpu_us"] == b["cost"]["cpu_us"]);
@@ -49,7 +49,7 @@ fn the_table_says_that_the_cpu_is_modelled() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // An artifact carries its figures.
+    // An artifact contains its figures.
     let again = tilewright(dir.path(), &["run", "l.twa", "--explain"]);
     assert!(again.stdout.contains("CPU modelled"));
 }

@@ -1,9 +1,9 @@
-//! Pictures in, names out, and the networks that the program brings along.
+//! Pictures as inputs, class names as outputs, and the networks that come with the program.
 
 use crate::models::{carried, json};
 use crate::{fine, tilewright};
 
-/// What the program says to a call that it must refuse, with exit code 2.
+/// Returns the message of a call that must fail with exit code 2.
 #[track_caller]
 fn refusal(dir: &std::path::Path, arguments: &[&str]) -> String {
     let outcome = tilewright(dir, arguments);
@@ -49,7 +49,7 @@ fn a_photo_goes_in_and_names_come_out_of_models_and_artifacts() {
     assert_eq!(answers.len(), 2, "{text}");
     assert!(answers[0].contains("coffee.png: espresso 9") && answers[0].contains("cup"), "{text}");
     assert!(answers[1].contains("camera.png: tripod 9"), "{text}");
-    // The model's file knows mean, scale and names itself.
+    // Mean, scale and names are in the model file.
     let own = fine(dir.path(), &["run", "e.twa", "--input", &photos[0], "--preprocess", "crop=0.875", "--json"]);
     assert_eq!(json(&own)["answers"][0][0]["name"], "espresso");
 }

@@ -1,4 +1,4 @@
-//! `profile`: its page and data, what it refuses, two of them compared, and the page in a real browser.
+//! `profile`: its page and data, its errors, comparisons of two profiles, and the page in a real browser.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn the_data_of_a_profile_add_up() {
         assert_eq!(unit["states"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).sum::<u64>(), cycles);
         assert_eq!(unit["pieces"].as_array().unwrap().len(), 11 * unit["insns"].as_u64().unwrap() as usize);
     }
-    // A unit's work is its layers', and no layer has more of the array or of the bus than there is.
+    // A unit's work is the sum over its layers, and no layer uses more than all of the array or the bus.
     let layers = data["layers"].as_array().unwrap();
     let busy = data["timeline"]["states"].as_array().unwrap().iter().position(|state| state == "busy").unwrap();
     for unit in data["timeline"]["units"].as_array().unwrap() {
@@ -54,7 +54,7 @@ fn the_data_of_a_profile_add_up() {
         assert!(0 < most && most <= memory["entries"].as_u64().unwrap(), "{}", memory["name"]);
     }
     assert!(data["nodes"].as_array().unwrap().iter().skip(1).all(|n| !n["reads"].as_array().unwrap().is_empty()));
-    // The trace for Perfetto lies where the page says.
+    // The trace for Perfetto is where the page says.
     let trace = std::fs::read_to_string(dir.path().join(data["trace"].as_str().unwrap())).unwrap();
     assert!(json(&trace)["traceEvents"].is_array());
     let page = std::fs::read_to_string(dir.path().join("r.html")).unwrap();
@@ -65,7 +65,7 @@ fn the_data_of_a_profile_add_up() {
     assert_eq!(nothing["summary"]["cycles"], 0);
 }
 
-/// Layers that are one function of the processor share its time, and what compilation added has a row of its own.
+/// Layers that become one function of the processor share its time. Nodes that compilation added have their own row.
 #[test]
 fn times_of_the_hosts_layers_add_up_to_its_steps() {
     let dir = tempfile::tempdir().unwrap();
@@ -97,7 +97,7 @@ fn what_cannot_be_profiled_leaves_nothing_behind() {
     ] {
         refused(dir.path(), &[&["profile", &lenet()][..], arguments].concat(), message);
     }
-    // What lies beside the page is tried before anything runs, too.
+    // Files next to the page are also checked before anything runs.
     for (beside, options) in [("q.json", &[][..]), ("q.trace.json", &[]), ("q.fst", &["--device", "rtl", "--waves"])] {
         std::fs::create_dir(dir.path().join(beside)).unwrap();
         let outcome = tilewright(dir.path(), &[&["profile", &lenet(), "--report", "q.html"][..], options].concat());
@@ -153,7 +153,7 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     );
     refused(dir.path(), &["profile", "--compare", "a.json", "d.json", "--report", "e.html"], &message);
     assert!(!dir.path().join("e.html").exists());
-    // A comparison takes no place of what it compares: data, page, trace or waves, by whatever words.
+    // A comparison must not overwrite the profiles' data, page, trace or waves, however their paths are written.
     let whole = dir.path().join("a.html");
     for report in ["./b.json", "a.html", "../DIR/a.html", whole.to_str().unwrap(), "b.htm", "a.trace.json"] {
         let report = report.replace("DIR", dir.path().file_name().unwrap().to_str().unwrap());
@@ -172,13 +172,13 @@ fn two_profiles_of_one_model_compare_and_others_do_not() {
     refused(dir.path(), &["profile", "--compare", "a.json", "y.json"], message);
 }
 
-/// The lines of a comparison's text that compare summaries, from its first table's head to the layers'.
+/// Returns the lines of a comparison that compare summaries: from the first table's head to the layers' table.
 fn compared_figures(text: &str) -> Vec<&str> {
     let lines = text.lines().skip_while(|line| !line.ends_with("b / a")).skip(1);
     lines.take_while(|line| !line.starts_with("layer ")).collect()
 }
 
-/// The design takes the cycles that its model says, instruction by instruction, and leaves its signals beside the page.
+/// The design takes the cycles of its model for every instruction, and writes its signals next to the page.
 #[test]
 #[ignore = "builds a simulator of the design with waves, minutes"]
 fn the_design_is_profiled_with_its_waves() {
@@ -193,7 +193,7 @@ fn the_design_is_profiled_with_its_waves() {
     }
     assert_eq!(found["summary"]["cycles"], modelled["summary"]["cycles"]);
     assert_eq!((&found["waves"], &modelled["waves"]), (&"r.fst".into(), &Value::Null));
-    // Signals of thousands of cycles, under their own name and no other.
+    // Signals of thousands of cycles, only under their own name.
     assert!(std::fs::metadata(dir.path().join("r.fst")).unwrap().len() > 10_000);
     let mut names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -201,7 +201,7 @@ fn the_design_is_profiled_with_its_waves() {
     assert_eq!(names, ["m.html", "m.json", "m.trace.json", "r.fst", "r.html", "r.json", "r.trace.json"]);
 }
 
-/// The cycles from the left to the right of the timeline's axes: of the units, and of the scratchpads.
+/// Cycles at the left and right end of the timeline's axes: of the units, and of the scratchpads.
 fn shown_cycles(browser: &mut Browser) -> [[f64; 2]; 2] {
     let extents = "(live => [0, 1].map(axis => live.getModel().getComponent('xAxis', axis).axis.scale.getExtent()))\
                    (charts.find(c => c.box.id === 'timeline-chart').live)";
@@ -209,7 +209,7 @@ fn shown_cycles(browser: &mut Browser) -> [[f64; 2]; 2] {
     [0, 1].map(|axis| [0, 1].map(|end| found[axis][end].as_f64().expect("a cycle")))
 }
 
-/// Clicks on the head of a table's column, counted from 0; the column's texts then, from top to bottom.
+/// Clicks on the head of a table's column (counted from 0), and returns the column's texts from top to bottom.
 fn sorted_by(browser: &mut Browser, table: &str, column: usize) -> Vec<String> {
     let [x, y] = browser.middle_of(&format!("#{table} th:nth-child({}) button", column + 1));
     browser.click(x, y);
@@ -219,7 +219,7 @@ fn sorted_by(browser: &mut Browser, table: &str, column: usize) -> Vec<String> {
     texts.as_array().expect("rows").iter().map(|text| text.as_str().expect("a text").to_string()).collect()
 }
 
-/// What a page shows in a scheme: its ground, its ink, and the ink of its charts.
+/// Colors of a page in a color scheme: background, text, and text of its charts.
 fn colours(browser: &mut Browser) -> Value {
     browser.evaluate(
         "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color, \
@@ -227,11 +227,11 @@ fn colours(browser: &mut Browser) -> Value {
     )
 }
 
-/// Whether nothing on the page is wider than it is or hidden behind what scrolls, charts have its width, and nothing is
-/// there that only a pointer could use.
+/// Whether nothing on the page is wider than it or hidden in a scrolling area, charts have its width, and nothing needs
+/// a pointer.
 #[track_caller]
 fn is_fit_for_paper(browser: &mut Browser) {
-    // A4 at 96 dots an inch, less margins.
+    // A4 at 96 dots per inch, without margins.
     browser.resize(718, 1000);
     browser.print(true);
     assert_eq!(browser.evaluate("matchMedia('print').matches"), true);
@@ -259,7 +259,8 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     browser.open(&dir.path().join("b.html"));
     assert_eq!(browser.evaluate("document.querySelectorAll('section').length"), 8);
     assert_eq!(browser.evaluate("charts.length"), 4);
-    // A click on the head of the cycles puts the most first, another the least; what has none stays behind.
+    // A click on the head of the cycles sorts in descending order, another click in ascending order. Rows without
+    // cycles stay last.
     let number = |text: &String| text.replace(',', "").parse::<u64>().ok();
     let cycles = |column: Vec<String>| column.iter().filter_map(number).collect::<Vec<_>>();
     let mut wanted: Vec<u64> =
@@ -272,15 +273,15 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(cycles(least_last), wanted.iter().rev().copied().collect::<Vec<_>>());
     assert_eq!(cycles(sorted_by(&mut browser, "layer-table", 4)), wanted);
     assert_eq!(browser.evaluate("document.querySelector('#layer-table th:nth-child(5)').ariaSort"), "ascending");
-    // Places, which are words, from a on.
+    // Places are words and sort alphabetically.
     let places = sorted_by(&mut browser, "layer-table", 2);
     assert!(places.is_sorted() && places.first() != places.last(), "{places:?}");
-    // Units and scratchpads share one axis: a cycle lies at one place in both.
+    // Units and scratchpads share one axis: a cycle has the same position in both.
     let places = "(live => [0, 1].map(axis => [0, data.timeline.cycles].map(cycle => live.convertToPixel({ xAxisIndex: axis }, \
                   cycle))))(charts.find(c => c.box.id === 'timeline-chart').live)";
     let places = browser.evaluate(places);
     assert!(places[0][1].as_f64() > Some(300.0) && places[0] == places[1], "{places}");
-    // In a narrow window the whole graph is still there.
+    // A narrow window still shows the whole graph.
     browser.resize(900, 700);
     let inside = browser.evaluate(
         "(({ box, live }) => data.nodes.every((_, at) => (([x, y]) => x > 0 && x < box.clientWidth && y > 0 && y < \
@@ -290,12 +291,12 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(inside, true);
     assert_eq!(browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);
     browser.resize(1400, 1000);
-    // Nothing is told where nobody points.
+    // There is no tooltip without a pointer.
     let told = "[...document.querySelectorAll('#timeline-chart > div')].filter(e => getComputedStyle(e).visibility === 'visible' \
                 && getComputedStyle(e).opacity !== '0').map(e => e.innerText).join(' ')";
     let before = browser.evaluate(told);
     assert!(!before.as_str().unwrap().contains("cycle "), "{before}");
-    // The wheel over the units shows fewer cycles, of units and scratchpads alike, and back more.
+    // The mouse wheel over the units zooms units and scratchpads together, in and out.
     let [x, y] = browser.middle_of("#timeline-chart");
     let all = [0.0, data["summary"]["cycles"].as_f64().unwrap()];
     assert_eq!(shown_cycles(&mut browser), [all, all]);
@@ -306,7 +307,7 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     browser.wheel(x, y - 100.0, 240.0);
     let [wider, _] = shown_cycles(&mut browser);
     assert!(wider[0] <= units[0] && wider[1] - wider[0] > units[1] - units[0], "{wider:?} of {units:?}");
-    // Hovering tells the cycle under the pointer and the units' instructions in it.
+    // Hovering shows the cycle under the pointer and the units' instructions in it.
     browser.hover(x, y - 100.0);
     let after = browser.evaluate(told);
     let after = after.as_str().unwrap();
@@ -316,8 +317,8 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// Names that differ at their end alone stay apart where they are cut, no reason runs off a small screen, and the graph
-/// takes the room that its nodes need.
+/// Names that differ only at the end are still distinct if shortened, no reason exceeds a small screen, and the graph
+/// has the size that its nodes need.
 #[test]
 fn everything_can_be_read_on_a_small_screen() {
     let dir = tempfile::tempdir().unwrap();
@@ -366,7 +367,7 @@ fn everything_can_be_read_on_a_small_screen() {
         "[...document.querySelectorAll('.scroll, .scroll td')].filter(e => e.scrollWidth > e.clientWidth).map(e => e.textContent)",
     );
     assert_eq!(wide, serde_json::json!([]));
-    // A chain of nodes takes few rows of its own height, far enough from each other for their operators' names.
+    // A chain of nodes takes few rows, far enough apart for the names of the operators.
     let graph = browser.evaluate(
         "(({ box, live }) => { const nodes = live.getModel().getSeriesByIndex(0).getData(), at = data.nodes.map((_, i) => \
          live.convertToPixel({ seriesIndex: 0 }, nodes.getItemLayout(i))), ys = at.map(p => p[1]), steps = at.slice(1).map((p, i) \
@@ -405,7 +406,7 @@ fn pages_follow_the_dark_scheme_and_print_whole() {
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }
 
-/// What opening and zooming take is `make bench-report`'s to say.
+/// `make bench-report` measures the time of opening and zooming.
 #[test]
 fn the_page_of_a_large_network_is_small_and_zooms() {
     let dir = tempfile::tempdir().unwrap();

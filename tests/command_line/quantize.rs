@@ -1,4 +1,4 @@
-//! `quantize`: from a float model to one that the accelerator takes whole.
+//! `quantize`: from a float model to one that runs completely on the accelerator.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn lenet() -> String {
     carried("lenet-mnist/model.onnx")
 }
 
-/// Quantizes lenet with the digits as samples; gives what was printed.
+/// Quantizes lenet with the digits as samples, and returns the output.
 fn quantized(dir: &Path, options: &[&str]) -> String {
     let model = lenet();
     let digits = digits();
@@ -44,7 +44,7 @@ fn lenet_is_quantized_and_runs_on_the_accelerator() {
     assert!(text.contains("equalization  "), "{text}");
 }
 
-/// Kept layers stay off the accelerator; weak ones are listed with the option that keeps them.
+/// Layers that are kept in float do not run on the accelerator. Weak layers are listed with the option that keeps them.
 #[test]
 fn layers_are_kept_in_floats_and_weights_have_seven_bits() {
     let dir = tempfile::tempdir().unwrap();
@@ -73,7 +73,7 @@ fn layers_are_kept_in_floats_and_weights_have_seven_bits() {
     assert!(offloaded > 0.3 && offloaded < 1.0, "{offloaded}");
 }
 
-/// An input that is an output too leaves the file as it came in, in its place and under its name.
+/// An input that is also an output stays unchanged, with its position and name.
 #[test]
 fn an_input_that_is_an_output_is_exact() {
     let dir = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn an_input_that_is_an_output_is_exact() {
     assert_eq!(x, expected_x);
 }
 
-/// Sizes that the model leaves open are those of the samples.
+/// Sizes that the model leaves open come from the samples.
 #[test]
 fn open_sizes_are_those_of_the_samples() {
     let dir = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ fn a_float_model_says_that_nothing_is_offloaded() {
     assert_eq!(run(&["--device", "fsim", "--offload", "none"]), "");
 }
 
-/// Bytes become floats as `--preprocess` says; axes of size 1 may be missing.
+/// `--preprocess` converts bytes to floats; axes of size 1 can be missing.
 #[test]
 fn bytes_are_scaled() {
     let dir = tempfile::tempdir().unwrap();
@@ -136,7 +136,7 @@ fn bytes_are_scaled() {
         fine(dir.path(), &[&arguments[..], &method].concat())
     });
     assert_eq!(a, b);
-    // A run takes the same arrays.
+    // `run` accepts the same arrays.
     let run = |input: &str, options: &[&str]| {
         let model = lenet();
         fine(

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::board::Board;
 use crate::tilewright;
 
-/// The pages whose commands are run, with the number of commands that `make test` runs of each, so that none drops out
+/// The pages whose commands run, each with the number of commands that `make test` runs, so that no command is lost
 /// unnoticed.
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 1),
@@ -17,8 +17,8 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/extend.md", 3),
 ];
 
-/// What the commands that are left out need: the Verilated design, place and route, files that the reader has and the
-/// repository does not, or the speed of the machine.
+/// Texts of commands that do not run: they need the Verilated design, place and route, files that only the reader has,
+/// or depend on the speed of the machine.
 const LEFT_OUT: &[&str] = &[
     "--device rtl",
     "synth --board",
@@ -29,13 +29,13 @@ const LEFT_OUT: &[&str] = &[
     "tilewright bench",
 ];
 
-/// Commands that take longer than `make test` should; `make test-full` runs them.
+/// Commands that take too long for `make test`; `make test-full` runs them.
 const LONG: &[&str] = &["--report photo.html"];
 
-/// Commands that show what is wrong with a file, and so end with exit code 1.
+/// Commands that report faults of a file, and so end with exit code 1.
 const FIND_FAULTS: &[&str] = &["configs check mine.toml"];
 
-/// A command and the lines behind it.
+/// A command and the lines after it.
 struct Example {
     command: String,
     printed: Vec<String>,
@@ -69,7 +69,7 @@ fn examples(page: &str) -> Vec<Example> {
     found
 }
 
-/// A line without what differs from machine to machine: seconds.
+/// Returns a line without seconds, which differ between machines.
 fn plain(line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     let unit = |i: usize| words.get(i + 1).is_some_and(|unit| unit.trim_end_matches([',', ';']) == "s");
@@ -101,8 +101,8 @@ fn is_one_of(command: &str, texts: &[&str]) -> bool {
     texts.iter().any(|text| command.contains(text))
 }
 
-/// Runs the commands of a page that `chosen` picks, in a folder of their own, and compares what they print with the
-/// page. Returns how many commands ran.
+/// Runs the commands of a page that `chosen` selects in a new folder, compares their output with the page, and returns
+/// how many commands ran.
 fn run_page(page: &str, chosen: impl Fn(&str) -> bool) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().unwrap();
@@ -113,15 +113,15 @@ fn run_page(page: &str, chosen: impl Fn(&str) -> bool) -> usize {
         if is_one_of(&command, LEFT_OUT) || !chosen(&command) {
             continue;
         }
-        // A remark behind the command is for the reader.
+        // A remark after the command is for the reader.
         let words: Vec<&str> = command.split_whitespace().take_while(|word| *word != "#").collect();
         match words.as_slice() {
-            // The reader's own file, with the content that the page shows.
+            // A file that the reader writes, with the content on the page.
             ["cat", file] => std::fs::write(dir.path().join(file), printed.join("\n")).unwrap(),
             ["tilewright", arguments @ ..] => {
                 let outcome = tilewright(dir.path(), arguments);
                 let all = outcome.stdout + &outcome.stderr;
-                // Where the page shows no output, there is nothing to compare.
+                // If the page shows no output, there is nothing to compare.
                 let compared = if printed.is_empty() { Ok(()) } else { agrees(&printed, &all) };
                 compared.unwrap_or_else(|e| panic!("{page}: {command}: {e}\n{all}"));
                 let code = i32::from(is_one_of(&command, FIND_FAULTS));
@@ -148,7 +148,7 @@ fn long_commands_of_the_pages_print_what_the_pages_show() {
     assert_eq!(run, LONG.len());
 }
 
-/// docs/add-a-board.md, with the board that it adds in a folder.
+/// docs/add-a-board.md, with the page's new board in a folder.
 fn page_of_a_board(dir: &Path) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("docs/add-a-board.md")).unwrap();
@@ -159,7 +159,7 @@ fn page_of_a_board(dir: &Path) -> String {
     page
 }
 
-/// The page's command that serves until it is ended answers who asks.
+/// The page's command that serves until it is stopped answers requests.
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn an_added_board_is_simulated_as_the_page_says() {
@@ -179,7 +179,7 @@ fn a_board_can_be_added_as_the_page_says() {
     let dir = dir.path();
     let page = page_of_a_board(dir);
     let mut run = 0;
-    // The virtual board serves until it is ended.
+    // The virtual board serves until it is stopped.
     for Example { command, printed } in examples(&page).into_iter().filter(|e| !e.command.contains("virtual-board")) {
         let outcome = tilewright(dir, &command.split_whitespace().skip(1).collect::<Vec<_>>());
         assert_eq!(outcome.code, 0, "{command}: {}", outcome.stderr);

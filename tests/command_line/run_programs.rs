@@ -1,4 +1,4 @@
-//! `run` of programs: data in, results out, single steps, and what is refused.
+//! `run` of programs: inputs, results, single steps, and errors.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn a_program_reads_its_data_and_leaves_its_results() {
     assert_eq!(json["device"], "fsim");
     assert_eq!(json["retired"]["load"], 1);
     assert_eq!(json["trap"], serde_json::Value::Null);
-    // The same as an assembled stream.
+    // The same program as an assembled stream.
     fine(dir.path(), &["asm", "copy.tw", "-o", "copy.bin"]);
     std::fs::remove_file(dir.path().join("out.bin")).unwrap();
     fine(dir.path(), &[&["run", "copy.bin"][..], &run[..]].concat());
@@ -46,7 +46,7 @@ fn single_steps_show_what_each_instruction_did() {
     assert_eq!(lines[0], "out[1] 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0");
     assert_eq!(lines[1], "out[1] 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31");
     assert_eq!(lines[2], "0x002000  00 00 00 00");
-    // After the last instruction there is a last chance to look.
+    // The stepper also stops after the last instruction.
     assert_eq!(lines[3], "0x002000  00 01 02 03");
     assert!(outcome.stderr.contains("error: nothing is not a memory; use inp, wgt, acc, out, param, guop, vuop\n"));
     assert!(outcome.stderr.contains("error: out has 2048 entries\n"));
@@ -217,7 +217,7 @@ fn the_worst_stalls_are_told_with_who_ended_them() {
     let sum: u64 = worst.iter().map(|stall| stall["cycles"].as_u64().unwrap()).sum();
     assert_eq!(json["stalls"]["cycles"], sum);
     assert_eq!(worst[0]["tokens_of"][0], serde_json::json!({ "unit": "load", "ordinal": 0, "place": 0 }));
-    // The trace says the same of each instruction.
+    // The trace agrees on each instruction.
     let trace: serde_json::Value = serde_json::from_slice(&bytes(dir.path(), "copy.json")).unwrap();
     for stall in worst {
         let is_it = |row: &&serde_json::Value| {
@@ -260,7 +260,7 @@ fn a_deadlock_is_told_with_who_waits_for_whom() {
     assert!(trap.ends_with(&format!("\n      {waits}\n")), "{csim}");
     let json: serde_json::Value = serde_json::from_str(&outcome("csim", &["--json"])).unwrap();
     assert_eq!((&json["trap_at"]["place"], &json["trap_at"]["text"]), (&1.into(), &waits.into()));
-    // The design stops in the same cycle at the same place, and fsim at the same place.
+    // The design stops in the same cycle at the same instruction, and fsim at the same instruction.
     let rtl: serde_json::Value = serde_json::from_str(&outcome("rtl", &["--json"])).unwrap();
     assert_eq!((&rtl["trap"], &rtl["cycles"]), (&json["trap"], &json["cycles"]));
     // Each unit's counters sum to the cycles.
@@ -306,7 +306,7 @@ fn the_worst_stalls_of_a_deadlock_are_those_of_instructions_that_never_started()
             assert_eq!(sum, stalls.map(|(_, n)| n.as_u64().unwrap()).sum::<u64>(), "{device} {unit}");
         }
     }
-    // Where another trap cuts load and store off, the table says that it lacks them.
+    // If another trap interrupts load and store, the table says that they are missing.
     std::fs::write(dir.path().join("bad.tw"), "load mem=out entry=2047 row_bytes=64\n").unwrap();
     let outcome = tilewright(dir.path(), &["run", "bad.tw", "--device", "csim", "--top-stalls", "9"]);
     assert!(
@@ -366,7 +366,7 @@ fn a_trap_is_told_with_what_was_outside_and_what_to_do() {
         "a and b of micro-op 0 are entries 0 and 3 of inp, both in bank 0, which reads one entry per cycle; put one of them into \
          another bank (each holds 1024 consecutive entries) or another memory",
     );
-    // Of two units the trap names one; which other it met is not known behind the run.
+    // The trap names one of two colliding units. The other one is not known after the run.
     let program = "load mem=out rows=200 row_bytes=16 row_stride=16 offset=4096\n\
                    vector op=add dst=out a=acc b=acc b_at=1000 count0=200 dst0=1\n";
     std::fs::write(dir.path().join("bad.tw"), program).unwrap();
@@ -393,7 +393,7 @@ fn a_run_that_takes_longer_than_it_may_is_given_up() {
         refused(dir.path(), &[&arguments[..], &[&limit.to_string()]].concat(), &message(limit, what));
         fine(dir.path(), &[&arguments[..], &["2000"]].concat());
     }
-    // Also in the middle of one instruction, of which each of these takes a thousand million cycles or more.
+    // Also in the middle of an instruction; each of these takes a billion cycles or more.
     let long = [
         "gemm count0=1000 count1=1000 count2=1000",
         "vector op=add dst=out a=out b=scalar count0=1000 count1=1000 count2=1000",
@@ -408,7 +408,7 @@ fn a_run_that_takes_longer_than_it_may_is_given_up() {
             let arguments = ["run", "long.tw", "--device", device, "--max-cycles", "3000"];
             refused(dir.path(), &arguments, &message(3000, what));
         }
-        // What traps before the limit traps.
+        // A trap before the limit is reported as a trap.
         std::fs::write(dir.path().join("long.tw"), "gemm inp1=1 count0=1000 count1=10 count2=1000 inp0=200").unwrap();
         let outcome = tilewright(dir.path(), &["run", "long.tw", "--device", device, "--max-cycles", "400000"]);
         assert_eq!(outcome.code, 1, "{}", outcome.stderr);

@@ -1,5 +1,4 @@
-//! `synth`: boards, what is refused before any work, and the bitstream of the smallest board with a check of its
-//! netlists.
+//! `synth`: boards, early errors, and the bitstream of the smallest board with a check of its netlists.
 
 use super::{fine, refused, tilewright};
 use serde_json::Value;
@@ -38,7 +37,7 @@ fn what_no_board_can_have_is_refused_by_name() {
     assert!(!dir.join("build").exists());
 }
 
-/// Every board's sources are there without a tool, with its own configuration.
+/// Every board's sources can be written without any tool, with the board's configuration.
 #[test]
 fn every_board_has_sources() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -54,7 +53,7 @@ fn every_board_has_sources() {
         let has = |port: &str| top.contains(port);
         assert!(has("uart_rx") || has("spi_miso") || has("s_axi_awaddr"), "{name}:\n{top}");
     }
-    // The top module that is written for the vendor's tool fits the peripheral below it.
+    // The generated top module for the vendor's tool fits the peripheral below it.
     if tilewright_testing::has_program("verilator") {
         for board in ["pynq-z1", "zcu104"] {
             let listed = std::fs::read_to_string(dir.join(board).join("package.tcl")).expect("a script");
@@ -65,7 +64,7 @@ fn every_board_has_sources() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
-    // Sources alone leave nothing that flash might take, and each board has a folder of its own.
+    // `flash` finds nothing if only sources are written, and each board has its own folder.
     let own = dir.join("build/synth/hx8k-evn");
     std::fs::create_dir_all(&own).expect("a folder");
     for name in ["report.json", "board.bin"] {
@@ -73,7 +72,7 @@ fn every_board_has_sources() {
     }
     fine(dir, &["synth", "--board", "hx8k-evn", "--sources"]);
     assert!(own.join("tw_top.v").exists() && !own.join("report.json").exists() && !own.join("board.bin").exists());
-    // The boards that may have another link, with it.
+    // Boards that support another link, with that link.
     for (board, pins) in [("ulx3s-25f", "pins.lpf"), ("ulx3s-85f", "pins.lpf")] {
         fine(dir, &["synth", "--board", board, "--host", "spi", "--sources", "-o", "spi"]);
         let pins = std::fs::read_to_string(dir.join("spi").join(pins)).expect("pins");
@@ -86,8 +85,8 @@ fn every_board_has_sources() {
     );
 }
 
-/// Makes a board's default bitstream in a folder, with these arguments too; gives the report. Without the tools the
-/// calling test skips.
+/// Makes a board's default bitstream in a folder, with additional arguments, and returns the report. Without the tools,
+/// the calling test is skipped.
 fn made(dir: &Path, (board, family): (&str, Family), arguments: &[&str]) -> Option<Value> {
     if let Err(error) = tools::find(family) {
         tilewright_testing::skip(&error.to_string());
@@ -101,8 +100,8 @@ fn made(dir: &Path, (board, family): (&str, Family), arguments: &[&str]) -> Opti
 
 const HX8K: (&str, Family) = ("hx8k-evn", Family::Ice40);
 
-/// Whether the stages' netlists ran so many programs and the layer as the sources. A bitstream that nothing reads back
-/// says so, and without the tool of a family that has one it skips.
+/// Checks that the netlists of the stages ran this many programs and the layer like the sources. A bitstream that no
+/// tool reads back says so. Without the tool of its family, this check is skipped.
 fn same(report: &Value, programs: u64, family: Family) {
     let checks = report["checks"].as_array().expect("checks");
     let names: Vec<&Value> = checks.iter().map(|check| &check["netlist"]).collect();
@@ -135,14 +134,15 @@ fn the_largest_ice40_gets_a_bitstream_that_computes_what_the_sources_say() {
     let Some(report) = made(dir.path(), HX8K, &[]) else { return };
     assert!(report["fmax_mhz"].as_f64().expect("it is routed") >= 42.0, "{}", report["fmax_mhz"]);
     let bytes = std::fs::read(dir.path().join("out/board.bin")).expect("a bitstream");
-    // A bitstream begins with this word, and the HX8K's has one size.
+    // A bitstream begins with this word, and all bitstreams for the HX8K have the same size.
     assert_eq!((&bytes[4..8], bytes.len()), (&[0x7e, 0xaa, 0x99, 0x7e][..], 135_100));
     assert_eq!(report["bitstream"]["bytes"], bytes.len());
     if tilewright_testing::has_program("verilator") {
         let arguments = ["--verify", "--programs", "4"];
         let checked = made(dir.path(), HX8K, &arguments).expect("the tools are there");
         same(&checked, 4, HX8K.1);
-        // A later call that checks nothing tells what was found: these programs, or more that an earlier check has run.
+        // A later call without a check reports the earlier result: these programs, or more if an earlier check ran
+        // more.
         let later = made(dir.path(), HX8K, &[]).expect("the tools are there");
         let programs = later["checks"][0]["programs"].as_u64().expect("what was found");
         assert!(programs >= 4, "{}", later["checks"]);
@@ -173,7 +173,7 @@ fn an_ecp5_gets_a_bitstream_of_a_4x4_whose_netlists_compute_what_the_sources_say
         "products that hw/src/flow/multipliers.rs counts otherwise"
     );
     let bytes = std::fs::read(dir.path().join("out/board.bit")).expect("a bitstream");
-    // The preamble that the part looks for, behind the comment.
+    // The preamble for which the part searches, after the comment.
     assert!(bytes.windows(4).take(400).any(|word| word == [0xff, 0xff, 0xbd, 0xb3]), "{:02x?}", &bytes[..64]);
     assert_eq!(report["bitstream"]["bytes"], bytes.len());
     if tilewright_testing::has_program("verilator") {

@@ -1,8 +1,8 @@
-//! What the command line says.
+//! Messages of the command line.
 
 use std::process::Command;
 
-/// Runs the program; its exit code and what it wrote on standard error.
+/// Runs the program, and returns its exit code and standard error.
 fn tilewright(arguments: &[&str]) -> (i32, String) {
     let done = Command::new(env!("CARGO_BIN_EXE_tilewright")).args(arguments).output().unwrap();
     (done.status.code().unwrap_or(-1), String::from_utf8_lossy(&done.stderr).into_owned())

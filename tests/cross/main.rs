@@ -1,6 +1,6 @@
-//! Models as objects and C ([`tilewright::model::export`]): for this machine's processor, linked and run; for others,
-//! looked at, and where cross compilers and an emulator are installed (`scripts/setup.sh --cross`), linked and run
-//! there.
+//! Models exported as objects and C ([`tilewright::model::export`]). For this machine's processor they are linked and
+//! run. For others they are inspected, and linked and run if cross compilers and an emulator are installed
+//! (`scripts/setup.sh --cross`).
 
 #![cfg(feature = "llvm")]
 
@@ -13,12 +13,12 @@ use programs::{Case, Machine, case, check, graph_of, networks, operators};
 use tilewright_compiler::suite::problems;
 use tilewright_runtime::loader::{ImportTable, needs};
 
-/// A file of the repository's models.
+/// Path of a model file in the repository.
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(path)
 }
 
-/// ELF's numbers of processors.
+/// Processor numbers in ELF files.
 const NUMBERS: [(&str, u16); 3] = [("x86_64-linux-gnu", 62), ("aarch64-linux-gnu", 183), ("riscv64-linux-gnu", 243)];
 
 #[test]
@@ -54,7 +54,7 @@ fn objects_are_for_their_processor_and_call_what_is_listed() {
     }
 }
 
-/// Without any package: this machine's own C compiler.
+/// Needs no package, only this machine's C compiler.
 #[test]
 fn exported_models_run_in_a_program_of_this_machine() {
     let Some(machine) = Machine::own() else {
@@ -84,14 +84,14 @@ macro_rules! emulated {
 }
 
 emulated! {
-    /// A processor that has no dot products, so that each would be an illegal instruction.
+    /// A processor without dot products, so that a dot product would be an illegal instruction.
     arm = "aarch64-linux-gnu", "aarch64-linux-gnu-gcc", ["qemu-aarch64-static", "-cpu", "cortex-a53"];
     arm_with_dot_products = "aarch64-linux-gnu,cpu=neoverse-n1", "aarch64-linux-gnu-gcc",
         ["qemu-aarch64-static", "-cpu", "neoverse-n1"];
     risc_v = "riscv64-linux-gnu", "riscv64-linux-gnu-gcc", ["qemu-riscv64-static", "-cpu", "rv64,v=false,zba=false,zbb=false"];
     risc_v_with_vectors = "riscv64-linux-gnu,+v", "riscv64-linux-gnu-gcc",
         ["qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"];
-    /// Vectors that are known to be longer, on a processor whose are longer still.
+    /// Code for vectors of a known larger length, on a processor with even longer vectors.
     risc_v_with_longer_vectors = "riscv64-linux-gnu,+zvl256b,+zba,+zbb,+zbs", "riscv64-linux-gnu-gcc",
         ["qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=512,zba=true,zbb=true,zbs=true"];
 }

@@ -11,16 +11,16 @@ use tilewright_compiler::suite::{Problem, difference, problems};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::npy;
 
-/// How programs are made for a processor and run.
+/// How programs for a processor are built and run.
 pub struct Machine {
-    /// As `--cpu-target` has it.
+    /// Value for `--cpu-target`.
     pub target: &'static str,
     compiler: &'static str,
     emulator: Vec<&'static str>,
 }
 
 impl Machine {
-    /// This machine, without features that it may not have.
+    /// This machine, with only features that every such machine has.
     pub fn own() -> Option<Machine> {
         let target = match std::env::consts::ARCH {
             "x86_64" => "x86_64-linux-gnu",
@@ -31,7 +31,7 @@ impl Machine {
         Some(Machine { target, compiler: "cc", emulator: Vec::new() })
     }
 
-    /// Another one; without its compiler or emulator the test skips.
+    /// Another processor. Without its compiler or emulator, the test is skipped.
     pub fn emulated(target: &'static str, compiler: &'static str, emulator: &[&'static str]) -> Option<Machine> {
         let there = [compiler, emulator[0]]
             .iter()
@@ -39,7 +39,7 @@ impl Machine {
         there.then(|| Machine { target, compiler, emulator: emulator.to_vec() })
     }
 
-    /// Runs a program; else what it or its emulator says.
+    /// Runs a program; the error is its output or that of the emulator.
     fn run(&self, program: &Path, arguments: &[&std::ffi::OsStr]) -> Result<(), String> {
         let mut command = match self.emulator.split_first() {
             Some((emulator, options)) => {
@@ -58,10 +58,10 @@ impl Machine {
 /// A model with its data, compiled and exported.
 pub struct Case {
     name: String,
-    /// The graph behind all passes.
+    /// The graph after all passes.
     graph: Graph,
     inputs: Vec<Tensor>,
-    /// What export wrote.
+    /// The exported files.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
@@ -82,7 +82,7 @@ pub fn case(name: &str, graph: Graph, inputs: Vec<Tensor>, target: &str) -> Case
     Case { name, graph: built.graph, inputs, files }
 }
 
-/// A model file with the inputs beside it.
+/// A model file with the inputs next to it.
 pub fn of_file(name: &str, file: &Path, target: &str) -> Case {
     let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
     let folder = file.parent().unwrap();
@@ -98,7 +98,7 @@ pub fn of_file(name: &str, file: &Path, target: &str) -> Case {
     case(name, graph_of(file), inputs, target)
 }
 
-/// Problems of the suite, under names of their own.
+/// Problems of the suite, with distinct names.
 pub fn each(list: impl IntoIterator<Item = Problem>, target: &str) -> impl Iterator<Item = Case> {
     let numbered = list.into_iter().enumerate();
     numbered.map(move |(i, p)| case(&format!("p{i}_{}", p.name), p.graph, p.inputs, target))
@@ -116,7 +116,7 @@ pub fn operators(target: &str) -> Vec<Case> {
     cases
 }
 
-/// Networks of the repository and of the folder of models.
+/// Networks from the repository and from the folder of models.
 pub fn networks(target: &str) -> Vec<Case> {
     let own = [
         ("lenet_float", "lenet-mnist/model.onnx"),
@@ -137,7 +137,7 @@ pub fn networks(target: &str) -> Vec<Case> {
     files.iter().map(|(name, file)| of_file(name, file, target)).collect()
 }
 
-/// One program of all cases.
+/// Writes one program with all cases.
 fn source(cases: &[Case]) -> String {
     let mut text = include_str!("harness.c").to_string();
     for case in cases {
@@ -162,8 +162,8 @@ fn source(cases: &[Case]) -> String {
     text
 }
 
-/// Runs all cases in one program; integers are those of the graph's evaluation, floats are within what sums in another
-/// order give.
+/// Runs all cases in one program. Integers must equal the graph's evaluation; floats can differ as much as a different
+/// order of summation allows.
 pub fn check(machine: &Machine, cases: &[Case]) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -188,7 +188,7 @@ pub fn check(machine: &Machine, cases: &[Case]) {
         Ok(()) => return compare(machine, cases, &std::fs::read(&outputs).unwrap()),
         Err(said) => assert!(said.contains(EMULATOR), "{said}"),
     }
-    // Each by itself, so that only those are left out that the emulator does not take.
+    // One program per case, so that only cases that the emulator rejects are skipped.
     let mut ran = 0;
     for (i, case) in cases.iter().enumerate() {
         let data: Vec<u8> = case.inputs.iter().flat_map(Tensor::to_bytes).collect();
@@ -211,7 +211,7 @@ pub fn check(machine: &Machine, cases: &[Case]) {
     assert!(ran * 2 > cases.len(), "{}: only {ran} of {} models ran", machine.target, cases.len());
 }
 
-/// What QEMU 7.2 says of itself on some programs with vectors.
+/// QEMU 7.2's error message for some programs with vectors.
 const EMULATOR: &str = "decode_save_opc: Assertion `ctx->insn_start != NULL' failed";
 
 fn compare(machine: &Machine, cases: &[Case], found: &[u8]) {
@@ -225,7 +225,7 @@ fn compare(machine: &Machine, cases: &[Case], found: &[u8]) {
             integers += usize::from(want.dtype() != DType::F32);
             let most = if want.dtype() == DType::F32 { 1e-5 } else { 0.0 };
             let far = difference(&got, want);
-            // Also of a NaN.
+            // A NaN is wrong, too.
             if far.is_nan() || far > most {
                 wrong.push(format!("output {i} of {name} differs by {far}"));
             }
