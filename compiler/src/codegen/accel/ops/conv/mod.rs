@@ -137,8 +137,8 @@ impl AccelOperator for Conv {
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
             ConvPlan::Depthwise(t) => format!(
-                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and at the same time the others \
-                 on the vector unit",
+                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and the others on the vector \
+                 unit at the same time",
                 t.array_taps()
             ),
         }
