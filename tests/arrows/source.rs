@@ -203,7 +203,7 @@ impl Reader {
         false
     }
 
-    /// Steps behind the bracket that closes the one here.
+    /// Skips past the bracket that closes the one at the current position.
     fn skip_group(&mut self) {
         let mut depth = 0;
         while self.at < self.tokens.len() {
@@ -228,7 +228,7 @@ impl Reader {
         }
     }
 
-    /// Steps behind the item, field or statement under an attribute, and returns the name of a module if it is one.
+    /// Skips the item, field or statement under an attribute, and returns the name of a module if it is one.
     fn skip_item(&mut self) -> Option<String> {
         while self.text(0) == "#" {
             self.at += 1;
@@ -365,7 +365,7 @@ impl Reader {
         }
     }
 
-    /// Reads the tree of a `use` behind some segments, up to the comma, brace or semicolon that ends it.
+    /// Reads the rest of a `use` tree after some segments, up to the comma, brace or semicolon that ends it.
     fn import(&mut self, own: usize, mut path: Vec<String>, is_exported: bool) {
         let line = self.line();
         // `use ::name` is another crate's.

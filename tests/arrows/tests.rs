@@ -28,7 +28,7 @@ fn check(files: &[(&str, &str)], expected: &[&[&str]]) {
 
 const CYCLE: &[&str] = &["flow/a.rs > flow/b.rs", "flow/b.rs > flow/a.rs"];
 
-/// Two files, of which the first uses the second.
+/// Two files; the first uses the second.
 fn check_pair(a: &str, b: &str, expected: &[&[&str]]) {
     check(&[("flow.rs", "mod a;\nmod b;\n"), ("flow/a.rs", a), ("flow/b.rs", b)], expected);
 }
