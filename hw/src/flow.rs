@@ -1,10 +1,13 @@
-//! From a configuration and a board to a bitstream, with open tools.
+//! Synthesis, place and route, and bitstreams with open tools, from a configuration and a board.
 //!
-//! [`board`] reads a board's folder, [`family`] knows what each family of parts needs, [`tools`] finds the programs,
-//! [`steps`] runs them once for each content of their inputs, [`report`] reads what they left. [`synthesize`] is their
-//! table of contents.
+//! [`synthesize`] runs the whole flow:
+//! - [`board`] reads the folder of a board, [`family`] describes each family of parts.
+//! - [`design`] writes the sources, [`tools`] finds the programs, [`steps`] runs each program and caches its results by their inputs.
+//! - [`netlist`] and [`timing`] estimate the result after synthesis, [`report`] describes it, [`model`] makes netlists that can be simulated.
+//! - [`flash`] loads the bitstream onto the board.
 //!
-//! The board's shell comes from outside as Verilog text, because this crate knows no other.
+//! The caller passes the board's shell as Verilog text, because this crate depends on no other crate of the workspace.
+//! The files below import each other along a line, without cycles; a test holds that.
 
 pub mod board;
 mod call;

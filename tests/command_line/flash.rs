@@ -69,9 +69,9 @@ fn a_bitstream_goes_onto_its_board_alone() {
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
         assert!(!dir.join("out/called").exists(), "{arguments:?}");
     };
-    refused(&tools, &["--board", "ulx3s-85f", "out"], &["goes onto ulx3s-85f", "holds a bitstream for ulx3s-25f"]);
+    refused(&tools, &["--board", "ulx3s-85f", "out"], &["onto ulx3s-85f", "has a bitstream for ulx3s-25f"]);
     let none = [
-        "nothing of none goes onto ulx3s-25f: it has no report.json",
+        "cannot flash none onto ulx3s-25f: it has no report.json",
         "give a folder that `tilewright synth --board ulx3s-25f",
     ];
     refused(&tools, &["--board", "ulx3s-25f", "none"], &none);
@@ -93,13 +93,13 @@ fn a_bitstream_goes_onto_its_board_alone() {
     std::fs::write(dir.join("out/report.json"), "{").expect("a file");
     refused(&tools, &["--board", "ulx3s-25f", "out"], &["out/report.json", "cannot be read"]);
     made(&dir.join("zynq"), "pynq-z1", "null");
-    refused(&tools, &["--board", "pynq-z1", "zynq"], &["holds no bitstream"]);
+    refused(&tools, &["--board", "pynq-z1", "zynq"], &["has no bitstream"]);
 
-    let refused_by_size = r#"null, "refused": "it takes 9 block RAMs of 3""#;
+    let refused_by_size = r#"null, "refused": "it needs 9 of 3 block RAMs""#;
     made(&dir.join("large"), "ulx3s-25f", refused_by_size);
-    refused(&tools, &["--board", "ulx3s-25f", "large"], &["holds no bitstream, because it takes 9 block RAMs of 3"]);
+    refused(&tools, &["--board", "ulx3s-25f", "large"], &["has no bitstream: it needs 9 of 3 block RAMs"]);
     made(&dir.join("estimate"), "ulx3s-25f", "null");
-    refused(&tools, &["--board", "ulx3s-25f", "estimate"], &["holds no bitstream, because an estimate alone was made"]);
+    refused(&tools, &["--board", "ulx3s-25f", "estimate"], &["has no bitstream: only an estimate was made"]);
 
     // A bitstream whose check found wrong results.
     let checks = r#""checks": [{"netlist": "synthesized netlist"}, {"netlist": "routed netlist", "difference": "program 3: at 0x7"}]"#;
@@ -121,7 +121,7 @@ fn a_bitstream_goes_onto_its_board_alone() {
     // A bitstream that does not reach its clock.
     let slow = r#""slow": true, "fmax_mhz": 35.5, "clock_mhz": 40.0"#;
     made(&dir.join("out"), "ulx3s-25f", &format!("{whole}, {slow}"));
-    let doubt = "its core runs at 40.00 MHz, and 35.50 MHz is its fastest clock, so that it may compute wrongly";
+    let doubt = "its core runs at 40.00 MHz, but its fastest clock is 35.50 MHz, so it may compute wrong results";
     refused(&tools, &["--board", "ulx3s-25f", "out"], &[doubt, "--mhz", "(--allow-slow)"]);
     let outcome = flash(dir, &tools, &["--board", "ulx3s-25f", "out", "--allow-slow"]);
     assert!(outcome.code == 0 && outcome.stderr.contains(&format!("warning: {doubt}\n")), "{}", outcome.stderr);

@@ -159,7 +159,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
     let refused = || {
         let outcome = flow.run(&["--mhz", "60", "--json"]);
         assert_eq!((outcome.code, flow.path("out/board.bin").exists()), (1, false), "{}", outcome.stderr);
-        let words = ["50.0 MHz is the fastest clock", "60.0 were asked for", "--seed", "--allow-slow"];
+        let words = ["fastest clock of this result is 50.0 MHz", "60.0 MHz was asked for", "--seed", "--allow-slow"];
         assert!(words.iter().all(|word| outcome.stderr.contains(word)), "{}", outcome.stderr);
         // There still is a report, with what the router knows about the design.
         assert_eq!(outcome.stdout, std::fs::read_to_string(flow.path("out/report.json")).expect("a report"));
@@ -168,8 +168,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
             (&report["slow"], &report["fmax_mhz"], &report["bitstream"]),
             (&true.into(), &50.0.into(), &().into())
         );
-        let why =
-            "its fastest clock is 50.0 MHz, 60.0 were asked for, and a slow result was not asked for (--allow-slow)";
+        let why = "its fastest clock is 50.0 MHz, but 60.0 MHz was asked for (--allow-slow keeps a slow result)";
         assert_eq!((&report["refused"], &report["resources"][0]["used"]), (&why.into(), &1.into()), "{report}");
         let summary = std::fs::read_to_string(flow.path("out/summary.txt")).expect("a summary");
         assert!(summary.contains(&format!("REFUSED: {why}")), "{summary}");
@@ -181,7 +180,7 @@ fn a_clock_that_is_missed_is_refused_unless_it_may_be() {
     let outcome = flow.run(&["--mhz", "60", "--allow-slow"]);
     assert_eq!(outcome.code, 0, "{}", outcome.stderr);
     assert!(
-        outcome.stdout.contains("SLOW: its fastest clock is 50.0 MHz, 60.0 were asked for\n"),
+        outcome.stdout.contains("SLOW: its fastest clock is 50.0 MHz, but 60.0 MHz was asked for\n"),
         "{}",
         outcome.stdout
     );
@@ -200,8 +199,8 @@ fn what_is_larger_than_the_part_is_refused_before_routing() {
     std::fs::write(flow.path("large.json"), netlist).expect("a file");
     flow.yosys(&format!("cp {} board.json; echo > synthesized.v", flow.path("large.json").display()));
     let words =
-        ["hx8k-evn cannot have 1x4x2", "it takes 8000 logic cells of 7680", "u_shell.board.core.u_core.u_gemm 8000"];
-    // An estimate also fails, and the report gives the reason.
+        ["1x4x2 does not fit hx8k-evn", "it needs 8000 of 7680 logic cells", "u_shell.board.core.u_core.u_gemm 8000"];
+    // An estimate says no as well, and the report says what is in the way.
     for arguments in [&["--json"][..], &["--json", "--estimate"]] {
         let outcome = flow.run(arguments);
         assert_eq!((outcome.code, flow.path("out/board.bin").exists()), (1, false), "{}", outcome.stderr);
@@ -209,11 +208,11 @@ fn what_is_larger_than_the_part_is_refused_before_routing() {
         let report = std::fs::read_to_string(flow.path("out/report.json")).expect("a report");
         assert_eq!(outcome.stdout, report);
         let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
-        assert!(report["refused"].as_str().expect("a reason").contains("8000 logic cells of 7680"), "{report}");
+        assert!(report["refused"].as_str().expect("a reason").contains("8000 of 7680 logic cells"), "{report}");
         assert_eq!(report["modules"][0]["luts"], 8000, "{report}");
-        assert_eq!(report["not_done"][0], "not placed and routed: it is larger than the part");
+        assert_eq!(report["not_done"][0], "not placed and routed: the design is larger than the part");
         let summary = std::fs::read_to_string(flow.path("out/summary.txt")).expect("a summary");
-        assert!(summary.contains("REFUSED: it takes 8000 logic cells of 7680"), "{summary}");
+        assert!(summary.contains("REFUSED: it needs 8000 of 7680 logic cells"), "{summary}");
         std::fs::remove_file(flow.path("out/report.json")).expect("a file");
     }
     assert_eq!(flow.calls(), "yosys");
@@ -237,7 +236,7 @@ fn what_is_larger_than_a_processors_part_is_refused_too() {
     let outcome = cells(221);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("pynq-z1 cannot have 1x8x16: it takes 221 multiplier blocks of 220"),
+        outcome.stderr.contains("1x8x16 does not fit pynq-z1: it needs 221 of 220 multiplier blocks"),
         "{}",
         outcome.stderr
     );

@@ -1,20 +1,20 @@
-//! Why flows end without a result.
+//! Errors of flows.
 
 use super::report::Report;
 use std::path::{Path, PathBuf};
 
-/// Why a flow ended without a result.
+/// An error of a flow, a board or flashing.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
-    /// No such board.
-    #[error("no board is named {name}; there are {}, and folders with a board.toml by their path", boards.join(", "))]
+    /// No board has this name.
+    #[error("unknown board {name}; use one of {}, or the path of a folder with a board.toml", boards.join(", "))]
     UnknownBoard {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
-        /// The boards that there are.
+        /// All boards.
         boards: Vec<String>,
     },
-    /// A board's file is wrong.
+    /// A board's file is invalid.
     #[error("{file}: {reason}")]
     Board {
         /// The file.
@@ -22,8 +22,8 @@ pub enum FlowError {
         /// What is wrong and what to write instead.
         reason: String,
     },
-    /// A board and a configuration do not go together.
-    #[error("{board} cannot have {config}: {reason}")]
+    /// A configuration cannot be built for a board.
+    #[error("{config} does not fit {board}: {reason}")]
     Unfit {
         /// The board.
         board: String,
@@ -32,8 +32,8 @@ pub enum FlowError {
         /// Why not, with numbers.
         reason: String,
     },
-    /// A folder holds nothing that goes onto a board.
-    #[error("nothing of {} goes onto {board}: {reason}", dir.display())]
+    /// A folder has no bitstream that can be loaded onto the board.
+    #[error("cannot flash {} onto {board}: {reason}", dir.display())]
     NotFlashed {
         /// The board.
         board: String,
@@ -42,16 +42,16 @@ pub enum FlowError {
         /// Why not, and what to do.
         reason: String,
     },
-    /// A configuration is larger than the board's part.
-    #[error("{board} cannot have {config}: {reason}")]
+    /// A configuration needs more resources than the board's part has.
+    #[error("{config} does not fit {board}: {reason}")]
     TooLarge {
         /// The board.
         board: String,
         /// The configuration.
         config: String,
-        /// What it takes, with numbers.
+        /// The resources that it needs, with numbers.
         reason: String,
-        /// What is known of it.
+        /// The report, without routing and bitstream.
         report: Box<Report>,
     },
     /// A program is missing or too old.
@@ -71,23 +71,23 @@ pub enum FlowError {
         step: &'static str,
         /// The last lines that it wrote, or how it ended.
         reason: String,
-        /// Its whole log.
+        /// Its complete log.
         log: PathBuf,
     },
-    /// A program did not come to its end in time.
+    /// A program exceeded its time limit.
     #[error(
-        "{step} did not end within {minutes} minutes; give it more (--time-limit MINUTES), or ask for less: a smaller configuration, a \
-         slower clock\nits log is {}", log.display()
+        "{step} did not end within {minutes} minutes; raise the limit (--time-limit MINUTES), or use a smaller configuration or a slower \
+         clock\nits log is {}", log.display()
     )]
     Late {
         /// The step.
         step: &'static str,
-        /// The time that it had.
+        /// The limit, minutes.
         minutes: f64,
-        /// Its whole log.
+        /// Its log so far.
         log: PathBuf,
     },
-    /// A program's output cannot be read.
+    /// A program's output cannot be parsed.
     #[error("{file} cannot be read as {what}: {reason}")]
     Output {
         /// The file.
@@ -97,25 +97,25 @@ pub enum FlowError {
         /// What is wrong.
         reason: String,
     },
-    /// The clock is slower than was asked for.
+    /// The design is slower than was asked for.
     #[error(
-        "{achieved:.1} MHz is the fastest clock of this result, {wanted:.1} were asked for; \
-         ask for less (--mhz), try another seed (--seed), or keep the slow result (--allow-slow)"
+        "the fastest clock of this result is {achieved:.1} MHz, but {wanted:.1} MHz was asked for; \
+         lower the clock (--mhz), try another seed (--seed), or keep the slow result (--allow-slow)"
     )]
     Slow {
         /// The clock that was asked for, MHz.
         wanted: f64,
         /// The fastest clock, MHz.
         achieved: f64,
-        /// What is known of it.
+        /// The report, without a bitstream.
         report: Box<Report>,
     },
-    /// A file cannot be read or written.
+    /// A file cannot be read or written, or a program cannot be started.
     #[error("{}: {reason}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         reason: String,
     },
 }

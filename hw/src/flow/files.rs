@@ -1,11 +1,14 @@
-//! Files of a flow: read, written as a whole, removed.
+//! Reads, writes and removes files of a flow.
 
 use super::FlowError;
 use serde::de::DeserializeOwned;
 use std::io::Write;
 use std::path::Path;
 
-/// Reads what a program wrote.
+/// Reads a JSON file that a program wrote. `what` describes the file in errors.
+///
+/// # Errors
+/// [`FlowError::Io`], [`FlowError::Output`].
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) -> Result<T, FlowError> {
     let bytes = std::fs::read(path).map_err(|error| FlowError::io(path, &error))?;
     let bad = |error: serde_json::Error| FlowError::Output {
@@ -16,7 +19,7 @@ pub(super) fn read_json<T: DeserializeOwned>(path: &Path, what: &'static str) ->
     serde_json::from_slice(&bytes).map_err(bad)
 }
 
-/// Writes a file as a whole: into a temporary one, which is renamed.
+/// Writes a file atomically: into a temporary file, which it then renames. Creates the folder if needed.
 ///
 /// # Errors
 /// [`FlowError::Io`].
@@ -25,7 +28,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
     let io = |error: &std::io::Error| FlowError::io(path, error);
     std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
     let mut builder = tempfile::Builder::new();
-    // Others may read what is written, as far as the user's mask lets them.
+    // Temporary files are private by default. Give this one the permissions of a normal file, less the user's mask.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let mut file = builder.tempfile_in(dir).map_err(|error| io(&error))?;
@@ -34,7 +37,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
     Ok(())
 }
 
-/// Removes a file where there is one.
+/// Removes a file if it exists.
 ///
 /// # Errors
 /// [`FlowError::Io`].

@@ -1,4 +1,4 @@
-//! A bitstream onto its board, by openFPGALoader.
+//! Loads bitstreams onto boards with openFPGALoader.
 
 use super::board::Board;
 use super::files::read_json;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 pub(super) const LOG: &str = "flash.log";
 
-/// What of a report says which board and bitstream it is of.
+/// The fields of a report that flashing needs.
 #[derive(Deserialize)]
 struct Made {
     board: String,
@@ -18,7 +18,7 @@ struct Made {
     link: String,
     wiring: Option<String>,
     config: String,
-    /// How `--hw` names the configuration, where that is not its name.
+    /// The configuration as `--hw` names it; `None` in reports that have only its name.
     hw: Option<String>,
     bitstream: Option<Bitstream>,
     refused: Option<String>,
@@ -31,51 +31,51 @@ struct Made {
     checks: Vec<Check>,
 }
 
-/// What of a netlist's check says whether it is as the sources.
+/// The fields of a netlist check that flashing needs.
 #[derive(Deserialize)]
 struct Check {
     netlist: String,
     difference: Option<String>,
 }
 
-/// What a bitstream is brought with.
+/// Options of flashing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Where it goes.
+    /// The destination of the bitstream.
     pub onto: Onto,
-    /// Whether one whose netlists differ from the sources goes there too.
+    /// Whether to load a bitstream whose netlists differ from the sources.
     pub force: bool,
-    /// Whether one that is slower than its clock goes there too.
+    /// Whether to load a bitstream that is slower than its clock.
     pub allow_slow: bool,
 }
 
-/// A board that has its bitstream, for the program's options.
+/// How to use a board after flashing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flashed {
-    /// `--device`, with the port that only the host knows as PORT.
+    /// The device name for `--device`, with PORT in place of the host's port.
     pub device: String,
-    /// `--hw`.
+    /// The configuration for `--hw`.
     pub hw: String,
-    /// How a person joins the board to the computer, where the report tells.
+    /// How to connect the board to the computer, if the report has it.
     pub wiring: Option<String>,
-    /// What speaks against trusting it, though it was brought there.
+    /// Why the design may compute wrong results; `None` if there is no such reason.
     pub doubt: Option<String>,
 }
 
-/// Where a bitstream goes.
+/// The destination of a bitstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Onto {
-    /// The configuration flash, from which the part starts.
+    /// The configuration flash, from which the part boots.
     Flash,
-    /// The part alone, until it loses power.
+    /// The part's own memory, until it loses power.
     Part,
 }
 
-/// The bitstream that `synthesize` left in `dir` for a board, and how a host then reaches the board.
+/// Finds the bitstream that `synthesize` left in `dir` for a board, and how to use the board with it.
 ///
 /// # Errors
-/// [`FlowError`]: no report there, one of another board, of a result without its bitstream, or, unless the options take
-/// it, of one that does not compute what the sources say or is slower than its clock.
+/// [`FlowError`] if `dir` has no report, a report of another board or one without a bitstream; unless the options allow it, also if a
+/// netlist differs from the sources or the design is slower than its clock.
 fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Flashed), FlowError> {
     let not = |reason| FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason };
     let report = dir.join(REPORT);
@@ -85,49 +85,50 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
     }
     let made: Made = read_json(&report, "the report of a board's bitstream")?;
     if made.board != board.name {
-        return Err(not(format!("it holds a bitstream for {}", made.board)));
+        return Err(not(format!("it has a bitstream for {}", made.board)));
     }
     let Some(expected) = &made.bitstream else {
         let why = match (&made.refused, board.family.router()) {
             (Some(refused), _) => refused,
-            (None, Some(_)) => "an estimate alone was made; synthesize it without --estimate",
-            (None, None) => "no open tool makes one for its part",
+            (None, Some(_)) => "only an estimate was made; run synth without --estimate",
+            (None, None) => "no open tool makes one for this part",
         };
-        return Err(not(format!("it holds no bitstream, because {why}")));
+        return Err(not(format!("it has no bitstream: {why}")));
     };
     let wrong = made.checks.iter().find_map(|check| Some((&check.netlist, check.difference.as_ref()?)));
     if let Some((netlist, difference)) = wrong.filter(|_| !options.force) {
         let first = difference.lines().next().unwrap_or_default();
         return Err(not(format!(
-            "its {netlist} differs from the sources ({first}); synthesize it anew, or flash it all the same (--force)"
+            "its {netlist} differs from the sources ({first}); synthesize it again, or flash it anyway (--force)"
         )));
     }
     let fastest = made.fmax_mhz.unwrap_or_default();
     let doubt = made.slow.then(|| {
         format!(
-            "its core runs at {:.2} MHz, and {fastest:.2} MHz is its fastest clock, so that it may compute wrongly",
+            "its core runs at {:.2} MHz, but its fastest clock is {fastest:.2} MHz, so it may compute wrong results",
             made.clock_mhz
         )
     });
     if let Some(doubt) = doubt.as_ref().filter(|_| !options.allow_slow) {
         return Err(not(format!(
-            "{doubt}; synthesize it for a slower one (--mhz), or flash it all the same (--allow-slow)"
+            "{doubt}; synthesize it for a slower clock (--mhz), or flash it anyway (--allow-slow)"
         )));
     }
     let path = dir.join(&expected.file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
     if Bitstream::of(&expected.file, &bytes) != *expected {
-        return Err(not(format!("{} is not the file that its report names; synthesize it again", path.display())));
+        return Err(not(format!("{} does not have the hash in its report; synthesize it again", path.display())));
     }
     Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), wiring: made.wiring, doubt }))
 }
 
-/// Brings the bitstream that `synthesize` left in `dir` onto a board, and tells how a host then asks for it; what
-/// openFPGALoader prints is in `dir/flash.log`.
+/// Loads the bitstream that `synthesize` left in `dir` onto a board, and returns how to use the board. Writes the output of
+/// openFPGALoader to `dir/flash.log`.
 ///
 /// # Errors
-/// [`FlowError`]: as [`bitstream`]; [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] where it
-/// fails.
+/// [`FlowError::NotFlashed`] if `dir` has no report, a report of another board or one without a bitstream, or if the board has no
+/// `flash`; unless the options allow it, also if a netlist differs from the sources or the design is slower than its clock.
+/// [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] if it fails.
 pub fn flash(
     board: &Board,
     dir: &Path,
@@ -137,7 +138,7 @@ pub fn flash(
     let (path, flashed) = bitstream(board, dir, options)?;
     if board.flash.is_empty() {
         let reason = format!(
-            "the board's board.toml has no `flash`, openFPGALoader's name of it; give {} to its own tool",
+            "its board.toml does not say how openFPGALoader names the board (`flash`); load {} with the board's own tool",
             path.display()
         );
         return Err(FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason });
@@ -146,7 +147,7 @@ pub fn flash(
     Ok(flashed)
 }
 
-/// Calls a loader, which knows the board by a name, in the bitstream's folder.
+/// Runs the loader in the bitstream's folder. `board` is the loader's name of the board.
 fn bring(
     loader: &tools::Tool,
     board: &str,
@@ -170,7 +171,7 @@ fn bring(
     let limit = loader.time_limit.unwrap_or_default().as_secs_f64() / 60.0;
     let late = || {
         format!(
-            "it did not end within {limit} minutes and was killed; see to the cable and the board's power, and flash again"
+            "it did not end within {limit} minutes and was killed; check the cable and the board's power, and flash again"
         )
     };
     let reason = ended.map_or_else(late, |ended| ended.to_string());
@@ -192,6 +193,6 @@ mod tests {
         let error = bring(&loader, "ulx3s", Onto::Flash, &dir.path().join("board.bit"), &mut |_| {}).unwrap_err();
         let error = error.to_string();
         assert!(error.contains("did not end within 0.005 minutes") && error.contains("no answer"), "{error}");
-        assert!(error.contains("see to the cable") && begun.elapsed() < Duration::from_secs(50), "{error}");
+        assert!(error.contains("check the cable") && begun.elapsed() < Duration::from_secs(50), "{error}");
     }
 }

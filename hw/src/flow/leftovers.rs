@@ -1,4 +1,4 @@
-//! What flows write into a folder, so that nothing of an earlier one stands beside what a later one made.
+//! Removes the files of an earlier flow from a folder, so that they are not mistaken for results of the next one.
 
 use super::family::Family;
 use super::files::remove;
@@ -7,13 +7,13 @@ use crate::rtl::{PART, SOURCES};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// What only a flow has made, and what says how it went.
+/// Bitstreams, reports and the log of flashing: files that only a flow writes.
 fn results() -> impl Iterator<Item = String> {
     let texts = [report::REPORT, report::SUMMARY, flash::LOG].into_iter();
     texts.chain(Family::ALL.into_iter().map(Family::bitstream_file)).map(String::from)
 }
 
-/// All that a flow of any board and configuration may write, but for the script, which says that a folder is a flow's.
+/// All files that a flow of any board and configuration can write, except the script, which marks a folder as a flow's.
 fn written() -> BTreeSet<String> {
     let base = |path: &str| path.rsplit('/').next().unwrap_or(path).to_string();
     let mut names: BTreeSet<String> = results().chain(SOURCES.iter().map(|(path, _)| base(path))).collect();
@@ -39,8 +39,8 @@ fn written() -> BTreeSet<String> {
     names
 }
 
-/// Removes what an earlier flow left in a folder, the report first. Of a folder without a flow's script only results
-/// are removed: files of other names may be somebody's own there.
+/// Removes the files of an earlier flow from a folder, the report first. Without a flow's script in the folder, removes only bitstreams,
+/// reports and the log of flashing: other files could be the user's own.
 ///
 /// # Errors
 /// [`FlowError::Io`].
@@ -68,7 +68,7 @@ mod tests {
         names
     }
 
-    /// Every board's sources, one after the other, in one folder: only the last one's are left, and what is nobody's.
+    /// Writes the sources of all boards into one folder, one after the other: only the last board's and the user's own file are left.
     #[test]
     fn sources_and_results_of_an_earlier_flow_do_not_stay() {
         let dir = tempfile::tempdir().unwrap();

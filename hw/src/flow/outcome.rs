@@ -1,20 +1,20 @@
-//! What a flow leaves.
+//! The result of a flow.
 
 use super::report::Report;
 use super::steps::Done;
 use super::tools::Tools;
 
-/// A flow's result and what it was made of.
+/// The result of a flow, with the steps that made it.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The report.
     pub report: Report,
-    /// The programs.
+    /// The programs that were called.
     pub tools: Tools,
     /// The synthesized netlist.
     pub synthesized: Done,
-    /// The routed netlist, where there is an open router.
+    /// The routed netlist; `None` if no open program routes the part, or only an estimate was asked for.
     pub routed: Option<Done>,
-    /// The bitstream, where it was packed.
+    /// The bitstream; `None` without a routed netlist.
     pub packed: Option<Done>,
 }

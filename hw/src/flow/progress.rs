@@ -1,32 +1,32 @@
-//! What a flow tells while it runs.
+//! Progress of a flow.
 
 use std::time::Duration;
 
-/// What a step tells while it runs.
+/// An event of a running flow. Names are those of steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress<'a> {
-    /// The step's results were in the cache.
+    /// A step's results were in the cache.
     Cached(&'static str),
-    /// It begins.
+    /// A step begins.
     Started(&'static str),
-    /// It wrote a line.
+    /// A step's program wrote a line.
     Line(&'a str),
-    /// It is done after so long.
+    /// A step is done, with the time that it took.
     Done(&'static str, Duration),
-    /// Of the programs of a netlist's check so many have run.
+    /// A netlist check has run some of its programs.
     Running {
         /// The netlist.
         what: &'static str,
-        /// Programs that have run.
+        /// Number of programs that have run.
         done: usize,
-        /// All.
+        /// Number of all programs.
         of: usize,
     },
-    /// The fastest clock that is expected of the routed design, and the one that is wanted, MHz.
+    /// The synthesized netlist was estimated.
     Estimated {
-        /// The wanted clock.
+        /// The clock that was asked for, MHz.
         wanted: f64,
-        /// The expected one.
+        /// The fastest clock expected after routing, MHz.
         mhz: f64,
     },
 }

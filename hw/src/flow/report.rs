@@ -1,4 +1,4 @@
-//! What a flow's result is: resources by module, the clock and what holds it back, the bitstream.
+//! Reports of flows: resources by module, the clock and the slowest path, the bitstream, and netlist checks.
 
 mod of_flow;
 mod routed;
@@ -14,49 +14,49 @@ pub use routed::Routed;
 
 /// The report's file.
 pub const REPORT: &str = "report.json";
-/// The report for people.
+/// The report as text for people.
 pub const SUMMARY: &str = "summary.txt";
 
 const NOT_ROUTED: &str = "not placed and routed";
 
-/// A part of the slowest path.
+/// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PathStep {
-    /// The signal, by its place in the design.
+    /// The hierarchical name of the signal.
     pub signal: String,
-    /// The time that cells and wires named after it take, nanoseconds.
+    /// Delay of the cells and wires that are named after the signal, ns.
     pub ns: f64,
 }
 
-/// What a result is expected to be, said of the synthesized netlist before it is routed.
+/// An estimate of the result from the synthesized netlist, before routing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The fastest clock, MHz; absent for families of which no delays are known.
+    /// The fastest clock, MHz; `None` if the family's delays are unknown.
     pub fmax_mhz: Option<f64>,
     /// The slowest path from register to register.
     pub critical_path: Vec<PathStep>,
-    /// What is used of the part.
+    /// Use of the part's resources.
     pub resources: Vec<Resource>,
 }
 
-/// What a module takes.
+/// Number of cells of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ModuleCells {
-    /// Its place in the design; empty for the top module.
+    /// Its hierarchical name; empty for the top module.
     pub module: String,
-    /// Its cells.
+    /// Number of cells.
     #[serde(flatten)]
     pub cells: Cells,
 }
 
-/// The bitstream.
+/// A file's size and hash, as of the bitstream.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Bitstream {
-    /// Its file.
+    /// The file's name.
     pub file: String,
-    /// Its bytes.
+    /// Its size, bytes.
     pub bytes: u64,
-    /// Their SHA-256.
+    /// Its SHA-256, hexadecimal.
     pub sha256: String,
 }
 
@@ -67,108 +67,106 @@ impl Bitstream {
     }
 }
 
-/// Programs that ran on the design's sources and on one of its netlists, or on its bitstream read back.
+/// The result of running programs on the design's sources and on a netlist, or on the bitstream read back, and comparing them.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct NetlistCheck {
-    /// Which netlist.
+    /// The netlist that was checked.
     pub netlist: String,
-    /// The layer of a network that ran, where the configuration takes one.
+    /// The layer of a network that ran; `None` if the configuration does not support any.
     pub layer: Option<String>,
-    /// Random programs that ran.
+    /// Number of random programs that ran.
     pub programs: u64,
-    /// The core's cycles in all of them.
+    /// Cycles of the core in all of them.
     pub cycles: u64,
-    /// The first program's seed.
+    /// Seed of the first program.
     pub seed: u64,
-    /// Seconds that they took on the netlist.
+    /// Run time on the netlist, seconds.
     pub seconds: f64,
-    /// How the netlist differs from the sources, if it does.
+    /// The difference from the sources; `None` if there is none.
     pub difference: Option<String>,
-    /// Why nothing ran, if nothing did.
+    /// Why nothing could be checked; `None` if programs ran.
     pub unchecked: Option<String>,
 }
 
 impl NetlistCheck {
-    /// Whether one of the checks saw a difference.
+    /// Returns whether any of the checks found a difference.
     pub fn any_differs(checks: &[NetlistCheck]) -> bool {
         checks.iter().any(|check| check.difference.is_some())
     }
 }
 
-/// A flow's result.
+/// The report of a flow.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     /// The board.
     pub board: String,
     /// The part.
     pub device: String,
-    /// How a host reaches it, as `--device` takes it, with the port that only the host knows as PORT.
+    /// The device name for `--device`, with PORT in place of the host's port.
     pub link: String,
-    /// How a person joins the board to the computer, where no processor is the host.
+    /// How to connect the board to the computer; `None` if a processor is the host.
     pub wiring: Option<String>,
-    /// The configuration.
+    /// Name of the configuration.
     pub config: String,
-    /// How `--hw` names it: a preset, or a file.
+    /// The configuration as `--hw` names it: a preset, or a file.
     pub hw: String,
-    /// Its hash, hexadecimal.
+    /// Hash of the configuration, hexadecimal.
     pub config_hash: String,
-    /// The programs' versions.
+    /// Versions of the programs.
     pub tools: BTreeMap<String, String>,
-    /// The synthesized cells.
+    /// Number of cells after synthesis.
     pub cells: Cells,
-    /// The same by module.
+    /// Number of cells by module.
     pub modules: Vec<ModuleCells>,
-    /// The multiplier blocks that the core was planned to take, where the family's blocks are counted: those of gemm's
-    /// lanes that are not built of tables, and of the other units. A netlist with others has products that the plan
-    /// does not know.
+    /// Number of multiplier blocks planned for the core: those of gemm lanes that are not built of look-up tables, and those of the other
+    /// units. `None` if the family's blocks cannot be planned. A netlist with another number has products that the plan does not cover.
     pub planned_multipliers: Option<u64>,
-    /// What was expected before it was routed.
+    /// The estimate before routing.
     pub estimate: Estimate,
-    /// What is used of the part, once it is routed.
+    /// Use of the part's resources after routing; empty without routing.
     pub resources: Vec<Resource>,
-    /// The clock that shell and core run at on the board, MHz.
+    /// The clock of shell and core on the board, MHz.
     pub clock_mhz: f64,
     /// The clock that was asked for, MHz.
     pub wanted_mhz: f64,
-    /// The fastest clock, MHz, once it is routed.
+    /// The fastest clock after routing, MHz.
     pub fmax_mhz: Option<f64>,
-    /// Whether that is slower than its clock, which is the one that was asked for or the nearest below it that the part
-    /// makes.
+    /// Whether `fmax_mhz` is below `clock_mhz`.
     pub slow: bool,
-    /// The slowest path from register to register.
+    /// The slowest path from register to register after routing.
     pub critical_path: Vec<PathStep>,
     /// The router's seed.
     pub seed: u64,
-    /// Multiply-accumulates a second at `clock_mhz`, in billions of operations, each product and each sum one.
+    /// Peak rate at `clock_mhz`, in billions of operations a second; a multiply-accumulate is two operations.
     pub gops: f64,
-    /// The bitstream, once it is packed.
+    /// The bitstream; `None` if there is none.
     pub bitstream: Option<Bitstream>,
-    /// Whether the netlists compute what the sources say, where that was looked at.
+    /// Results of netlist checks; empty if none ran.
     pub checks: Vec<NetlistCheck>,
-    /// Why it is no result, where it is none: the part cannot have it, or it is slower than was asked for.
+    /// Why the result was refused: too large for the part, or too slow. `None` if it was not.
     pub refused: Option<String>,
-    /// What was not done, and why.
+    /// Steps that were not done, with reasons.
     pub not_done: Vec<String>,
 }
 
 impl Report {
-    /// Marks it as that of a design that its part cannot have.
+    /// Marks the design as too large for its part.
     pub(super) fn refuse_size(&mut self, reason: &str) {
         self.refused = Some(reason.into());
         self.not_done.retain(|line| !line.starts_with(NOT_ROUTED));
-        self.not_done.insert(0, format!("{NOT_ROUTED}: it is larger than the part"));
+        self.not_done.insert(0, format!("{NOT_ROUTED}: the design is larger than the part"));
     }
 
-    /// Marks it as that of a design that is slower than was asked for.
+    /// Marks the design as slower than was asked for.
     pub(super) fn refuse_clock(&mut self) {
-        self.refused = Some(format!("{}, and a slow result was not asked for (--allow-slow)", self.clocks()));
-        self.not_done.insert(0, "no bitstream: it is slower than was asked for".into());
+        self.refused = Some(format!("{} (--allow-slow keeps a slow result)", self.clocks()));
+        self.not_done.insert(0, "no bitstream: the design is slower than was asked for".into());
     }
 
-    /// What it reaches beside what it was to reach.
+    /// Compares the fastest clock with the one that was asked for.
     fn clocks(&self) -> String {
         let fastest = self.fmax_mhz.unwrap_or_default();
-        format!("its fastest clock is {fastest:.1} MHz, {:.1} were asked for", self.wanted_mhz)
+        format!("its fastest clock is {fastest:.1} MHz, but {:.1} MHz was asked for", self.wanted_mhz)
     }
 
     /// The report as JSON.

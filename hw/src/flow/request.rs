@@ -1,30 +1,30 @@
-//! What is asked of a flow.
+//! The inputs and options of a flow.
 
 use super::board::Board;
 use crate::config::HwConfig;
 use std::time::Duration;
 
-/// What is asked of a flow.
+/// The inputs and options of a flow.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     /// The board.
     pub board: &'a Board,
-    /// The accelerator.
+    /// The accelerator's configuration.
     pub config: &'a HwConfig,
-    /// How `--hw` names it.
+    /// The accelerator's configuration as `--hw` names it: a preset, or a file.
     pub hw: &'a str,
     /// The shell's Verilog, whose top module is [`SHELL`](super::design::SHELL).
     pub shell: &'a str,
-    /// The clock to reach, MHz.
+    /// The clock of shell and core to reach, MHz.
     pub mhz: f64,
-    /// Where place and route begins.
+    /// The router's seed.
     pub seed: u64,
-    /// Whether a result that is slower than asked for is kept.
+    /// Whether to keep a result that is slower than `mhz`.
     pub allow_slow: bool,
-    /// Whether all ends with the estimate, before placing and routing.
+    /// Whether to stop after the estimate, before place and route.
     pub estimate: bool,
-    /// How long a step may take.
+    /// Time limit of each step; `None` for no limit.
     pub time_limit: Option<Duration>,
-    /// What names the program that checks netlists: what another found of them is not reported.
+    /// Names the version of the netlist checker. Only results that it found itself are reported.
     pub checker: &'a str,
 }

@@ -1,11 +1,11 @@
-//! What designs take of parts, in numbers.
+//! Numbers of cells and of a part's resources.
 
 use serde::Serialize;
 
-/// Cells of one kind of resource each.
+/// Number of cells by kind of resource.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Cells {
-    /// Look-up tables of four inputs, those of carry chains and distributed RAM included.
+    /// Look-up tables of four inputs (AMD's have six), including those of carry chains and distributed RAM.
     pub luts: u64,
     /// Registers.
     pub registers: u64,
@@ -17,13 +17,13 @@ pub struct Cells {
     pub sprams: u64,
 }
 
-/// A resource of the part.
+/// Use of a resource of the part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Resource {
-    /// Its name, as the router has it.
+    /// The name, as the router reports it.
     pub name: String,
-    /// How much is used.
+    /// How many are used.
     pub used: u64,
-    /// How much there is.
+    /// How many the part has.
     pub available: u64,
 }

@@ -1,4 +1,4 @@
-//! A flow's steps, one after the other.
+//! Runs the steps of a flow.
 
 use super::report::{self, Estimate, Report};
 use super::steps::{Done, Progress, Step};
@@ -6,16 +6,13 @@ use super::{FlowError, Outcome, Request};
 use super::{checks, design, files, leftovers, netlist, tools};
 use std::path::Path;
 
-/// Makes the bitstream of a configuration on a board and reports on it; `dir` then has the sources, netlists, logs,
-/// bitstream,
-/// `report.json` and `summary.txt`.
+/// Makes the bitstream of a configuration on a board, and reports on it.
 ///
-/// What an earlier flow left in `dir` is removed. Steps that ran before with the same inputs are taken from the cache,
-/// and so is what was found of their netlists.
+/// Writes the sources, netlists, logs, bitstream, `report.json` and `summary.txt` to `dir`, and removes the files of an earlier flow
+/// from it first. Takes the results of steps that ran before with the same inputs from `cache`, also the results of netlist checks.
 ///
 /// # Errors
-/// [`FlowError`]. `dir` has no bitstream then, and a report only where the design is larger than the part or slower
-/// than asked for.
+/// [`FlowError`]. `dir` then has no bitstream, and has a report only if the design is larger than the part or too slow.
 pub fn synthesize(
     request: &Request,
     dir: &Path,
@@ -71,17 +68,17 @@ pub fn synthesize(
     Ok(Outcome { report, tools, synthesized, routed, packed })
 }
 
-/// Reads a file of a step's in `dir`; where it cannot be read, the step is to run again.
+/// Reads a file of a step in `dir`. If that fails, removes the step from the cache, so that it runs again next time.
 fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, step: &Done) -> Result<T, FlowError> {
     reader(&dir.join(name)).inspect_err(|_| step.forget())
 }
 
-/// Writes the sources of a board's design, for tools other than those that [`synthesize`] calls: SystemVerilog,
-/// Verilog, pins, and the script that Yosys would run. What an earlier flow left in `dir` is removed. Returns the clock
-/// of shell and core, MHz.
+/// Writes the sources of a board's design, for use with other tools: SystemVerilog, Verilog, pins, and the script for Yosys.
+///
+/// Removes the files of an earlier flow from `dir` first. Returns the clock of shell and core, MHz.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] where the part cannot make the clock, [`FlowError::Io`].
+/// [`FlowError::Unfit`] if the part cannot make the clock, [`FlowError::Io`].
 pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
     let sources = design::sources(request)?;
     leftovers::clear(dir)?;

@@ -1,4 +1,4 @@
-//! A report from what a flow found.
+//! Makes a report from the results of a flow.
 
 use super::{Bitstream, Cells, Estimate, ModuleCells, NOT_ROUTED, REPORT, Report, Resource, Routed, SUMMARY};
 use crate::flow::board::Board;
@@ -9,7 +9,7 @@ use crate::flow::{FlowError, Request, files, multipliers, timing};
 use std::path::Path;
 
 impl Estimate {
-    /// Of a netlist on a board.
+    /// Estimates a netlist on a board.
     pub fn of(netlist: &Netlist, board: &Board) -> Estimate {
         let longest = timing::longest_path(netlist, board);
         Estimate {
@@ -34,12 +34,12 @@ impl Report {
         let mut not_done = Vec::new();
         if routed.is_none() {
             let why = match board.family.router() {
-                Some(_) => "an estimate was asked for",
+                Some(_) => "only an estimate was asked for",
                 None => "there is no open router for this family",
             };
             not_done.push(format!("{NOT_ROUTED}: {why}"));
         }
-        not_done.push("no power estimate: these tools give none".into());
+        not_done.push("no power estimate: these tools do not make one".into());
         let fmax_mhz = routed.and_then(Routed::fmax);
         Report {
             board: board.name.clone(),
@@ -83,20 +83,20 @@ impl Report {
     }
 }
 
-/// The bitstream of a step.
+/// Reads the size and hash of the bitstream that a step made.
 pub(in crate::flow) fn bitstream(packed: &Done, file: &str) -> Result<Bitstream, FlowError> {
     let path = packed.file(file);
     let bytes = std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?;
     Ok(Bitstream::of(file, &bytes))
 }
 
-/// Why a part cannot have a netlist that has more cells than it, with the numbers; nothing where it has as many.
+/// Returns which resources of the part a netlist exceeds, with numbers and the largest modules; `None` if it fits.
 pub(in crate::flow) fn refusal(netlist: &Netlist, board: &Board) -> Option<String> {
     let over: Vec<String> = netlist
         .resources(board)
         .into_iter()
         .filter(|resource| resource.used > resource.available)
-        .map(|Resource { name, used, available }| format!("{used} {name} of {available}"))
+        .map(|Resource { name, used, available }| format!("{used} of {available} {name}"))
         .collect();
     if over.is_empty() {
         return None;
@@ -104,5 +104,9 @@ pub(in crate::flow) fn refusal(netlist: &Netlist, board: &Board) -> Option<Strin
     let mut modules: Vec<(String, Cells)> = netlist.by_module(board.family).into_iter().collect();
     modules.sort_by_key(|(_, cells)| std::cmp::Reverse(cells.luts));
     let largest: Vec<String> = modules.iter().take(5).map(|(name, cells)| format!("{name} {}", cells.luts)).collect();
-    Some(format!("it takes {}; the most look-up tables take {}", over.join(" and "), largest.join(", ")))
+    Some(format!(
+        "it needs {}; the modules with the most look-up tables are {}",
+        over.join(" and "),
+        largest.join(", ")
+    ))
 }

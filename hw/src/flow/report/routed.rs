@@ -1,4 +1,4 @@
-//! What the router reports.
+//! The report of nextpnr.
 
 use super::{PathStep, Resource};
 use crate::flow::FlowError;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What the router reports.
+/// The report of nextpnr.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Routed {
     #[serde(default)]
@@ -53,7 +53,7 @@ struct Utilization {
 }
 
 impl Routed {
-    /// Reads what the router wrote.
+    /// Reads the router's report.
     ///
     /// # Errors
     /// [`FlowError::Io`], [`FlowError::Output`].
@@ -61,19 +61,19 @@ impl Routed {
         read_json(path, "a report of nextpnr")
     }
 
-    /// The fastest clock, MHz: that of the slowest domain.
+    /// The fastest clock of the slowest clock domain, MHz.
     pub(super) fn fmax(&self) -> Option<f64> {
         self.fmax.values().map(|fmax| fmax.achieved).reduce(f64::min)
     }
 
-    /// What is used of the part. Kinds that it has none of are the router's own helpers.
+    /// Use of the part's resources. Leaves out kinds that the part has none of: they are the router's own helpers.
     pub(super) fn resources(&self) -> Vec<Resource> {
         let used = self.utilization.iter().filter(|(_, usage)| usage.used > 0 && usage.available > 0);
         used.map(|(name, usage)| Resource { name: name.clone(), used: usage.used, available: usage.available })
             .collect()
     }
 
-    /// The slowest path from register to register, by the signals of the sources on it.
+    /// The slowest path from register to register, as signals of the sources.
     pub(super) fn critical_path(&self) -> Vec<PathStep> {
         let delay = |path: &Path_| path.path.iter().map(|hop| hop.delay).sum::<f64>();
         let inside = self.critical_paths.iter().filter(|path| path.from == path.to);

@@ -1,13 +1,13 @@
-//! A report for people.
+//! The text form of a report.
 
 use super::{Cells, NetlistCheck, Report};
 use std::fmt::Write as _;
 
-/// Ends of a path are registers or memories of the sources; what lies between is tables that synthesis made and named.
-const PATH: &str = "the slowest path, its logic named after signals near by";
+/// A path begins and ends at registers or memories of the sources. The look-up tables between were made, and named, by synthesis.
+const PATH: &str = "slowest path, with logic named after signals nearby";
 
 impl Report {
-    /// The report for people.
+    /// Returns the report as text for people.
     pub fn summary(&self) -> String {
         let mut s = format!("{} on {} ({})\n\n", self.config, self.board, self.device);
         if let Some(reason) = &self.refused {
@@ -31,19 +31,19 @@ impl Report {
         let _ = writeln!(s, "{:<44} {luts:>7} {registers:>9} {brams:>9} {dsps:>5}", "all");
         let _ = writeln!(s, "\nclock {:.2} MHz, {:.2} GOPS; --device {}", self.clock_mhz, self.gops, self.link);
         if let Some(wiring) = &self.wiring {
-            let _ = writeln!(s, "joined by {wiring}");
+            let _ = writeln!(s, "connection: {wiring}");
         }
         let path = match (self.fmax_mhz, self.estimate.fmax_mhz) {
             (Some(fmax), estimate) => {
                 let _ = write!(s, "fastest clock {fmax:.2} MHz (seed {}", self.seed);
                 if let Some(estimate) = estimate {
-                    let _ = write!(s, "; {estimate:.1} were expected before routing");
+                    let _ = write!(s, "; {estimate:.1} MHz estimated before routing");
                 }
                 let _ = writeln!(s, "); {PATH}:");
                 &self.critical_path
             }
             (None, Some(estimate)) => {
-                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected once it is routed; {PATH}:");
+                let _ = writeln!(s, "fastest clock {estimate:.1} MHz expected after routing; {PATH}:");
                 &self.estimate.critical_path
             }
             (None, None) => &self.critical_path,
@@ -61,7 +61,7 @@ impl Report {
                 (Some(why), _) => writeln!(s, "{netlist}: not checked: {why}"),
                 (None, None) => writeln!(
                     s,
-                    "{netlist}: {layer}{programs} programs from seed {seed} as the sources, {cycles} cycles in {:.0} s",
+                    "{netlist}: equals the sources in {layer}{programs} programs from seed {seed}, {cycles} cycles in {:.0} s",
                     check.seconds
                 ),
                 (None, Some(difference)) => {
