@@ -2,8 +2,10 @@
 //!
 //! [`synthesize`] runs the whole flow:
 //! - [`board`] reads the folder of a board, [`family`] describes each family of parts.
-//! - [`design`] writes the sources, [`tools`] finds the programs, [`steps`] runs each program and caches its results by their inputs.
-//! - [`netlist`] and [`timing`] estimate the result after synthesis, [`report`] describes it, [`model`] makes netlists that can be simulated.
+//! - [`design`] writes the sources, [`tools`] finds the programs, [`steps`] runs each program and caches its results by
+//!   their inputs.
+//! - [`netlist`] and [`timing`] estimate the result after synthesis, [`report`] describes it, [`model`] makes netlists
+//!   that can be simulated.
 //! - [`flash`] loads the bitstream onto the board.
 //!
 //! The caller passes the board's shell as Verilog text, because this crate depends on no other crate of the workspace.

@@ -74,8 +74,8 @@ pub enum Onto {
 /// Finds the bitstream that `synthesize` left in `dir` for a board, and how to use the board with it.
 ///
 /// # Errors
-/// [`FlowError`] if `dir` has no report, a report of another board or one without a bitstream; unless the options allow it, also if a
-/// netlist differs from the sources or the design is slower than its clock.
+/// [`FlowError`] if `dir` has no report, a report of another board or one without a bitstream; unless the options allow
+/// it, also if a netlist differs from the sources or the design is slower than its clock.
 fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Flashed), FlowError> {
     let not = |reason| FlowError::NotFlashed { board: board.name.clone(), dir: dir.into(), reason };
     let report = dir.join(REPORT);
@@ -122,13 +122,14 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
     Ok((path, Flashed { device: made.link, hw: made.hw.unwrap_or(made.config), wiring: made.wiring, doubt }))
 }
 
-/// Loads the bitstream that `synthesize` left in `dir` onto a board, and returns how to use the board. Writes the output of
-/// openFPGALoader to `dir/flash.log`.
+/// Loads the bitstream that `synthesize` left in `dir` onto a board, and returns how to use the board. Writes the
+/// output of openFPGALoader to `dir/flash.log`.
 ///
 /// # Errors
-/// [`FlowError::NotFlashed`] if `dir` has no report, a report of another board or one without a bitstream, or if the board has no
-/// `flash`; unless the options allow it, also if a netlist differs from the sources or the design is slower than its clock.
-/// [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] if it fails.
+/// [`FlowError::NotFlashed`] if `dir` has no report, a report of another board or one without a bitstream, or if the
+/// board has no
+/// `flash`; unless the options allow it, also if a netlist differs from the sources or the design is slower than its
+/// clock. [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] if it fails.
 pub fn flash(
     board: &Board,
     dir: &Path,

@@ -39,8 +39,8 @@ fn written() -> BTreeSet<String> {
     names
 }
 
-/// Removes the files of an earlier flow from a folder, the report first. Without a flow's script in the folder, removes only bitstreams,
-/// reports and the log of flashing: other files could be the user's own.
+/// Removes the files of an earlier flow from a folder, the report first. Without a flow's script in the folder, removes
+/// only bitstreams, reports and the log of flashing: other files could be the user's own.
 ///
 /// # Errors
 /// [`FlowError::Io`].
@@ -68,7 +68,8 @@ mod tests {
         names
     }
 
-    /// Writes the sources of all boards into one folder, one after the other: only the last board's and the user's own file are left.
+    /// Writes the sources of all boards into one folder, one after the other: only the last board's and the user's own
+    /// file are left.
     #[test]
     fn sources_and_results_of_an_earlier_flow_do_not_stay() {
         let dir = tempfile::tempdir().unwrap();

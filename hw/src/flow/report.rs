@@ -67,7 +67,8 @@ impl Bitstream {
     }
 }
 
-/// The result of running programs on the design's sources and on a netlist, or on the bitstream read back, and comparing them.
+/// The result of running programs on the design's sources and on a netlist, or on the bitstream read back, and
+/// comparing them.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 pub struct NetlistCheck {
     /// The netlist that was checked.
@@ -118,8 +119,9 @@ pub struct Report {
     pub cells: Cells,
     /// Number of cells by module.
     pub modules: Vec<ModuleCells>,
-    /// Number of multiplier blocks planned for the core: those of gemm lanes that are not built of look-up tables, and those of the other
-    /// units. `None` if the family's blocks cannot be planned. A netlist with another number has products that the plan does not cover.
+    /// Number of multiplier blocks planned for the core: those of gemm lanes that are not built of look-up tables, and
+    /// those of the other units. `None` if the family's blocks cannot be planned. A netlist with another number has
+    /// products that the plan does not cover.
     pub planned_multipliers: Option<u64>,
     /// The estimate before routing.
     pub estimate: Estimate,

@@ -8,8 +8,9 @@ use std::path::Path;
 
 /// Makes the bitstream of a configuration on a board, and reports on it.
 ///
-/// Writes the sources, netlists, logs, bitstream, `report.json` and `summary.txt` to `dir`, and removes the files of an earlier flow
-/// from it first. Takes the results of steps that ran before with the same inputs from `cache`, also the results of netlist checks.
+/// Writes the sources, netlists, logs, bitstream, `report.json` and `summary.txt` to `dir`, and removes the files of an
+/// earlier flow from it first. Takes the results of steps that ran before with the same inputs from `cache`, also the
+/// results of netlist checks.
 ///
 /// # Errors
 /// [`FlowError`]. `dir` then has no bitstream, and has a report only if the design is larger than the part or too slow.
@@ -73,7 +74,8 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
     reader(&dir.join(name)).inspect_err(|_| step.forget())
 }
 
-/// Writes the sources of a board's design, for use with other tools: SystemVerilog, Verilog, pins, and the script for Yosys.
+/// Writes the sources of a board's design, for use with other tools: SystemVerilog, Verilog, pins, and the script for
+/// Yosys.
 ///
 /// Removes the files of an earlier flow from `dir` first. Returns the clock of shell and core, MHz.
 ///

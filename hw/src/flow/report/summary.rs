@@ -3,7 +3,8 @@
 use super::{Cells, NetlistCheck, Report};
 use std::fmt::Write as _;
 
-/// A path begins and ends at registers or memories of the sources. The look-up tables between were made, and named, by synthesis.
+/// A path begins and ends at registers or memories of the sources. The look-up tables between were made, and named, by
+/// synthesis.
 const PATH: &str = "slowest path, with logic named after signals nearby";
 
 impl Report {
