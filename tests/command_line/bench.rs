@@ -193,12 +193,12 @@ fn a_configuration_that_the_model_does_not_compile_for_says_why() {
     assert_eq!(both.code, 0, "{}", both.stderr);
     let found = json(&both.stdout);
     let reason = found["devices"]["csim@small"]["missing"].as_str().unwrap();
-    assert!(reason.contains("of the memory of small") && reason.contains("there are 1048576"), "{reason}");
+    assert!(reason.contains("of memory on small") && reason.contains("but only 1048576 are available"), "{reason}");
     assert!(found["devices"]["csim@1x16x16"]["cycles"].as_u64() > Some(0));
     let ways = found["offload"].as_array().unwrap();
     assert!(ways.iter().any(|way| way["hw"] == "small" && way["offload"] == "all" && way["missing"] == reason));
     assert!(ways.iter().any(|way| way["hw"] == "1x16x16" && way["offload"] == "all" && way["latency_ms"].is_number()));
-    assert!(std::fs::read_to_string(dir.path().join("b.csv")).unwrap().contains("there are 1048576"));
+    assert!(std::fs::read_to_string(dir.path().join("b.csv")).unwrap().contains("but only 1048576 are available"));
     let none = bench("small.toml", &[]);
     let message = "error: c11.onnx: no device could run the model; the report gives the reason for each\n";
     assert_eq!((none.code, none.stderr.as_str()), (2, message));
@@ -225,12 +225,12 @@ fn what_cannot_be_compared_is_refused_by_name() {
     for (text, message) in [
         (
             "batch = 1\n",
-            "h.toml does not state host.clock_mhz and host.target, without which there are no times to compare; \
+            "h.toml does not state host.clock_mhz and host.target, which times depend on; \
                          add to its table [host]: clock_mhz = MEGAHERTZ, target = \"NAME OF THE PROCESSOR\"",
         ),
         (
             "[host]\ntarget = \"x\"\n",
-            "h.toml does not state host.clock_mhz, without which there are no times to compare; add to \
+            "h.toml does not state host.clock_mhz, which times depend on; add to \
                                       its table [host]: clock_mhz = MEGAHERTZ",
         ),
     ] {

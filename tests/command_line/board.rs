@@ -247,5 +247,5 @@ fn what_is_no_board_is_refused() {
         &["doctor", "--device", "fsim"],
         "fsim is not a board; give --device serial:PATH, spi:PATH or uio, or leave --device out to check the tools",
     );
-    refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; give --device serial:PATH, spi:PATH or uio too");
+    refused(dir, &["doctor", "--hw", "1x4x4"], "--hw is for a board; add --device serial:PATH, spi:PATH or uio");
 }

@@ -46,7 +46,7 @@ fn what_cannot_be_made_or_written_is_refused() {
     let outcome = tilewright(dir.path(), &["zoo", "make", "alexnet", "-o", "a.onnx"]);
     assert_eq!(outcome.code, 2);
     assert!(
-        outcome.stderr.starts_with("error: there is no network shape named alexnet; use one of resnet18, resnet34,  "),
+        outcome.stderr.starts_with("error: there is no network shape named alexnet; use one of resnet18, resnet34, "),
         "{}",
         outcome.stderr
     );

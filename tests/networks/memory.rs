@@ -76,9 +76,13 @@ fn a_model_that_does_not_fit_is_refused_with_the_sizes() {
     assert!((2 << 20..3 << 20).contains(&need), "{need}");
     config.host.memory_mib = 2;
     let text = built(large(), &config).unwrap_err().to_string();
-    for part in
-        [&format!("needs {need} bytes"), "there are 2097152", "requantize", "weights 2097152", "host.memory_mib"]
-    {
+    for part in [
+        &format!("needs {need} bytes"),
+        "but only 2097152 are available",
+        "requantize",
+        "weights 2097152",
+        "host.memory_mib",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     // If the offsets of instructions cannot reach the weights, the layer goes to the CPU.

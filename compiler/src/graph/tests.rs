@@ -81,7 +81,7 @@ fn the_verifier_finds_values_out_of_place() {
         assert_eq!(errors, expected);
     };
     check(vec![relu(1, 1)], 1, &["node `relu`: operand 0 is not defined before its use"]);
-    check(vec![relu(0, 0)], 0, &["node `relu`: value 0 is not its own"]);
+    check(vec![relu(0, 0)], 0, &["node `relu`: output 0 is not a value that the node defines"]);
     check(vec![relu(0, 1)], 2, &["output `y` names a value that is not defined"]);
     check(vec![relu(0, 1), relu(1, 2)], 2, &["two nodes have the name `relu`"]);
 }

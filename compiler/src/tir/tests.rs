@@ -116,7 +116,7 @@ fn the_verifier_finds_what_text_cannot_say() {
     };
     let always = ["2 outputs but 1 parameters", "buffer b has a negative extent", "loop i has a negative extent"];
     let cases = [
-        (Expr::Int(1, DType::F32), "1 is no f32"),
+        (Expr::Int(1, DType::F32), "1 is not a valid f32"),
         (Expr::Call(Func::Exp, vec![]), "exp takes 1 arguments"),
         (Expr::Load { buffer: "q".into(), dtype: DType::F32, indices: vec![] }, "no buffer is named q"),
     ];

@@ -339,7 +339,7 @@ fn products_of_activations() {
         }
         let possible = config.block_in >= config.block_out;
         assert_eq!(reasons.is_empty(), possible, "{}: {reasons:#?}", config.name);
-        assert!(possible || reasons[0].contains("need block_in of at least block_out"), "{}", reasons[0]);
+        assert!(possible || reasons[0].contains("block_in must be at least block_out"), "{}", reasons[0]);
     }
 }
 
