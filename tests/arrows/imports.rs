@@ -53,15 +53,13 @@ impl fmt::Display for Cycle {
 ///
 /// `folder` is the module's folder, such as `hw/src/flow`, or the `src` of a crate. The files are all `.rs` files below
 /// it, and the folder's own file (`flow.rs` next to it, or `mod.rs` in it). Left out are files named `tests.rs`, and
-/// modules and items under
-/// `#[cfg(test)]`.
+/// modules and items under `#[cfg(test)]`.
 ///
 /// An edge leads from a file that names an item to the file that **defines** it. The name is in a `use` or in a path
 /// inside the code, and begins with `super`, `self`, `crate`, a child module or an imported module. Paths are followed
 /// through re-exports:
 /// - A parent that only declares `mod child;` and re-exports with `pub use child::Item;` has no edge to the child. If
-///   the parent's own code
-///   uses the child, or imports it with a plain `use`, it has one.
+///   the parent's own code uses the child, or imports it with a plain `use`, it has one.
 /// - A child that uses `super::Item`, where the parent re-exports `Item` from a sibling, has an edge to the sibling,
 ///   and none to the parent.
 /// - `use super::module;` alone is no edge; `module::Item` in the code is one to the file that defines `Item`.

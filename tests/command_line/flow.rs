@@ -415,7 +415,7 @@ fn the_folder_that_is_named_is_looked_in_first() {
     let outcome = Outcome::of(command.env("TILEWRIGHT_TOOLS", flow.path("onw")).output().expect("the program starts"));
     assert_eq!(outcome.code, 2, "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("TILEWRIGHT_TOOLS names ") && outcome.stderr.contains("onw, which is no folder"),
+        outcome.stderr.contains("TILEWRIGHT_TOOLS names ") && outcome.stderr.contains("onw, which is not a folder"),
         "{}",
         outcome.stderr
     );

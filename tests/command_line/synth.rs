@@ -30,7 +30,10 @@ fn what_no_board_can_have_is_refused_by_name() {
     for mhz in ["nan", "-5", "0", "1e9", "fast"] {
         refused(&["synth", "--board", "hx8k-evn", "--sources", "--mhz", mhz], &["--mhz", "give MHz from 1 to 1000"]);
     }
-    refused(&["synth", "--board", "hx8k-evn", "--sources", "--mhz", "17"], &["host.baud is 3000000", "2 % are borne"]);
+    refused(
+        &["synth", "--board", "hx8k-evn", "--sources", "--mhz", "17"],
+        &["host.baud is 3000000", "exceeds the 2 % limit"],
+    );
     std::fs::create_dir(dir.join("own")).expect("a folder");
     std::fs::write(dir.join("own/board.toml"), "title = 1\n").expect("a file");
     refused(&["synth", "--board", "./own"], &["own/board.toml", "title"]);
@@ -81,7 +84,7 @@ fn every_board_has_sources() {
     refused(
         dir,
         &["synth", "--board", "hx8k-evn", "--host", "spi", "--sources"],
-        "hx8k-evn/board.toml: it has no host of kind spi; there are uart",
+        "hx8k-evn/board.toml: it has no host of kind spi; use uart",
     );
 }
 

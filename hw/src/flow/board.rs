@@ -1,4 +1,6 @@
-//! Boards: a folder each, with what the flow and the driver need to know of it.
+//! Boards, as their `board.toml` describes them.
+//!
+//! `load.rs` reads and `check.rs` checks them; `config.rs` and `dram.rs` derive the configuration of a board.
 
 mod check;
 mod config;
@@ -16,62 +18,61 @@ pub use check::legal_mhz;
 pub use host::Host;
 pub(super) use ports::ports;
 
-/// The most lamps of a shell.
+/// The most LEDs that a shell drives.
 pub const LEDS: u32 = 4;
 
-/// A board.
+/// A board with its part, its links and its memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Board {
     /// The folder's name.
     #[serde(skip)]
     pub name: String,
-    /// The folder, unless the board comes along.
+    /// The folder; `None` for boards that are compiled in.
     #[serde(skip)]
     folder: Option<PathBuf>,
-    /// The name for people.
+    /// The name to show.
     pub title: String,
     /// The family of its part.
     pub family: Family,
-    /// The part, as the family's tools name it.
+    /// The name of the part.
     pub device: String,
     /// The part's package.
     pub package: String,
-    /// The part's speed grade, where the family has any.
+    /// The part's speed grade; empty if its name has it.
     #[serde(default)]
     pub speed: String,
-    /// The configuration that it has unless another is asked for: a preset, or a file of the folder.
+    /// The default configuration: a preset, or a file in the folder.
     pub hw: String,
     /// The clock of shell and core, MHz.
     pub core_mhz: f64,
-    /// Where place and route begins, unless it is told to elsewhere.
+    /// The router's default seed.
     #[serde(default = "first_seed")]
     pub seed: u64,
-    /// What openFPGALoader calls it.
+    /// The name of the board in openFPGALoader; empty if it does not know the board.
     #[serde(default)]
     pub flash: String,
-    /// The levels of its pins, volts, but for those that have others.
+    /// The level of its pins, volts.
     #[serde(default = "io_volts")]
     pub io_volts: f64,
-    /// Where the clock comes in.
+    /// The clock input.
     pub clock: ClockPin,
-    /// How the host reaches it.
+    /// The link to the host.
     pub host: Host,
-    /// Other ways, of other kinds, that a design may have in its place.
+    /// Links of other kinds that can replace `host`.
     #[serde(default)]
     pub hosts: Vec<Host>,
-    /// Where the core's memory is.
+    /// The core's memory.
     pub memory: Memory,
-    /// Its lamps.
+    /// Its LEDs.
     #[serde(default)]
     pub leds: Leds,
-    /// What of the machine around the accelerator is otherwise than the configuration says: keys of a configuration's
-    /// `[host]`.
+    /// Overrides of the configuration's `[host]` section, by its keys.
     #[serde(default)]
     target: toml::Table,
 }
 
-/// An oscillator.
+/// The clock input from an oscillator.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClockPin {
@@ -81,42 +82,43 @@ pub struct ClockPin {
     pub mhz: f64,
 }
 
-/// Where the core's memory is.
+/// The core's memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Memory {
-    /// At the host, behind the link. (With braces, so that keys which it has not are refused.)
+    /// In the host, behind the link. The braces make serde reject unknown keys.
     Host {},
-    /// In block RAM of the part.
+    /// Block RAM of the part.
     Block {
-        /// Its size.
+        /// Size, KiB.
         kib: u32,
     },
-    /// In iCE40 UltraPlus's single-port RAM.
+    /// Single-port RAM of an iCE40 UltraPlus.
     Spram {
-        /// Its size.
+        /// Size, KiB.
         kib: u32,
     },
-    /// A chip of SDR SDRAM.
+    /// An SDR SDRAM chip.
     Sdram(Box<Sdram>),
-    /// The processor's.
+    /// The processor's memory.
     Processor {},
 }
 
-/// Lamps: work, trap, error of the link, as far as there are so many.
+/// LEDs, in this order: a command runs, the core trapped, the link refused a frame, a slow blink. A board can have
+/// fewer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Leds {
-    /// Their pins.
+    /// The pins.
     pub pins: Vec<String>,
-    /// Whether they light when the pin is low.
+    /// Whether an LED is on when its pin is low.
     #[serde(default)]
     pub active_low: bool,
-    /// The levels of their pins, volts, where they are not the board's.
+    /// The level of these pins, volts, if it is not the board's.
     pub volts: Option<f64>,
 }
 
-/// The levels that a part's pins may have, volts.
+/// Allowed levels of pins, volts.
 const VOLTS: [f64; 5] = [3.3, 2.5, 1.8, 1.5, 1.2];
 
 fn io_volts() -> f64 {
@@ -124,25 +126,25 @@ fn io_volts() -> f64 {
 }
 
 impl Board {
-    /// The levels of a port of the top module, volts.
+    /// Returns the level of a port of the top module, volts.
     pub(super) fn volts(&self, port: &str) -> f64 {
         self.leds.volts.filter(|_| port.starts_with("led[")).unwrap_or(self.io_volts)
     }
 
-    /// Its part, in its package; `None` if the family has no such part.
+    /// Returns its part with package and speed grade; `None` if the family has no such part.
     pub(super) fn chip(&self) -> Option<Chip<'_>> {
         let part = self.family.part(&self.device)?;
         Some(Chip { part, package: &self.package, speed: &self.speed })
     }
 
-    /// The hosts that it may have, each with its key in the file.
+    /// Iterates over its links, each with its key in the file.
     fn all_hosts(&self) -> impl Iterator<Item = (String, &Host)> {
         let others = self.hosts.iter().enumerate().map(|(at, host)| (format!("hosts[{at}]"), host));
         std::iter::once(("host".to_string(), &self.host)).chain(others)
     }
 }
 
-/// The seed of a board that names none.
+/// The default of [`Board::seed`].
 fn first_seed() -> u64 {
     1
 }

@@ -1,4 +1,4 @@
-//! Calls a program of a flow, within its time and with its output in a log.
+//! Runs a program with a time limit, and writes its output to a log.
 
 use super::FlowError;
 use super::child::Running;
@@ -10,11 +10,16 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Lines of a program that wait to be told.
+/// Capacity of the queue of lines from a program's output.
 const LINES: usize = 64;
 
-/// Calls a program in a folder, with what it prints in the log and line by line in the progress. Where its time is over
-/// first, it is killed, and nothing is told of its end.
+/// Runs a program in a folder.
+///
+/// Its output goes to the log, and line by line to `progress`. Returns its status, or `None` if it exceeded its time
+/// limit and was killed.
+///
+/// # Errors
+/// [`FlowError::Io`] if it cannot be started, or the log cannot be written.
 pub(super) fn call(
     tool: &Tool,
     arguments: &[String],
@@ -33,7 +38,8 @@ pub(super) fn call(
     let other = writer.try_clone().map_err(|error| io(&error))?;
     let mut command = tool.command();
     command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
-    // It takes the command, and with it this program's ends of the pipe, which ends once nobody can write into it.
+    // `start` consumes the command, and so closes this program's write ends of the pipe. The pipe then ends with the
+    // last process that can write to it.
     let mut running = Running::start(command).map_err(|error| io(&error))?;
     let end = tool.time_limit.and_then(|limit| Instant::now().checked_add(limit));
     let (sender, lines) = mpsc::sync_channel(LINES);
@@ -63,13 +69,13 @@ pub(super) fn call(
     running.wait_until(end).map_err(|error| io(&error))
 }
 
-/// The error of a program that failed, with what its log says of why.
+/// Makes the error of a program that failed, with the lines of its log that say why.
 pub(super) fn failed(step: &'static str, reason: &str, log: PathBuf) -> FlowError {
     let bytes = std::fs::read(&log).unwrap_or_default();
     FlowError::Tool { step, reason: format!("{reason}\n{}", essence(&String::from_utf8_lossy(&bytes))), log }
 }
 
-/// The lines of a log that say why a program ended: its errors, or else its last lines.
+/// Returns the lines of a log that say why a program failed: its first errors, or otherwise its last lines.
 fn essence(log: &str) -> String {
     let errors = log.lines().skip_while(|line| !line.to_lowercase().contains("error")).take(8);
     let errors: Vec<&str> = errors.collect();
@@ -89,7 +95,7 @@ mod tests {
         Tool { name: "sh", command, version: "1".into(), time_limit }
     }
 
-    /// Whether the process whose number is in a file is gone soon.
+    /// Returns whether the process whose number is in a file ends soon.
     fn is_gone(pid: &Path) -> bool {
         let pid = std::fs::read_to_string(pid).expect("it wrote its number");
         tilewright_testing::is_gone(pid.trim().parse().expect("a number"))
@@ -100,13 +106,13 @@ mod tests {
     fn a_program_ends_with_its_time_or_where_its_log_cannot_be_written() {
         let dir = tempfile::tempdir().expect("a folder");
         let begun = Instant::now();
-        // What it starts ends with it; what it prints without a pause does not keep it.
+        // Its child processes end too. Output without a pause does not extend the limit.
         let script = "sleep 60 & echo $! > pid; while :; do echo a; sleep 0.01; done";
         let limited = shell(script, Some(Duration::from_millis(500)));
         let ended = call(&limited, &[], dir.path(), "log", &mut |_| {}).expect("it is killed");
         assert!(ended.is_none() && is_gone(&dir.path().join("pid")));
         assert!(std::fs::read_to_string(dir.path().join("log")).expect("a log").starts_with("a\na\n"));
-        // Nor one that says nothing any more.
+        // A program without output is killed too.
         let silent = shell("exec >&- 2>&-; sleep 60", Some(Duration::from_millis(100)));
         assert!(call(&silent, &[], dir.path(), "log", &mut |_| {}).expect("it is killed").is_none());
 

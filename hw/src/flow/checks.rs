@@ -1,5 +1,5 @@
-//! What was found of netlists, kept in the cache under the names of the steps that made them: a later flow that takes
-//! the same steps reports it too.
+//! A cache of the results of netlist checks, by the steps that made the netlists, so that a later flow with the same
+//! steps reports them too.
 
 use super::family::Family;
 use super::files;
@@ -10,23 +10,23 @@ use crate::cache;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// What the names of the folders begin with.
+/// Prefix of the names of folders.
 const PREFIX: &str = "checks-";
-/// What makes gates of netlists, and puts back what a routed one has left out.
+/// The code that prepares netlists for simulation. A change of it makes old results invalid.
 const MODELLING: [&str; 2] = [include_str!("model.rs"), include_str!("routed.rs")];
 
 /// Random programs that a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RandomPrograms {
-    /// How many there are.
+    /// Number of programs.
     pub count: u64,
-    /// The seed of the first.
+    /// Seed of the first program.
     pub seed: u64,
 }
 
 impl Outcome {
-    /// Keeps what a checker ([`super::Request::checker`]) found in so many programs from a seed, in the place of what
-    /// the same found before.
+    /// Keeps the results of a checker ([`super::Request::checker`]) for some random programs, in place of earlier
+    /// results for the same programs.
     ///
     /// # Errors
     /// [`FlowError::Io`].
@@ -42,14 +42,16 @@ impl Outcome {
         files::write(&file, &serde_json::to_vec_pretty(checks).unwrap_or_default())
     }
 
-    /// The steps whose results are checked.
+    /// Returns the steps whose results are checked.
     fn steps(&self) -> [Option<&Done>; 3] {
         [Some(&self.synthesized), self.routed.as_ref(), self.packed.as_ref()]
     }
 }
 
-/// What a checker found of the results of these steps: a difference, wherever one was seen, or else what checked the
-/// most stages, and of those what ran the most programs. What cannot be read was not found.
+/// Returns the kept results of a checker for these steps.
+///
+/// Results with a difference come first, then those that checked the most stages, then those with the most programs.
+/// Files that cannot be read are ignored.
 pub(super) fn kept(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> Vec<NetlistCheck> {
     let folder = folder(cache, checker, steps);
     cache::touch(&folder);
@@ -65,12 +67,13 @@ pub(super) fn kept(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> Ve
 
 fn folder(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
-    // What was found by another check, or by other models of the cells, may be of the check or the models.
+    // Other checkers, or other models of the cells, can give other results.
     sha.update(checker);
     MODELLING.iter().for_each(|text| sha.update(text));
     for family in Family::ALL.map(Family::definition) {
         let models = [family.own_models, family.board_cells];
         models.into_iter().flatten().for_each(|text| sha.update(text));
+        sha.update(format!("{:?}", family.open_inputs));
     }
     for step in steps {
         sha.update(step.map_or("", Done::key));
@@ -104,7 +107,7 @@ mod tests {
         assert_eq!(found(), Some((100, None)));
         keep("20-7.json", 13, Some("program 13"));
         assert_eq!(found(), Some((13, Some("program 13".into()))));
-        // A stage that could be checked for the first time is not hidden by more programs on the others.
+        // More programs on some stages do not hide a stage that was checked for the first time.
         let file = folder(dir.path(), "one", [Some(&synthesized), None, None]);
         let unread = NetlistCheck { unchecked: Some("no reader".into()), ..NetlistCheck::default() };
         let read = |programs| NetlistCheck { programs, ..NetlistCheck::default() };
@@ -112,7 +115,7 @@ mod tests {
             files::write(&file.join(name), &serde_json::to_vec(&checks).unwrap()).unwrap();
         }
         assert_eq!(kept(dir.path(), "one", [Some(&synthesized), None, None])[1].programs, 20);
-        // What is no record is none, and other netlists have their own.
+        // Invalid files are ignored, and other netlists have results of their own.
         std::fs::write(folder(dir.path(), "one", steps).join("5-1.json"), "[").unwrap();
         assert_eq!(found(), Some((13, Some("program 13".into()))));
         assert_eq!(kept(dir.path(), "one", [Some(&synthesized), Some(&other), None]), []);

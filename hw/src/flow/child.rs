@@ -1,14 +1,16 @@
-//! Programs that run below this one and do not outlive it.
+//! Child processes that end with this program.
 
 use std::io;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Between two looks at whether a program has ended that writes nothing more.
+/// Interval between two checks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A program that runs. It is killed, with all that it started, where this is dropped before its end has been seen; on
-/// Linux also when the thread that started it ends, by whatever signal.
+/// A running program.
+///
+/// If this is dropped before the program has ended, it is killed, on Linux with all that it started. On Linux it is
+/// also killed when the thread that started it ends, even by a signal.
 pub(super) struct Running {
     child: Child,
     ended: bool,
@@ -18,17 +20,17 @@ impl Running {
     /// Starts a program.
     ///
     /// # Errors
-    /// The system's.
+    /// If the system cannot start it.
     pub(super) fn start(mut command: Command) -> io::Result<Running> {
         #[cfg(target_os = "linux")]
         die_with_parent(&mut command);
         Ok(Running { child: command.spawn()?, ended: false })
     }
 
-    /// Waits for its end, until a time where there is one; nothing where that is over first.
+    /// Waits until the program ends, and returns its status; `None` if a time limit is given and comes first.
     ///
     /// # Errors
-    /// The system's.
+    /// If the system cannot wait for it.
     pub(super) fn wait_until(&mut self, end: Option<Instant>) -> io::Result<Option<ExitStatus>> {
         let status = match end {
             None => Some(self.child.wait()?),
@@ -55,32 +57,32 @@ impl Drop for Running {
     }
 }
 
-/// Gives a program a group of processes of its own, and lets the system kill it when its parent is gone.
+/// Gives a program a process group of its own, and makes the system kill it when its parent ends.
 #[cfg(target_os = "linux")]
 fn die_with_parent(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     let parent = std::process::id();
     command.process_group(0);
     let ask = move || {
-        // SAFETY: both are system calls without memory of this program; they may be made between fork and exec.
+        // SAFETY: both system calls use no memory of this program, and are allowed between fork and exec.
         let (asked, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
         match asked {
-            // The parent may have ended before it was asked for.
+            // The parent can have ended before the call.
             0 if u32::try_from(now) == Ok(parent) => Ok(()),
             0 => Err(io::ErrorKind::BrokenPipe.into()),
             _ => Err(io::Error::last_os_error()),
         }
     };
-    // SAFETY: the closure allocates nothing, takes no lock and makes those two system calls alone.
+    // SAFETY: the closure allocates nothing, takes no lock, and makes only those two system calls.
     unsafe { command.pre_exec(ask) };
 }
 
-/// Kills a program and what it started, unless that has left its group.
+/// Kills a program and everything that it started, except processes that left its group.
 #[cfg(target_os = "linux")]
 fn kill_group(child: &Child) {
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: no memory is touched. The group is the child's, and its number is nobody else's while the child is
-        // not waited for.
+        // SAFETY: the call uses no memory. The group is the child's, and its number is not reused before the child is
+        // waited for.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
 }

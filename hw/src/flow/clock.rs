@@ -1,41 +1,43 @@
-//! Clocks: the settings that make a part's phase-locked loop give the core's clock.
+//! Settings of phase-locked loops.
 
-/// A loop's divisors: its output is `input x feedback / reference / output`, MHz, and its oscillator runs at
-/// `oscillator_mhz`.
+/// The settings of a phase-locked loop.
+///
+/// Its oscillator runs at `oscillator_mhz`. Without feedback from the output, `mhz` is `input * feedback / reference /
+/// output`; with it, `input * feedback / reference`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pll {
-    /// Divides the input.
+    /// Divisor of the input.
     pub reference: u32,
-    /// Multiplies.
+    /// Multiplier.
     pub feedback: u32,
-    /// Divides the oscillator.
+    /// Divisor of the oscillator.
     pub output: u32,
-    /// What comes out, MHz.
+    /// Frequency of the output, MHz.
     pub mhz: f64,
-    /// The oscillator between, MHz.
+    /// Frequency of the oscillator, MHz.
     pub oscillator_mhz: f64,
-    /// What the phase detector sees, MHz.
+    /// Frequency at the phase detector, MHz.
     pub detector_mhz: f64,
 }
 
-/// What a part's loop can do, MHz.
+/// The limits of a part's phase-locked loop. Frequencies are in MHz.
 pub(super) struct Limits {
     pub reference: std::ops::RangeInclusive<u32>,
     pub feedback: std::ops::RangeInclusive<u32>,
     pub outputs: &'static [u32],
     pub oscillator: std::ops::RangeInclusive<f64>,
     pub detector: std::ops::RangeInclusive<f64>,
-    /// What comes out.
+    /// The output.
     pub result: std::ops::RangeInclusive<f64>,
-    /// The feedback is taken behind the output divisor.
+    /// Whether the feedback comes from the output, after the output divisor.
     pub feedback_from_output: bool,
 }
 
-/// The part of a wanted clock that is still that clock.
+/// The least result, as a fraction of the wanted clock.
 const LEAST: f64 = 0.9;
 
-/// The settings whose output is nearest to `wanted` MHz and not above it, or none where that is less than nine tenths
-/// of it.
+/// Finds the settings whose output is nearest to `wanted` MHz and not above it; `None` if the nearest is below nine
+/// tenths of it.
 pub(super) fn solve(limits: &Limits, input: f64, wanted: f64) -> Option<Pll> {
     let mut best: Option<Pll> = None;
     for reference in limits.reference.clone() {

@@ -1,5 +1,5 @@
-//! The sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the top
-//! module and the pins.
+//! Writes the sources of a board's design: the core's SystemVerilog with its configuration, the shell, the clock, the
+//! top module, the constraints, and the script for Yosys.
 
 mod constraints;
 mod names;
@@ -21,10 +21,10 @@ pub use names::{CLOCK, NETLIST, NETLIST_VERILOG, ROUTE_REPORT, ROUTED_NETLIST, S
 pub(super) use names::{CONFIG, SHELL_FILE};
 pub use sources::{SourceFile, Sources};
 
-/// The files of a board's design.
+/// Writes the files of a board's design.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] where the part cannot make the clock.
+/// [`FlowError::Unfit`] if the part cannot make the clock.
 pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     let Request { board, config, .. } = request;
     let mut files = core(board, config);
@@ -32,7 +32,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
         if let Some(own) = board.family.own_modules().iter().find(|own| own.name == file.name) {
             file.text = own.text.to_string();
         }
-        // In one folder, so that headers are found.
+        // All files are in one folder, so that headers are found.
         file.name = file.name.rsplit('/').next().unwrap_or_default().to_string();
     }
     let around = around(board, config, request.shell, request.mhz, Form::Part)?;
@@ -51,21 +51,22 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     Ok(sources)
 }
 
-/// The words of a flow's script that name the design, by which the script is known.
+/// Returns the option of a flow's script that names the top module. It tells such a script from others.
 pub(super) fn top_option() -> String {
     format!("--top {TOP}")
 }
 
-/// The files of the same design for a simulator of sources, whose top module is [`TOP`] too: the part's cells are their
-/// models, and a pin
-/// `P` of both directions is the ports `P_i`, `P_o` and `P_oe`. The loop passes the clock on, so that the pin's is the
-/// core's. `shell` is the shell's Verilog, `mhz` the clock that is asked for.
+/// Writes the files of a board's design for a simulator of its sources.
+///
+/// The top module is [`TOP`] too. The part's cells are replaced by models; the model of the phase-locked loop passes
+/// the clock through, so that the core runs at the pin's clock. A bidirectional pin `P` becomes the ports `P_i`, `P_o`
+/// and `P_oe`. `shell` is the shell's Verilog, `mhz` the clock that is asked for.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] where the part cannot make the clock, or a processor is the host.
+/// [`FlowError::Unfit`] if the part cannot make the clock, or a processor is the host.
 pub fn simulated(board: &Board, config: &HwConfig, shell: &str, mhz: f64) -> Result<Sources, FlowError> {
     if board.family.has_processor() {
-        let reason = "the core is a processor's peripheral, and there is no simulation of that";
+        let reason = "the core is a processor's peripheral, which cannot be simulated with its board";
         return Err(unfit(board, config, reason.into()));
     }
     let mut files = core(board, config);
@@ -79,7 +80,7 @@ fn unfit(board: &Board, config: &HwConfig, reason: String) -> FlowError {
     FlowError::Unfit { board: board.name.clone(), config: config.name.clone(), reason }
 }
 
-/// The core with its configuration, for the board's part.
+/// Returns the core's files with the configuration, for the board's part.
 fn core(board: &Board, config: &HwConfig) -> Vec<SourceFile> {
     let own = part_package(multipliers::gemm_table_lanes(board, config));
     let mut files = vec![SourceFile::new(CONFIG, config_package(config))];
@@ -90,7 +91,8 @@ fn core(board: &Board, config: &HwConfig) -> Vec<SourceFile> {
     files
 }
 
-/// The shell, the clock, the pins and the top module, where no processor is the host, and the core's clock, MHz.
+/// Returns the files of shell, clock, pins and top module, and the core's clock. If a processor is the host, there are
+/// no files.
 fn around(board: &Board, config: &HwConfig, shell: &str, mhz: f64, form: Form) -> Result<Sources, FlowError> {
     let clock = board.family.clock(board.clock.mhz, mhz).map_err(|reason| unfit(board, config, reason))?;
     if board.family.has_processor() {
@@ -104,11 +106,12 @@ fn around(board: &Board, config: &HwConfig, shell: &str, mhz: f64, form: Form) -
     Ok(Sources { files, mhz: clock.mhz })
 }
 
-/// What Yosys does.
+/// Writes the script for Yosys.
 fn script(request: &Request, sources: &Sources) -> String {
-    // The clock and the SDRAM's pins are cells of the family, which Yosys's own reader takes as they come.
+    // The clock and the SDRAM's pins instantiate cells of the family. Yosys's own reader accepts them without
+    // declarations.
     let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));
-    // Yosys goes on with a net that two drive as if it were undefined.
+    // By default, Yosys treats a net with two drivers as undefined, and goes on.
     let mut lines = vec!["logger -werror Driver-driver.conflict".to_string()];
     lines.extend(cells.iter().map(|name| format!("read_verilog {name}")));
     lines.push(format!("read_slang --extern-modules {} -I . {}", top_option(), files.join(" ")));

@@ -1,4 +1,7 @@
-//! Families of parts. A family is one [`Definition`] in a file of its own; [`Family`] lists them.
+//! Families of parts.
+//!
+//! Everything that the flow knows about a family is its `Definition`, in a file of its own. A new family is such a
+//! file, its `mod` line, and its line in the list of [`Family`] below.
 
 mod clock;
 mod definition;
@@ -14,13 +17,14 @@ mod xcup;
 use serde::Deserialize;
 
 pub(super) use definition::{
-    BitstreamReader, CellKind, CellKinds, Chip, Definition, Files, Logic, Pin, Programs, SPRAM_KIB, SdramCells,
+    BitstreamReader, CellKind, CellKinds, Chip, Definition, Files, Logic, LoopBuffer, OpenInputs, Pin, Programs,
+    SPRAM_KIB, SdramCells, TellingInput,
 };
 pub use definition::{Part, Text};
 pub(super) use delays::{CellDelay, Delays, PortDelay};
 pub(super) use processor::Processor;
 
-/// Makes the enum of families, with the definition of each.
+/// Makes the enum of families from the list of their definitions.
 macro_rules! families {
     ($($(#[$doc:meta])* $family:ident = $definition:path,)*) => {
         /// A family of parts.
@@ -31,10 +35,10 @@ macro_rules! families {
         }
 
         impl Family {
-            /// All.
+            /// All families.
             pub const ALL: [Family; [$(stringify!($family)),*].len()] = [$(Family::$family),*];
 
-            /// What the flow knows about it.
+            /// Returns what the flow knows about it.
             pub(super) fn definition(self) -> &'static Definition {
                 match self {
                     $(Family::$family => &$definition,)*
@@ -53,80 +57,82 @@ families! {
     Gowin = gowin::GOWIN,
     /// Lattice Nexus: CrossLink-NX, Certus-NX.
     Nexus = nexus::NEXUS,
-    /// AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
+    /// AMD Zynq-7000. Synthesis counts its resources; Vivado makes the bitstream.
     Xc7 = xc7::XC7,
-    /// AMD Zynq UltraScale+. As [`Family::Xc7`].
+    /// AMD Zynq UltraScale+. Made as [`Family::Xc7`] is.
     Xcup = xcup::XCUP,
 }
 
 impl Family {
-    /// The name in board files.
+    /// Returns the name in board files.
     pub fn name(self) -> &'static str {
         self.definition().name
     }
 
-    /// Its parts.
+    /// Returns its parts.
     pub fn parts(self) -> &'static [Part] {
         self.definition().parts
     }
 
-    /// The part that board files name so.
+    /// Returns the part with this name in board files.
     pub fn part(self, name: &str) -> Option<&'static Part> {
         self.parts().iter().find(|part| part.name == name)
     }
 
-    /// Whether a processor beside the fabric is the host, and the core its peripheral.
+    /// Returns whether its parts have a processor, which is the host, with the core as its peripheral.
     pub fn has_processor(self) -> bool {
         self.definition().processor.is_some()
     }
 
-    /// The place-and-route program, if there is an open one.
+    /// Returns the place-and-route program; `None` if no open program routes its parts.
     pub fn router(self) -> Option<&'static str> {
         self.definition().programs.router
     }
 
-    /// The program that makes a bitstream of what the router wrote.
+    /// Returns the program that makes a bitstream of the router's output.
     pub fn packer(self) -> &'static str {
         self.definition().programs.packer
     }
 
-    /// The bitstream.
+    /// Returns the name of the bitstream's file.
     pub fn bitstream_file(self) -> &'static str {
         self.definition().files.bitstream
     }
 
-    /// The Yosys commands that map a design whose top module is `top` to the cells of a part; none for a part that is
-    /// not the family's.
+    /// Returns the Yosys commands that map a design with the top module `top` to the cells of a part; none for a part
+    /// of another family.
     pub fn synthesis(self, part: &str, top: &str) -> Vec<String> {
         self.part(part).map_or(Vec::new(), |part| (self.definition().synthesis)(part, top))
     }
 
-    /// The files that [`Family::synthesis`] reads: what cells take that are no tables, where Yosys does not know, or
-    /// what the router wants otherwise than synthesis makes it.
+    /// Returns the files that the commands of [`Family::synthesis`] read: delays of cells that Yosys does not know, and
+    /// mappings to cells that the router expects.
     pub fn synthesis_files(self) -> &'static [Text] {
         self.definition().synthesis_files
     }
 
-    /// The modules of the core for which the family has cells of its own: the file among [`crate::rtl::SOURCES`], and
-    /// what it says in its place, a module without contents until [`Family::synthesis`] maps it.
+    /// Returns the modules of the core that the family replaces with its own cells.
+    ///
+    /// Names are paths in [`crate::rtl::SOURCES`]; texts declare modules without contents, which the commands of
+    /// [`Family::synthesis`] map.
     pub fn own_modules(self) -> &'static [Text] {
         self.definition().own_modules
     }
 
-    /// How Yosys is told the times of [`Family::own_modules`], whose files lie in a folder, once it has read the
-    /// sources.
+    /// Returns the Yosys commands that read the delays of [`Family::own_modules`], which are in `folder`. Run them
+    /// after reading the sources.
     pub fn own_times(self, folder: &str) -> impl Iterator<Item = String> {
         let times = move |name: &str| format!("read_verilog -lib -specify -overwrite -D TW_TIMES {folder}/{name}");
         self.own_modules().iter().map(move |module| times(module.name))
     }
 
-    /// The simulation models of the family's cells, in Yosys's folder of shared files.
+    /// Returns the file with the simulation models of the family's cells, relative to Yosys's folder of shared files.
     pub fn cell_models(self) -> &'static str {
         self.definition().cell_models
     }
 
-    /// Models of the cells of the family that a board's design names itself, for its clock and its pins: plain Verilog.
-    /// None where it names none.
+    /// Returns Verilog models of the cells that a board's design instantiates, for its clock and its pins; `None` if
+    /// there are none.
     pub fn board_cells(self) -> Option<&'static str> {
         self.definition().board_cells
     }
@@ -136,7 +142,7 @@ impl Family {
 mod tests {
     use super::Family;
 
-    /// Board files name families by the names of the enum's variants.
+    /// A board's file names a family by the lowercase name of its variant.
     #[test]
     fn families_are_read_by_the_names_that_they_tell() {
         for family in Family::ALL {

@@ -127,9 +127,8 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
 ///
 /// # Errors
 /// [`FlowError::NotFlashed`] if `dir` has no report, a report of another board or one without a bitstream, or if the
-/// board has no
-/// `flash`; unless the options allow it, also if a netlist differs from the sources or the design is slower than its
-/// clock. [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] if it fails.
+/// board has no `flash`; unless the options allow it, also if a netlist differs from the sources or the design is
+/// slower than its clock. [`FlowError::MissingTool`] without openFPGALoader; [`FlowError::Tool`] if it fails.
 pub fn flash(
     board: &Board,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! A netlist as gates for simulation: each cell is replaced by its model, and the models by gates, registers and
+//! Makes netlists that can be simulated: replaces each cell by its model, and the models by gates, registers and
 //! memories.
 
 use super::board::Board;
@@ -11,29 +11,29 @@ use std::path::Path;
 
 const OWN: &str = "own_models.v";
 const SCRIPT: &str = "model.ys";
-/// What the model's file is called.
+/// The file of the netlist that can be simulated.
 pub const MODEL: &str = "model.json";
-/// What Yosys says where a cell's module is nowhere, and where one that is declared has no inside.
+/// Yosys's errors for a cell without a module, and for a cell whose module is only declared.
 const UNKNOWN_CELL: &str = "is not part of the design";
 const CELL_LEFT: &str = "Assertion failed: selection is not empty";
-/// What a model names, behind this, where it does not cover a use of its cell.
+/// Prefix of the module that a model instantiates if it does not cover the use of its cell.
 const NO_MODEL: &str = "TW_NO_MODEL_OF_";
-/// What a design has become.
+/// A stage of a flow whose netlist can be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// What synthesis wrote.
+    /// The output of synthesis.
     Synthesized,
-    /// What place and route wrote.
+    /// The output of place and route.
     Routed,
-    /// What the part is loaded with.
+    /// The bitstream.
     Bitstream,
 }
 
 impl Stage {
-    /// All, in the flow's order.
+    /// All stages, in the flow's order.
     pub const ALL: [Stage; 3] = [Stage::Synthesized, Stage::Routed, Stage::Bitstream];
 
-    /// The name for people.
+    /// Returns the name for people.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Synthesized => "synthesized netlist",
@@ -43,12 +43,12 @@ impl Stage {
     }
 }
 
-/// The netlist of a stage with its cells' models, in [`MODEL`]; its top module is [`TOP`]. There is none where the flow
-/// did not come as far.
+/// Makes the netlist of a stage that can be simulated, as the file [`MODEL`] with the top module [`TOP`]. `None` if the
+/// flow ended before this stage.
 ///
 /// # Errors
-/// [`FlowError::Unfit`] for what nothing can be simulated of, as where a cell has no model; [`FlowError::MissingTool`],
-/// [`FlowError::Tool`].
+/// [`FlowError::Unfit`] if the netlist cannot be simulated, for example because a cell has no model;
+/// [`FlowError::MissingTool`], [`FlowError::Tool`].
 pub fn model(
     board: &Board,
     stage: Stage,
@@ -73,7 +73,7 @@ pub fn model(
         Stage::Routed => {
             let open = from.input(ROUTED_NETLIST)?;
             let file = from.file(ROUTED_NETLIST).display().to_string();
-            Input::new(ROUTED_NETLIST, routed::closed(&file, &open.bytes)?)
+            Input::new(ROUTED_NETLIST, routed::closed(&board.family.definition().open_inputs, &file, &open.bytes)?)
         }
         Stage::Bitstream => {
             let tools = tools::find_readers(board.family, &outcome.tools)?
@@ -91,7 +91,7 @@ pub fn model(
     })
 }
 
-/// Makes gates of a netlist in a file, with the project's own models of the family's cells.
+/// Replaces the cells of a netlist by gates, with `own` models in place of some of Yosys's.
 fn modelled(
     family: Family,
     own: &str,
@@ -110,7 +110,7 @@ fn modelled(
     Step::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)
 }
 
-/// Which cell has no model, where what Yosys ended with says that one has none.
+/// Returns the reason if Yosys's error says that a cell has no model.
 fn without_model(reason: &str) -> Option<String> {
     let line = reason.lines().find(|line| line.contains(UNKNOWN_CELL) || line.contains(CELL_LEFT))?;
     let kind = line.split_once("Module `").and_then(|(_, rest)| rest.split_once('\''));
@@ -122,15 +122,15 @@ fn without_model(reason: &str) -> Option<String> {
     Some(format!("there is no model of {kind}"))
 }
 
-/// The Yosys commands that read the models of a family's cells, for the netlist whose module is `top`: Yosys's, and
-/// those of `own` in their place.
+/// Returns the Yosys commands that read the models of a family's cells for a netlist with the top module `top`: Yosys's
+/// models, some of which the file `own` replaces.
 pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [String; 4] {
-    // Models of cells name others of the same family, so all of Yosys's are read first; what is not used is not looked
-    // at.
+    // Models instantiate other cells of the family, so all of Yosys's models are read first. Those that are not used
+    // are not elaborated.
     let models = tools.share.join(family.cell_models());
     let folder = models.parent().unwrap_or(Path::new("."));
     [
-        // What is left of the cells' declarations would stand in the models' way.
+        // Remaining declarations of the cells would conflict with the models.
         format!("delete =* {top} %d"),
         "delete t:$scopeinfo".into(),
         format!("read_verilog -defer -overwrite -I{} {}", folder.display(), models.display()),
@@ -138,10 +138,10 @@ pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [Str
     ]
 }
 
-/// Makes gates of all cells but tables and memories.
+/// Replaces all cells by gates, except look-up tables and memories.
 const GATES: &str = "techmap t:$* t:$lut %d t:$mem_v2 %d";
 
-/// What Yosys does to the netlist in a file.
+/// Writes the Yosys script for the netlist in a file.
 fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String> {
     let mut script = vec![match stage {
         Stage::Bitstream => format!("read_verilog {file}"),
@@ -152,7 +152,7 @@ fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String
         format!("hierarchy -check -top {TOP}"),
         "proc".into(),
         "flatten -wb -noscopeinfo".into(),
-        // A cell that is left has no model.
+        // A cell that remains has no model.
         "select -assert-none t:* t:$* %d t:$paramod* %u".into(),
         "memory_collect".into(),
         "opt_expr".into(),
@@ -160,7 +160,7 @@ fn script(family: Family, tools: &Tools, stage: Stage, file: &str) -> Vec<String
         "alumacc".into(),
         "maccmap -unmap".into(),
         GATES.into(),
-        // Products have become full adders, which the first time leaves.
+        // `maccmap` made full adders of products, and the first pass leaves them.
         GATES.into(),
         "opt_expr".into(),
         "opt_clean -purge".into(),
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// A cell that no model describes is told by its kind, and is no failure of Yosys's like another.
+    /// The error for a cell without a model names its kind. It differs from other failures of Yosys.
     #[test]
     fn a_cell_without_a_model_is_named() {
         let tools = match tools::find_synthesis() {
@@ -202,7 +202,7 @@ mod tests {
         let (ice40, ecp5) = (Family::Ice40, Family::Ecp5);
         assert_eq!(reason(ice40, ("SB_NOVEL", "O"), json!({})), Some("there is no model of SB_NOVEL".into()));
         made(ice40, ("SB_LUT4", "O"), json!({})).unwrap();
-        // So is a use of a cell that its model does not cover.
+        // So does the error for a use of a cell that its model does not cover.
         let (ram, multiplier, pin) = (("DP16KD", "DOA0"), ("MULT18X18D", "P0"), ("TRELLIS_IO", "O"));
         let contents = format!("1{}", "0".repeat(319));
         for (cell, key, value, expected) in [

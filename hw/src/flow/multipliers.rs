@@ -1,9 +1,9 @@
-//! Which of a part's multiplier blocks the core's units take, and what is built of tables in their place.
+//! Plans the multiplier blocks of the core's units, and which gemm lanes are built of look-up tables instead.
 
 use super::board::Board;
 use crate::config::HwConfig;
 
-/// Of gemm's lanes those that are built of tables, because the part's multipliers do not reach for them.
+/// Returns the number of gemm lanes that are built of look-up tables because the part has too few multiplier blocks.
 pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
     let Some(part) = board.family.part(&board.device) else { return 0 };
     let left = part.dsps.saturating_sub(board.family.definition().multipliers.wide * beside_gemm(config));
@@ -11,8 +11,9 @@ pub(super) fn gemm_table_lanes(board: &Board, config: &HwConfig) -> u32 {
     config.row_elements().saturating_sub(u32::try_from(lanes).unwrap_or(u32::MAX))
 }
 
-/// The blocks that the core is planned to take: gemm's, but for its lanes of tables, and those beside. None for
-/// families whose blocks take larger products, so that netlists have fewer, and where a part has none.
+/// Returns the number of multiplier blocks planned for the core: those of gemm lanes that are not built of look-up
+/// tables, and those of the other units. `None` for families whose blocks can hold larger or several products, so that
+/// netlists have fewer, or that have no blocks.
 pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
     let lanes = config.row_elements() - gemm_table_lanes(board, config);
     board
@@ -23,13 +24,14 @@ pub(super) fn planned(board: &Board, config: &HwConfig) -> Option<u64> {
         .then(|| u64::from(lanes * config.block_in) + beside_gemm(config))
 }
 
-/// Products of 18 by 18 bits that the core has beside gemm's lanes, counted as ECP5's netlists have them, a block for
-/// each; blocks for larger products take fewer, so that no lane is built of multipliers that are not there.
+/// Returns the number of products of 18 by 18 bits in the core's other units, one block each as in ECP5 netlists.
+///
+/// Families with larger blocks need fewer, so the plan never uses more blocks than the part has.
 fn beside_gemm(config: &HwConfig) -> u64 {
     let of = |there: bool, blocks: u32| if there { blocks } else { 0 };
     let requantize = of(!config.requant_serial, 4 * config.requant_lanes);
     let vector = of(config.vector_mul || config.vector_qadd, 1) + of(config.vector_mac, config.vector_lanes);
-    // The serial unit finds a byte of a param entry by its row, of which nine are an entry.
+    // The serial unit multiplies a row by nine, the rows of a param entry, to find a byte.
     let vector = vector + of(config.vector_serial(), 1);
     u64::from(requantize + vector + of(config.wgt_zp, config.batch) + of(config.dma_pad, 1))
 }
@@ -61,13 +63,13 @@ mod tests {
         }
     }
 
-    /// The page's table says how many blocks netlists have, synthesized and routed: as many as are counted. The
-    /// netlists themselves are compared with the count where they are made (`scripts/bitstreams.py`,
+    /// The plan equals the table of `docs/synth.md`, which has the blocks of synthesized and routed netlists. Where
+    /// netlists are made, their blocks are compared with the plan (`scripts/bitstreams.py`,
     /// `tests/command_line/synth.rs`).
     #[test]
     fn blocks_are_those_of_the_netlists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let page = std::fs::read_to_string(root.join("docs/synthesize.md")).expect("the page is there");
+        let page = std::fs::read_to_string(root.join("docs/synth.md")).expect("the page is there");
         let mut compared = 0;
         for line in page.lines() {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();

@@ -1,4 +1,4 @@
-//! Netlists as synthesis leaves them: cells of a family and the nets between them.
+//! Netlists that synthesis writes: cells of a family and the nets between them.
 
 use super::files::read_json;
 use super::{FlowError, design};
@@ -6,19 +6,20 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-/// Which values a cell keeps in registers of its own, as multiplier blocks may.
+/// The values that a cell keeps in registers of its own, as a multiplier block can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kept {
     Nothing,
     Result,
-    /// The operands too.
+    /// The operands and the result.
     Operands,
 }
 
-/// A cell: its kind, its name after the signal that it makes, and the nets at its ports.
+/// A cell.
 #[derive(Debug, Clone)]
 pub(super) struct Cell {
     pub(super) kind: String,
+    /// The name, which Yosys makes from the signal that the cell drives.
     pub(super) name: String,
     pub(super) kept: Kept,
     pub(super) inputs: Vec<PortNet>,
@@ -34,12 +35,12 @@ pub(super) struct PortNet {
 }
 
 impl Cell {
-    /// The nets at the bits of an input.
+    /// Returns the nets at the bits of an input.
     pub(super) fn input(&self, port: &str) -> impl Iterator<Item = usize> {
         nets_at(&self.inputs, port)
     }
 
-    /// The nets at the bits of an output.
+    /// Returns the nets at the bits of an output.
     pub(super) fn output(&self, port: &str) -> impl Iterator<Item = usize> {
         nets_at(&self.outputs, port)
     }
@@ -53,7 +54,7 @@ fn nets_at(ports: &[PortNet], port: &str) -> impl Iterator<Item = usize> {
 #[derive(Debug, Clone)]
 pub struct Netlist {
     cells: Vec<Cell>,
-    /// Of each net the signal of the sources that it is, if it has a name.
+    /// The signal of the sources for each net; empty if it has no name.
     nets: Vec<String>,
 }
 
@@ -83,10 +84,10 @@ struct RawCell {
 
 #[derive(Default, Deserialize)]
 struct Parameters {
-    /// The clock of the register of one of an ECP5's factors; the other's is the same.
+    /// Clock of the register of an ECP5 multiplier's first operand. The second operand has the same.
     #[serde(rename = "REG_INPUTA_CLK")]
     operand_clock: Option<String>,
-    /// The clock of the register behind an ECP5's product.
+    /// Clock of the register of an ECP5 multiplier's result.
     #[serde(rename = "REG_OUTPUT_CLK")]
     output_clock: Option<String>,
 }
@@ -112,13 +113,13 @@ fn nets(bits: &[Bit]) -> impl Iterator<Item = usize> {
 }
 
 impl Netlist {
-    /// Reads what synthesis wrote.
+    /// Reads the JSON netlist that Yosys wrote.
     ///
     /// # Errors
     /// [`FlowError::Io`], [`FlowError::Output`].
     pub fn read(path: &Path) -> Result<Netlist, FlowError> {
         let mut design: Design = read_json(path, "a netlist of Yosys")?;
-        // One module is the design, the others are the family's cells.
+        // The other modules are the family's cells.
         let module = design.modules.remove(design::TOP).ok_or_else(|| FlowError::Output {
             file: path.display().to_string(),
             what: "a netlist of Yosys",
@@ -131,8 +132,7 @@ impl Netlist {
         let mut names: HashMap<usize, &str> = HashMap::new();
         for (name, bits) in &module.netnames {
             for net in nets(&bits.bits) {
-                // Names that the sources gave are better than Yosys's, and those of outer modules better than of inner
-                // ones.
+                // Prefer names of the sources to those of Yosys, and names of outer modules to those of inner modules.
                 let rank = |name: &str| (name.contains('$'), name.matches('.').count(), name.len());
                 let best = names.entry(net).or_insert(name);
                 if rank(name) < rank(best) {
@@ -140,7 +140,7 @@ impl Netlist {
                 }
             }
         }
-        // Numbers of nets count from 0 here, whatever the file has.
+        // Renumber the nets from 0.
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         let mut texts = Vec::new();
         let mut number = |net: usize| {
@@ -173,14 +173,16 @@ impl Netlist {
         &self.cells
     }
 
-    /// The signal of each net.
+    /// Returns the signal of each net; empty if it has no name.
     pub(super) fn net_names(&self) -> &[String] {
         &self.nets
     }
 }
 
-/// The signal of the sources after which a cell or net of a netlist is named: Yosys appends the cells on the way to it,
-/// whose kinds are in capitals, as no name of the sources is.
+/// Returns the signal of the sources that a cell or net is named after.
+///
+/// Yosys appends the kinds of the cells on the way to the signal. They are in capitals, unlike all names of the
+/// sources.
 pub(super) fn signal(name: &str) -> &str {
     let bytes = name.as_bytes();
     let is_kind = |at: usize| bytes[at] == b'_' && bytes.get(at + 1).is_some_and(u8::is_ascii_uppercase);
@@ -190,13 +192,13 @@ pub(super) fn signal(name: &str) -> &str {
 
 #[cfg(test)]
 impl Netlist {
-    /// Of a module as Yosys writes it.
+    /// Reads a module in Yosys's JSON form.
     pub(super) fn of_json(module: serde_json::Value) -> Netlist {
         Netlist::of(serde_json::from_value(module).expect("a module"))
     }
 }
 
-/// A cell of a module as Yosys writes it.
+/// A cell in Yosys's JSON form.
 #[cfg(test)]
 pub(super) fn cell(kind: &str, inputs: &[(&str, usize)], output: (&str, usize)) -> serde_json::Value {
     let directions: serde_json::Map<_, _> = inputs

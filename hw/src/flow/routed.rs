@@ -1,36 +1,21 @@
-//! The router's netlist, made fit for simulation: inputs that it ties inside the part have their constants again.
+//! Prepares the router's netlist for simulation: connects the inputs that are tied inside the part to constants.
 //!
-//! nextpnr leaves such an input open. What it is tied to stands in the cell's parameter `<input>MUX` (`0`, `1`, or
-//! `INV` for the inverse of an open wire), or follows from the family: an open wire into ECP5's block RAM or look-up
-//! table is high, so are iCE40's enables of registers and of block RAM's clocks, and what else is open is off.
+//! nextpnr leaves such an input open. Its value is in the cell's parameter `<input>MUX` (`0`, `1`, or `INV` for the
+//! inverse of an open wire), or follows from the family ([`OpenInputs`]).
 //!
-//! A global buffer of an iCE40 that its loop drives past all wires has an open input too; it is joined again.
+//! The input of a global buffer that a phase-locked loop drives without a wire is open too. It is connected to the
+//! loop.
 
 use super::FlowError;
 use super::design::TOP;
+use super::family::{LoopBuffer, OpenInputs, TellingInput};
 use serde_json::{Map, Value};
 
-/// Cells whose open inputs are high.
-const HIGH: &[&str] = &["DP16KD", "TRELLIS_COMB"];
-
-/// Inputs of iCE40's cells that are high where they are open.
-const ENABLES: &[&str] = &["CEN", "RCLKE", "WCLKE", "CLOCK_ENABLE"];
-/// Cells of iCE40's clock: the loop with its outputs to global buffers, and the buffer with its input.
-const LOOP: &str = "ICESTORM_PLL";
-const LOOP_OUTPUTS: [&str; 2] = ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"];
-const BUFFER: &str = "SB_GB";
-const BUFFER_INPUT: &str = "USER_SIGNAL_TO_GLOBAL_BUFFER";
-
-/// An input that ECP5's multiplexer of two others has and that of two look-up tables has not, and the parameter that
-/// says so.
-const UPPER_MUX_INPUT: &str = "FXA";
-const IS_UPPER_MUX: &str = "IS_Z1";
-
-/// The netlist with its top module named [`TOP`] and no input left open.
+/// Returns the netlist without open inputs, and with its top module named [`TOP`]. `open` has the family's rules.
 ///
 /// # Errors
-/// [`FlowError::Output`] where it is not a netlist of one module.
-pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
+/// [`FlowError::Output`] if it is not a netlist of one module.
+pub(super) fn closed(open: &OpenInputs, file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
     let bad = |reason: String| FlowError::Output { file: file.into(), what: "nextpnr's netlist", reason };
     let mut netlist: Value = serde_json::from_slice(netlist).map_err(|error| bad(error.to_string()))?;
     let modules =
@@ -41,46 +26,50 @@ pub(super) fn closed(file: &str, netlist: &[u8]) -> Result<Vec<u8>, FlowError> {
     };
     let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("has no cells".into()))?;
     if let Some((name, _)) = cells.iter().find(|(_, cell)| !cell.is_object()) {
-        return Err(bad(format!("cell {name} is no object")));
+        return Err(bad(format!("cell {name} is not an object")));
     }
-    join_clocks(cells).map_err(bad)?;
-    cells.values_mut().for_each(close);
+    if let Some(buffer) = &open.loop_buffer {
+        join_clocks(buffer, cells).map_err(bad)?;
+    }
+    cells.values_mut().for_each(|cell| close(open, cell));
     modules.insert(TOP.into(), top);
     serde_json::to_vec(&netlist).map_err(|error| bad(error.to_string()))
 }
 
-/// Joins global buffers without a signal to the loop that drives them: the router names such a buffer after the loop's
-/// output.
-fn join_clocks(cells: &mut Map<String, Value>) -> Result<(), String> {
+/// Connects global buffers with an open input to the loop that drives them. The router names such a buffer after the
+/// loop's output.
+fn join_clocks(names: &LoopBuffer, cells: &mut Map<String, Value>) -> Result<(), String> {
+    let LoopBuffer { loop_kind, outputs, second_ends, buffer_kind, buffer_input } = names;
     let is_open = |cell: &Value, port: &str| cell["connections"][port].as_array().is_some_and(Vec::is_empty);
     let nets = cells.values().filter_map(|cell| cell["connections"].as_object()).flat_map(Map::values);
     let mut next = nets.filter_map(Value::as_array).flatten().filter_map(Value::as_u64).max().unwrap_or(0);
-    let buffers = cells.iter().filter(|(_, cell)| cell["type"] == BUFFER && is_open(cell, BUFFER_INPUT));
+    let buffers = cells.iter().filter(|(_, cell)| cell["type"] == *buffer_kind && is_open(cell, buffer_input));
     let buffers: Vec<String> = buffers.map(|(name, _)| name.clone()).collect();
     for buffer in buffers {
-        let output = if buffer.ends_with("_pllout_b") { LOOP_OUTPUTS[1] } else { LOOP_OUTPUTS[0] };
-        let loops = cells.iter().filter(|(_, cell)| cell["type"] == LOOP && is_open(cell, output));
+        let output = outputs[usize::from(buffer.ends_with(second_ends))];
+        let loops = cells.iter().filter(|(_, cell)| cell["type"] == *loop_kind && is_open(cell, output));
         let [name] = &loops.map(|(name, _)| name.clone()).collect::<Vec<_>>()[..] else {
             return Err(format!("nothing drives its global buffer {buffer}"));
         };
         next += 1;
         cells[name]["connections"][output] = Value::Array(vec![next.into()]);
-        cells[&buffer]["connections"][BUFFER_INPUT] = Value::Array(vec![next.into()]);
+        cells[&buffer]["connections"][*buffer_input] = Value::Array(vec![next.into()]);
     }
     Ok(())
 }
 
-/// Ties a cell's open inputs; a parameter that says to what is done with then.
-fn close(cell: &mut Value) {
-    let high = cell.get("type").and_then(Value::as_str).is_some_and(|kind| HIGH.contains(&kind));
+/// Connects a cell's open inputs to constants, and removes the parameters that gave the constants.
+fn close(open: &OpenInputs, cell: &mut Value) {
+    let high = cell.get("type").and_then(Value::as_str).is_some_and(|kind| open.high_cells.contains(&kind));
     let part = |cell: &mut Value, key: &str| match cell.get_mut(key).map(Value::take) {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
     };
     let (mut parameters, mut connections) = (part(cell, "parameters"), part(cell, "connections"));
-    // The netlist tells the two multiplexers that a look-up table's place can have by what is connected alone.
-    if connections.get(UPPER_MUX_INPUT).and_then(Value::as_array).is_some_and(|bits| !bits.is_empty()) {
-        parameters.insert(IS_UPPER_MUX.into(), "1".into());
+    for TellingInput { input, parameter } in open.telling_inputs {
+        if connections.get(*input).and_then(Value::as_array).is_some_and(|bits| !bits.is_empty()) {
+            parameters.insert((*parameter).into(), "1".into());
+        }
     }
     let is_input = |port: &str| cell["port_directions"].get(port).is_some_and(|direction| direction == "input");
     for (port, bits) in &mut connections {
@@ -88,7 +77,7 @@ fn close(cell: &mut Value) {
             continue;
         }
         let key = format!("{port}MUX");
-        // Text of digits alone ends with a space, which tells it from a number.
+        // nextpnr appends a space to a text of digits, to distinguish it from a number.
         let tied = parameters.get(&key).and_then(Value::as_str).map(|text| text.trim_end().to_string());
         let bit = match tied.as_deref() {
             Some(bit @ ("0" | "1")) => {
@@ -96,7 +85,7 @@ fn close(cell: &mut Value) {
                 bit
             }
             Some("INV") => "1",
-            _ if high || ENABLES.contains(&port.as_str()) => "1",
+            _ if high || open.high_inputs.contains(&port.as_str()) => "1",
             _ => "0",
         };
         *bits = Value::Array(vec![bit.into()]);
@@ -108,6 +97,12 @@ fn close(cell: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::family::Family;
+
+    fn of(family: Family, netlist: &str) -> Result<Value, FlowError> {
+        let closed = closed(&family.definition().open_inputs, "n.json", netlist.as_bytes())?;
+        Ok(serde_json::from_slice(&closed).expect("JSON"))
+    }
 
     const NETLIST: &str = r#"{"creator": "x", "modules": {"top": {"ports": {}, "cells": {
         "ram": {"type": "DP16KD", "parameters": {"WEBMUX": "INV", "ADA2MUX": "0 ", "WEAMUX": "WEA"},
@@ -121,7 +116,7 @@ mod tests {
 
     #[test]
     fn open_inputs_are_tied_as_the_part_ties_them() {
-        let closed: Value = serde_json::from_slice(&closed("n.json", NETLIST.as_bytes()).unwrap()).unwrap();
+        let closed = of(Family::Ecp5, NETLIST).unwrap();
         let connections = |cell: &str| closed["modules"][TOP]["cells"][cell]["connections"].clone();
         let ram = serde_json::json!({"WEA": ["1"], "WEB": ["1"], "ADA2": ["0"], "CEA": [7], "DOA0": []});
         assert_eq!(connections("ram"), ram);
@@ -132,7 +127,7 @@ mod tests {
         assert_eq!(parameters("mux"), serde_json::json!({"IS_Z1": "1"}));
     }
 
-    /// A logic cell, and a loop that drives a global buffer past all wires.
+    /// A logic cell, and a loop that drives a global buffer without a wire.
     const ICE40: &str = r#"{"creator": "x", "modules": {"top": {"ports": {}, "cells": {
         "lc": {"type": "ICESTORM_LC", "parameters": {}, "port_directions": {"I0": "input", "CEN": "input", "SR": "input", "O": "output"},
             "connections": {"I0": [], "CEN": [], "SR": [9], "O": []}},
@@ -145,13 +140,13 @@ mod tests {
 
     #[test]
     fn enables_are_high_and_the_loop_drives_its_buffer() {
-        let netlist: Value = serde_json::from_slice(&closed("n.json", ICE40.as_bytes()).unwrap()).unwrap();
+        let netlist = of(Family::Ice40, ICE40).unwrap();
         let connections = |cell: &str| netlist["modules"][TOP]["cells"][cell]["connections"].clone();
         assert_eq!(connections("lc"), serde_json::json!({"I0": ["0"], "CEN": ["1"], "SR": [9], "O": []}));
         assert_eq!(connections("pll"), serde_json::json!({"PLLOUT_A_GLOBAL": [13], "SDI": ["0"]}));
         let buffer = serde_json::json!({"USER_SIGNAL_TO_GLOBAL_BUFFER": [13], "GLOBAL_BUFFER_OUTPUT": [12]});
         assert_eq!(connections("$gbuf_pll_pllout_a"), buffer);
-        let error = closed("n.json", ICE40.replace("ICESTORM_PLL", "OTHER").as_bytes()).unwrap_err().to_string();
+        let error = of(Family::Ice40, &ICE40.replace("ICESTORM_PLL", "OTHER")).unwrap_err().to_string();
         assert!(error.ends_with("nothing drives its global buffer $gbuf_pll_pllout_a"), "{error}");
     }
 
@@ -161,13 +156,13 @@ mod tests {
         let cell = |text: &str| format!(r#"{{"modules": {{"a": {{"cells": {{"c": {text}}}}}}}}}"#);
         let cells = ["3", "[]", "null", "\"SB_GB\""].map(cell);
         for text in ["", "{}", r#"{"modules": {}}"#, two].into_iter().chain(cells.iter().map(String::as_str)) {
-            let error = closed("n.json", text.as_bytes()).unwrap_err().to_string();
+            let error = of(Family::Ice40, text).unwrap_err().to_string();
             assert!(error.starts_with("n.json cannot be read as nextpnr's netlist"), "{error}");
         }
-        // What lies deeper is nothing where it is not what it should be.
+        // Inside a cell, values of a wrong type are ignored.
         let cells = [r#"{"connections": 1, "parameters": [], "port_directions": 2}"#, r#"{"connections": {"A": []}}"#];
         for text in cells.map(cell) {
-            closed("n.json", text.as_bytes()).expect("it is a netlist of one module");
+            of(Family::Ice40, &text).expect("it is a netlist of one module");
         }
     }
 }

@@ -1,35 +1,35 @@
-//! SDR SDRAM chips on boards: geometry and timing as a chip's data sheet has them, pins as the board's schematic.
+//! SDR SDRAM chips on boards: geometry and timing from the chip's data sheet, pins from the board's schematic.
 //!
-//! A byte's address is, from its highest bits down, row, bank, column and byte of the word, so that what follows in
-//! addresses follows in the row that is open.
+//! A byte address consists of row, bank, column and byte of the word, from its highest bits down, so that consecutive
+//! addresses stay in the open row.
 
 mod check;
 
 use super::port_pin::PortPin;
 use serde::{Deserialize, Serialize};
 
-/// Refreshes that a chip wants before its mode is set: JEDEC's number, of which some data sheets want fewer.
+/// Number of refreshes before the mode is set. It is JEDEC's number; some data sheets require fewer.
 pub const START_REFRESHES: u32 = 8;
-/// Cycles from the setting of the mode to the next command.
+/// Cycles from setting the mode to the next command.
 pub const MODE_CYCLES: u32 = 2;
-/// The fewest cycles from the last word of a write to the precharge: some data sheets give it in cycles.
+/// The fewest cycles from the last word of a write to the precharge. Some data sheets give tWR in cycles.
 pub const WRITE_CYCLES: u32 = 2;
 
-/// Cycles from the register of a read's command to that of its data, beside the chip's latency: one to the pins and the
-/// middle of a cycle, one from the middle of a cycle on.
+/// Cycles from the register of a read's command to the register of its data, in addition to the chip's latency: one on
+/// the way to the pins, whose clock rises in the middle of a cycle, and one on the way back.
 pub const PIPELINE_CYCLES: u32 = 2;
 
-/// The fastest clock of a shell with an SDRAM, MHz. Data are taken a cycle after the chip's edge that brings them: of
-/// that cycle the chip takes up to 6 ns, the part's pins on the way out and in up to 6.5.
+/// The fastest clock of a shell with an SDRAM, MHz. Data are sampled a cycle after the chip's clock edge. The chip
+/// takes up to 6 ns of that cycle, and the part's output and input pins up to 6.5 ns.
 const MOST_MHZ: f64 = 80.0;
-/// The most cycles that a timing may take: what the shell counts.
+/// The most cycles of a timing, as the shell's counters limit it.
 const MOST_CYCLES: u32 = 15;
-/// The most cycles of the wait at power-up, and between two refreshes.
+/// The most cycles of the wait at power-up and between two refreshes.
 const MOST_WAIT_CYCLES: u32 = u16::MAX as u32;
-/// The fewest cycles between two refreshes: what is under way when one becomes due ends well before the next.
+/// The fewest cycles between two refreshes, so that a burst in progress ends well before the next refresh.
 const FEWEST_REFRESH_CYCLES: u32 = 100;
 
-/// A chip.
+/// An SDRAM chip.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sdram {
@@ -39,13 +39,13 @@ pub struct Sdram {
     pub columns: u32,
     /// Banks: 2 or 4.
     pub banks: u32,
-    /// Its times.
+    /// Its timing.
     pub timing: Timing,
     /// Its pins.
     pub pins: Pins,
 }
 
-/// The times of a chip's data sheet.
+/// The timing of a chip's data sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
@@ -61,25 +61,25 @@ pub struct Timing {
     pub ras_ns: f64,
     /// tRC: from the activation of a row to that of another of the bank.
     pub rc_ns: f64,
-    /// tRFC (in some data sheets tRC, or tRRC): from a refresh to the next command.
+    /// tRFC (tRC or tRRC in some data sheets): from a refresh to the next command.
     pub rfc_ns: f64,
-    /// tWR (tRDL, tDPL): from the last word of a write to the precharge; two cycles at the least.
+    /// tWR (tRDL, tDPL): from the last word of a write to the precharge; the shell waits at least two cycles.
     pub wr_ns: f64,
-    /// tREFI: the average time between two refreshes, which is the refresh period by the rows.
+    /// tREFI: the average time between two refreshes, which is the refresh period divided by the number of rows.
     pub refresh_us: f64,
-    /// The time that clock and power must be stable before the first command.
+    /// The time for which clock and power must be stable before the first command.
     pub power_up_us: f64,
 }
 
-/// Where a chip's pins are, as seen from the part.
+/// The part's pins that a chip is connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pins {
     /// The clock.
     pub clk: String,
-    /// The clock's enable, where the board does not tie it high.
+    /// The clock enable; `None` if the board ties it high.
     pub cke: Option<String>,
-    /// The chip select, where the board does not tie it low.
+    /// The chip select; `None` if the board ties it low.
     pub cs: Option<String>,
     /// RAS#.
     pub ras: String,
@@ -91,14 +91,14 @@ pub struct Pins {
     pub a: Vec<String>,
     /// The bank, lowest bit first.
     pub ba: Vec<String>,
-    /// The masks of the bytes of a word, lowest first; none where the board ties them low.
+    /// The byte masks of a word, lowest byte first; empty if the board ties them low.
     #[serde(default)]
     pub dqm: Vec<String>,
     /// The data, lowest bit first: 8, 16 or 32.
     pub dq: Vec<String>,
 }
 
-/// What of a chip its size follows from, and whether bytes can be masked.
+/// The size of a chip, and whether bytes can be masked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Geometry {
     /// Rows of a bank.
@@ -109,7 +109,7 @@ pub struct Geometry {
     pub banks: u32,
     /// Bits of a word.
     pub data_bits: u32,
-    /// Whether a write can leave out bytes of a word.
+    /// Whether a write can mask bytes of a word.
     pub has_masks: bool,
 }
 
@@ -125,7 +125,7 @@ impl Geometry {
     }
 }
 
-/// A chip's times in cycles of a clock.
+/// A chip's timing in clock cycles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Cycles {
     /// From a read to its data.
@@ -134,7 +134,7 @@ pub struct Cycles {
     pub rcd: u32,
     /// From a precharge to an activation or a refresh.
     pub rp: u32,
-    /// From an activation to the precharge, so that tRC holds too.
+    /// From an activation to the precharge, long enough for tRC too.
     pub ras: u32,
     /// From a refresh to the next command.
     pub rfc: u32,
@@ -147,7 +147,7 @@ pub struct Cycles {
 }
 
 impl Sdram {
-    /// The geometry.
+    /// Returns the geometry.
     pub fn geometry(&self) -> Geometry {
         Geometry {
             rows: self.rows,
@@ -158,22 +158,22 @@ impl Sdram {
         }
     }
 
-    /// The times in cycles of a clock in MHz. Times that are too short by less than a part in a million count as right.
+    /// Converts the timing to cycles of a clock in MHz. A millionth of rounding error is tolerated.
     ///
     /// # Errors
-    /// What of the chip and the clock do not go together.
+    /// If the chip does not work at this clock. The text says why, with numbers.
     pub fn cycles(&self, mhz: f64) -> Result<Cycles, String> {
         let t = &self.timing;
         if mhz > t.most_mhz * (1.0 + 1e-6) {
             return Err(format!(
-                "the SDRAM takes a clock of {} MHz at most with a CAS latency of {}, and the core's is {mhz} MHz; lower it (--mhz), or \
-                 give another latency",
+                "the SDRAM runs at {} MHz at most with a CAS latency of {}, but the core's clock is {mhz} MHz; lower it (--mhz), or use \
+                 another latency",
                 t.most_mhz, t.cas_latency
             ));
         }
         if mhz > MOST_MHZ {
             return Err(format!(
-                "data of an SDRAM come back in time up to {MOST_MHZ} MHz, and the core's clock is {mhz} MHz; lower it (--mhz)"
+                "the shell can read an SDRAM up to {MOST_MHZ} MHz, but the core's clock is {mhz} MHz; lower it (--mhz)"
             ));
         }
         let at_least = |ns: f64| ((ns * mhz / 1000.0) * (1.0 - 1e-6)).ceil().max(1.0) as u32;
@@ -198,18 +198,18 @@ impl Sdram {
         ];
         if let Some((key, n)) = counted.into_iter().find(|(_, n)| *n > MOST_CYCLES) {
             return Err(format!(
-                "the SDRAM's {key} takes {n} cycles of {mhz} MHz, and the shell counts to {MOST_CYCLES}"
+                "the SDRAM's {key} takes {n} cycles of {mhz} MHz, but the shell counts only to {MOST_CYCLES}; lower the clock (--mhz)"
             ));
         }
         if cycles.refresh < FEWEST_REFRESH_CYCLES {
             return Err(format!(
-                "the SDRAM wants a refresh every {} us, which are {} cycles of {mhz} MHz; the shell takes {FEWEST_REFRESH_CYCLES} at the least",
+                "the SDRAM needs a refresh every {} us, which is {} cycles of {mhz} MHz, but the shell needs at least {FEWEST_REFRESH_CYCLES}; raise the clock (--mhz)",
                 t.refresh_us, cycles.refresh
             ));
         }
         if cycles.power_up.max(cycles.refresh) > MOST_WAIT_CYCLES {
             return Err(format!(
-                "the SDRAM's power_up_us or refresh_us takes more than {MOST_WAIT_CYCLES} cycles of {mhz} MHz"
+                "the SDRAM's power_up_us or refresh_us takes more than {MOST_WAIT_CYCLES} cycles of {mhz} MHz; lower the clock (--mhz)"
             ));
         }
         Ok(cycles)
@@ -217,7 +217,7 @@ impl Sdram {
 }
 
 impl Pins {
-    /// The ports of the top module that have a pin, each with it.
+    /// Returns the top module's ports for the chip, with their pins.
     pub(super) fn ports(&self) -> Vec<PortPin> {
         let mut ports = vec![PortPin::new("sdram_clk", &self.clk)];
         ports.extend(self.cke.iter().map(|pin| PortPin::new("sdram_cke", pin)));

@@ -1,8 +1,8 @@
-//! Steps: programs that make files of files.
+//! Steps of a flow: programs that make files from files, with a cache of their results.
 //!
-//! A step runs in a temporary folder of the cache, which is renamed to one named by a hash of everything that goes into
-//! the step, the program's version included. So a step that was killed leaves nothing that is taken for a result, a
-//! flow goes on where it ended, and two flows at once do not meet.
+//! A step runs in a temporary folder of the cache. When it is done, the folder gets the name of a hash over all inputs,
+//! arguments and the program's version. So a killed step leaves no incomplete result, an interrupted flow continues
+//! where it stopped, and two flows can run at the same time.
 
 mod of_flow;
 
@@ -19,20 +19,20 @@ use std::time::Instant;
 pub use super::progress::Progress;
 pub(super) use of_flow::{READ_BACK, logs};
 
-/// What Yosys says of its work; what its readers print goes to the step's own log.
+/// The log of Yosys. Errors of its readers go to the step's own log.
 const YOSYS_LOG: &str = "yosys.log";
 
-/// What the names of results begin with.
+/// Prefix of the names of result folders.
 const PREFIX: &str = "synth-";
 
-/// What a step's files were when it was done.
+/// The file with sizes and hashes of a step's results.
 const MADE: &str = "made.json";
 
 fn log_of(step: &str) -> String {
     format!("{}.log", step.replace(' ', "_"))
 }
 
-/// A program's run: its inputs by name, and the files that it leaves.
+/// A run of a program, with the files that it reads and writes.
 pub struct Step<'a> {
     name: &'static str,
     tool: &'a Tool,
@@ -56,7 +56,7 @@ impl Input {
     }
 }
 
-/// A step's results.
+/// The results of a step.
 #[derive(Debug, Clone)]
 pub struct Done {
     folder: PathBuf,
@@ -64,7 +64,7 @@ pub struct Done {
 }
 
 impl Done {
-    /// The path of one of its files.
+    /// Returns the path of one of its files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -74,8 +74,8 @@ impl Done {
         Done { folder, files: files.iter().map(ToString::to_string).collect() }
     }
 
-    /// Whether all its files are there, as they were when the step was done: a disk that filled up, or power that went,
-    /// leaves others.
+    /// Returns whether all its files are as they were when the step was done. A full disk or a power failure can damage
+    /// them.
     fn is_whole(&self) -> bool {
         let made: Option<Vec<Bitstream>> =
             std::fs::read(self.file(MADE)).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -87,7 +87,7 @@ impl Done {
         self.files.iter().all(as_made)
     }
 
-    /// Writes into a folder of its results, before that gets its name, what they are.
+    /// Writes sizes and hashes of the results into their folder, before the folder gets its name.
     fn seal(&self, work: &Path) -> Result<(), FlowError> {
         let read = |name: &String| {
             let path = work.join(name);
@@ -98,12 +98,12 @@ impl Done {
         write(&work.join(MADE), serde_json::json!(made).to_string().as_bytes())
     }
 
-    /// What names its content: the hash of all that went into the step.
+    /// Returns the name of its folder, with the hash over the step's inputs.
     pub(super) fn key(&self) -> &str {
         self.folder.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// Copies its files to a folder, each at once.
+    /// Copies its files to a folder, each atomically.
     ///
     /// # Errors
     /// [`FlowError::Io`].
@@ -116,12 +116,12 @@ impl Done {
         Ok(())
     }
 
-    /// Takes it out of the cache, as it is no result, though its program ended well.
+    /// Removes it from the cache, because it is not valid although its program succeeded.
     pub(super) fn forget(&self) {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// One of its files, as another step reads it.
+    /// Reads one of its files as an input of another step.
     pub(super) fn input(&self, name: &str) -> Result<Input, FlowError> {
         let path = self.file(name);
         Ok(Input::new(name, std::fs::read(&path).map_err(|error| FlowError::io(&path, &error))?))
@@ -133,7 +133,7 @@ impl<'a> Step<'a> {
         log_of(self.name)
     }
 
-    /// The hash that names the results.
+    /// Returns the hash that names the results.
     fn key(&self) -> String {
         let mut sha = Sha256::new();
         let mut add = |bytes: &[u8]| {
@@ -149,7 +149,7 @@ impl<'a> Step<'a> {
         sha.finalize()[..12].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Runs the program, or finds its results in the cache.
+    /// Runs the program, or takes its results from the cache.
     ///
     /// # Errors
     /// [`FlowError::Tool`], [`FlowError::Late`], [`FlowError::Io`].
@@ -163,7 +163,7 @@ impl<'a> Step<'a> {
             progress(Progress::Cached(self.name));
             return Ok(done);
         }
-        // It never was, or a file of it is gone or is not what it was.
+        // It did not run yet, or a file is missing or damaged.
         done.forget();
         progress(Progress::Started(self.name));
         let begun = Instant::now();
@@ -183,7 +183,7 @@ impl<'a> Step<'a> {
             let work = work.keep();
             let own = work.join(&log);
             let says = |path: &PathBuf| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
-            // Yosys writes of its work to a log of its own, and of errors alone to the step's.
+            // Yosys writes only errors to the step's log, and everything else to its own.
             let log = [own.clone(), work.join(YOSYS_LOG)].into_iter().find(says).unwrap_or(own);
             return Err(FlowError::Late { step: self.name, minutes, log });
         };
@@ -203,11 +203,11 @@ impl<'a> Step<'a> {
     }
 }
 
-/// Gives a folder of results its name, unless another process was faster.
+/// Renames a folder of results to its final name, unless another process was faster.
 fn settle(work: tempfile::TempDir, home: &Path) -> Result<(), FlowError> {
     match std::fs::rename(work.path(), home) {
         Ok(()) => {
-            // There is nothing left to remove under its old name.
+            // The temporary folder no longer exists under its old name.
             let _ = work.keep();
             Ok(())
         }

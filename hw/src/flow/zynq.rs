@@ -1,9 +1,9 @@
-//! What a vendor's tool and an operating system need of a board whose part has a processor: a top module that names its
+//! Files for Vivado and for the operating system of a board whose part has a processor: a top module with named
 //! interfaces, scripts that package it as a block and build a design around the processor, the register map, and
 //! device-tree sources.
 //!
-//! The scripts are written after Vivado's documentation (UG1118 packages, UG994 block designs, UG585 and UG1085 the
-//! processors) and have not been run: no vendor tool is used here. `docs/zynq.md` has how they are meant to be used.
+//! The scripts follow Vivado's documentation (UG1118 for packages, UG994 for block designs, UG585 and UG1085 for the
+//! processors). They have not been run, because this project uses no vendor tool. `docs/zynq.md` describes their use.
 
 mod device_tree;
 mod scripts;
@@ -18,11 +18,11 @@ use scripts::{build, package};
 
 pub(super) use top::top;
 
-/// The names of the files that [`files`] gives.
+/// The names of the files that [`files`] returns.
 pub(super) const FILES: [&str; 5] =
     ["package.tcl", "build.tcl", "registers.md", "tilewright.dtsi", "tilewright-overlay.dts"];
 
-/// The files' names and texts beside those of every board; none where the board's host is no processor.
+/// Returns the additional files of a board whose host is a processor; none for other boards.
 pub(super) fn files(request: &Request, sources: &Sources) -> Vec<SourceFile> {
     let Host::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
         return Vec::new();
@@ -46,7 +46,7 @@ mod tests {
     use crate::flow::{Request, design};
     use crate::regs::REGS;
 
-    /// The files of a board with its own configuration.
+    /// Returns the files of a board with its default configuration.
     fn sources(name: &str) -> (Board, design::Sources) {
         let board = Board::load(name).unwrap();
         let config = board.default_config().unwrap();
@@ -134,7 +134,7 @@ mod tests {
 
     const WITH_PROCESSOR: [&str; 4] = ["pynq-z1", "pynq-z2", "ultra96", "zcu104"];
 
-    /// Runs a program on a file of a folder, where it is installed.
+    /// Runs a program in a folder if it is installed, and demands that it succeeds.
     fn runs(program: &str, dir: &std::path::Path, arguments: &[&str]) {
         if tilewright_testing::has_program(program) {
             let mut command = std::process::Command::new(program);
@@ -144,7 +144,7 @@ mod tests {
         }
     }
 
-    /// The scripts are whole: Tcl runs them to their end, with commands that do nothing in the places of Vivado's.
+    /// Tcl runs the scripts to their end, with commands that do nothing in place of Vivado's.
     #[test]
     fn scripts_run_to_their_end() {
         for name in WITH_PROCESSOR {
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// The device tree's compiler takes the sources behind a tree that has the labels which they use.
+    /// The device-tree compiler accepts the sources after a tree with the labels that they use.
     #[test]
     fn the_device_tree_is_compiled() {
         for name in WITH_PROCESSOR {
@@ -176,7 +176,7 @@ mod tests {
         }
     }
 
-    /// The top module's ports are the peripheral's, one for one.
+    /// The top module has exactly the peripheral's ports.
     #[test]
     fn the_top_module_has_every_port_of_the_peripheral() {
         let (_, sources) = sources("ultra96");

@@ -1,4 +1,4 @@
-//! The configuration of a board and its clock.
+//! The default configuration of a board, and its clock.
 
 use super::load::BOARDS;
 use super::{Board, Host, Memory};
@@ -7,8 +7,7 @@ use crate::flow::FlowError;
 use crate::link::UART_BYTE_BITS;
 
 impl Board {
-    /// The configuration that the board has unless another is asked for, as `--hw` takes it: a preset's name, or the
-    /// path of a file of the board's folder.
+    /// Returns the default configuration for `--hw`: a preset's name, or the path of a file in the board's folder.
     pub fn default_hw(&self) -> String {
         match &self.folder {
             Some(folder) if self.hw.ends_with(".toml") => folder.join(&self.hw).display().to_string(),
@@ -16,11 +15,13 @@ impl Board {
         }
     }
 
-    /// Reads that configuration, with the board's clock, what its file says of the machine around, and the DRAM model
-    /// of its memory, unless the configuration has figures of its own for it.
+    /// Reads the default configuration.
+    ///
+    /// Its `host` section gets the board's clock and `[target]`. Its `dram` section becomes the model of the board's
+    /// memory, unless the configuration has one of its own.
     ///
     /// # Errors
-    /// [`FlowError::Board`], with the configuration's violations.
+    /// [`FlowError::Board`] if the configuration cannot be read or is not valid for the board.
     pub fn default_config(&self) -> Result<HwConfig, FlowError> {
         let along = format!("{}/{}", self.name, self.hw);
         let along = BOARDS.get_file(&along).filter(|_| self.folder.is_none()).and_then(|file| file.contents_utf8());
@@ -43,8 +44,8 @@ impl Board {
         }
     }
 
-    /// The machine around the accelerator, where a configuration says `host`: the clock is the one that the board's
-    /// part makes, and the rate is that of a link through which tensors come to memory on the board.
+    /// Returns the `host` section of the board's configuration: the clock that the part makes, and, if tensors go over
+    /// a serial line to memory on the board, the rate of that line.
     fn around(&self, host: &HostSection, mhz: f64) -> Result<HostSection, toml::de::Error> {
         let mut around = HostSection { clock_mhz: mhz, ..host.clone() };
         if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
@@ -58,20 +59,21 @@ impl Board {
         table.try_into()
     }
 
-    /// The clock that its part makes where one of so many MHz is wanted: as near below as it comes.
+    /// Returns the clock that the part makes for a wanted clock in MHz: the nearest that is not above it.
     ///
     /// # Errors
-    /// [`FlowError::Board`] where it makes none.
+    /// [`FlowError::Board`] if the part cannot make a clock near the wanted one.
     pub fn clock_mhz(&self, wanted: f64) -> Result<f64, FlowError> {
         let bad = |reason| FlowError::Board { file: self.file(), reason };
         self.family.clock(self.clock.mhz, wanted).map(|clock| clock.mhz).map_err(bad)
     }
 
-    /// Clock cycles of a bit of its link, as [`Host::clocks_per_bit`], where a clock of so many MHz is wanted: of the
-    /// one that its part makes.
+    /// Returns the clock cycles of a bit of its link ([`Host::clocks_per_bit`]) at the clock that the part makes for a
+    /// wanted one in MHz.
     ///
     /// # Errors
-    /// [`FlowError::Board`] where it makes none, or the line's speed does not go with the one that it makes.
+    /// [`FlowError::Board`] if the part cannot make a clock near the wanted one, or the link's rate is not possible at
+    /// that clock.
     pub fn clocks_per_bit(&self, wanted: f64) -> Result<u32, FlowError> {
         let bad = |what| FlowError::Board { file: self.file(), reason: format!("host.{what}") };
         self.host.clocks_per_bit(self.clock_mhz(wanted)?).map_err(bad)

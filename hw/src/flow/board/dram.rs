@@ -1,7 +1,7 @@
-//! What a board's memory is to the DRAM model: the figures of [`DramSection`] that come nearest to its shell.
+//! The DRAM model of a board's memory: the values of [`DramSection`] that come nearest to its shell.
 //!
-//! The model has one server, bursts and rows of one size; a shell has a state machine for each kind of memory.
-//! `docs/compare.md` says how far the two are apart on a network.
+//! The model has one server, and bursts and rows of one size; a shell has a state machine for each kind of memory.
+//! `docs/bench.md` tells how far model and shell differ on a network.
 
 use super::{Board, Host, Memory};
 use crate::config::{DramSection, HwConfig};
@@ -10,14 +10,14 @@ use crate::link::{ADDR_BYTES, CRC_BYTES, UART_BYTE_BITS, UART_MOST_CLOCKS};
 
 const SIXTEENTHS: u32 = DramSection::SIXTEENTHS;
 
-/// Cycles of a burst in block RAM beside its beats: the turn is given, the RAM read, the burst ends.
+/// Cycles of a burst in block RAM in addition to its beats: arbitration, reading the RAM, ending the burst.
 const BLOCK_BURST_CYCLES: u32 = 3;
 
 impl Board {
-    /// The DRAM model of the board's memory at a clock; that of the configuration where the memory is the processor's.
+    /// Returns the DRAM model of the board's memory at a clock. For a processor's memory it is the configuration's.
     ///
     /// # Errors
-    /// What of the memory and the clock do not go together; the text begins with a key of the board's file.
+    /// If the memory does not work at this clock. The text begins with a key of the board's file.
     pub(super) fn dram(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         match &self.memory {
             Memory::Host {} => self.behind_the_link(config, mhz),
@@ -33,19 +33,21 @@ impl Board {
         }
     }
 
-    /// Memory at a host that answers at once: what the frames of a request and its answer take on the line. Reads' data
-    /// and writes' go in different directions; what an answer to a read has beside its data stands for either, as most
-    /// bursts are reads.
+    /// Models memory in the host: the time that the frames of a request and its answer take on the line. The host
+    /// answers at once.
+    ///
+    /// Data of reads and writes go in different directions. The overhead of an answer to a read is used for both, as
+    /// most bursts are reads.
     fn behind_the_link(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         let clocks = self.host.clocks_per_bit(mhz).map_err(|what| format!("host.{what}"))?;
         if clocks > UART_MOST_CLOCKS {
             return Err(format!(
-                "host.baud: a bit takes {clocks} cycles of the clock, more than {UART_MOST_CLOCKS}; give a faster line"
+                "host.baud: a bit takes {clocks} clock cycles, more than {UART_MOST_CLOCKS}; use a higher baud rate"
             ));
         }
         let bits = if matches!(self.host, Host::Uart { .. }) { UART_BYTE_BITS } else { 8 };
         let cycles = |bytes: u32| bits * clocks * bytes;
-        // Kind, client, address, beats; kind, client, beats, status.
+        // A request has kind, client, address and beats; an answer has kind, client, beats and status.
         let request = 1 + 1 + ADDR_BYTES + 1 + CRC_BYTES;
         let answer = 1 + 1 + 1 + 1 + CRC_BYTES;
         Ok(DramSection {
@@ -58,8 +60,8 @@ impl Board {
     }
 }
 
-/// Memory in a chip of SDRAM, of which one row is open at a time: its words are a fraction of a beat, and refreshes
-/// take their share of all time.
+/// Models an SDRAM chip with one open row: a beat takes several of its words, and refreshes take their share of the
+/// time.
 fn in_a_chip(chip: &Sdram, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
     let cycles = chip.cycles(mhz)?;
     let geometry = chip.geometry();
@@ -68,7 +70,7 @@ fn in_a_chip(chip: &Sdram, config: &HwConfig, mhz: f64) -> Result<DramSection, S
     let rows = f64::from(DramSection::ROW_BYTES) / f64::from(geometry.columns * geometry.data_bytes());
     let open = f64::from(cycles.rp + cycles.rcd) * rows.max(1.0);
     Ok(DramSection {
-        // A beat is there when its words are.
+        // A beat is complete when its words are.
         latency: words,
         beat_sixteenths: (f64::from(words * SIXTEENTHS) / (1.0 - refresh.min(0.5))).round() as u32,
         shared: true,

@@ -4,63 +4,63 @@ use crate::flow::reach::Reach;
 use crate::link::{SPI_CLOCKS, UART_CLOCKS};
 use serde::Deserialize;
 
-/// By how much of its baud rate a shell's serial line may be off: at the end of a byte's ten bits that is a fifth of a
-/// bit, which leaves the other end as much for its own clock.
+/// The largest baud-rate error of a shell's serial line. After the ten bits of a byte it is a fifth of a bit, which
+/// leaves the same tolerance to the other end.
 const MOST_OFF: f64 = 0.02;
 
-/// The link to the host, with pins as seen from the part.
+/// The link to the host. Pin directions are those of the part.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Host {
     /// A serial port.
     Uart {
-        /// Bytes come in.
+        /// Input.
         rx: String,
-        /// Bytes go out.
+        /// Output.
         tx: String,
-        /// Bits a second.
+        /// Bits per second.
         baud: u32,
-        /// The way to the computer.
+        /// The connection to the computer.
         reach: Reach,
     },
-    /// SPI, of which the host is the master.
+    /// SPI with the host as its master.
     Spi {
-        /// Chip select, low while the host speaks.
+        /// Chip select, active low.
         cs: String,
         /// Clock.
         sck: String,
-        /// From the host.
+        /// Data from the host.
         mosi: String,
-        /// To the host.
+        /// Data to the host.
         miso: String,
-        /// The way to the computer.
+        /// The connection to the computer.
         reach: Reach,
     },
-    /// The processor on the same chip, whose peripheral the core is.
+    /// The processor on the same chip. The core is its peripheral.
     Processor {
-        /// Where the registers are in its address space.
+        /// Address of the core's registers.
         registers: u64,
-        /// The interrupt of the core, as device trees number it.
+        /// The core's interrupt, as numbered in device trees.
         interrupt: u32,
-        /// The port through which the core reaches memory, as the vendor's tool names it.
+        /// The port through which the core reaches memory, as Vivado names it.
         port: String,
-        /// The processor's block, as the vendor's tool names it.
+        /// The processor's block, as Vivado names it.
         block: String,
-        /// The board, as the names of the vendor's board files have it.
+        /// The board, as Vivado's board files name it.
         board_file: String,
     },
 }
 
 /// A pin of a link.
 struct Joint<'a> {
-    /// The signal of the other end that is connected to it.
+    /// The signal of the other end that it is connected to.
     other: &'static str,
     /// The part's pin.
     pin: &'a str,
 }
 
 impl Host {
-    /// Its kind in board files.
+    /// Returns its kind in board files.
     pub fn kind(&self) -> &'static str {
         match self {
             Host::Uart { .. } => "uart",
@@ -69,11 +69,12 @@ impl Host {
         }
     }
 
-    /// Clock cycles of a bit with a shell whose clock has so many MHz: the least that there may be where the host
-    /// chooses them; 0 where there are no bits.
+    /// Returns the clock cycles of a bit at the shell's clock in MHz.
+    ///
+    /// For SPI it is the minimum, as the host chooses the rate; for a processor it is 0.
     ///
     /// # Errors
-    /// What is wrong with a serial line's speed at that clock; the text begins with its key.
+    /// If a serial line's baud rate is not possible at this clock. The text begins with the key `baud`.
     pub fn clocks_per_bit(&self, mhz: f64) -> Result<u32, String> {
         let baud = match self {
             Host::Uart { baud, .. } => *baud,
@@ -84,13 +85,9 @@ impl Host {
         let clocks = exact.round();
         if !(f64::from(UART_CLOCKS)..f64::from(u32::MAX)).contains(&clocks) {
             return Err(if exact > 1.0 && baud > 0 && clocks < f64::from(u32::MAX) {
-                format!(
-                    "baud is {baud}, and a bit of it has fewer than {UART_CLOCKS} cycles of the clock, {mhz:.2} MHz; lower it"
-                )
+                format!("baud is {baud}, fewer than {UART_CLOCKS} clock cycles per bit at {mhz:.2} MHz; lower it")
             } else {
-                format!(
-                    "baud is {baud}, and no line of that speed can be made with a clock of {mhz:.2} MHz; give another"
-                )
+                format!("baud is {baud}, which is not possible with a clock of {mhz:.2} MHz; use another baud rate")
             });
         }
         let off = (exact / clocks - 1.0).abs();
@@ -98,8 +95,8 @@ impl Host {
             let least = exact.floor().max(f64::from(UART_CLOCKS));
             let multiple = |clocks: f64| clocks * f64::from(baud) / 1e6;
             return Err(format!(
-                "baud is {baud}, and a bit of it has {exact:.2} cycles of the clock, {mhz:.2} MHz: with {clocks} the line is {:.1} % off, \
-                 of which {:.0} % are borne; take another baud, or a clock near {:.2} or {:.2} MHz",
+                "baud is {baud}, {exact:.2} clock cycles per bit at {mhz:.2} MHz: with {clocks} cycles the baud-rate error is {:.1} %, \
+                 which exceeds the {:.0} % limit; use another baud rate, or a clock near {:.2} or {:.2} MHz",
                 100.0 * off,
                 100.0 * MOST_OFF,
                 multiple(least),
@@ -109,7 +106,7 @@ impl Host {
         Ok(clocks as u32)
     }
 
-    /// How a host names a board with the shell at so many MHz, with the port that only it knows as PORT.
+    /// Returns the device name for `--device`, with PORT in place of the host's port. `mhz` is the shell's clock.
     pub fn device(&self, mhz: f64) -> String {
         match self {
             Host::Uart { baud, .. } => format!("serial:PORT@{baud}"),
@@ -118,7 +115,7 @@ impl Host {
         }
     }
 
-    /// The way to the computer; a processor has none.
+    /// Returns the connection to the computer; `None` for a processor.
     pub fn reach(&self) -> Option<&Reach> {
         match self {
             Host::Uart { reach, .. } | Host::Spi { reach, .. } => Some(reach),
@@ -126,7 +123,7 @@ impl Host {
         }
     }
 
-    /// The link's pins.
+    /// Returns the link's pins, in the order of its keys.
     fn joints(&self) -> Vec<Joint<'_>> {
         let joint = |other, pin| Joint { other, pin };
         match self {
@@ -138,33 +135,29 @@ impl Host {
         }
     }
 
-    /// How many pins the link has.
+    /// Returns the number of the link's pins.
     pub(in crate::flow) fn pins(&self) -> usize {
         self.joints().len()
     }
 
-    /// How a person joins the board to the computer, where its pins have so many volts; none where a processor is the
-    /// host.
+    /// Describes how to connect the board, whose pins have this level in volts, to the computer; `None` for a
+    /// processor.
     pub fn wiring(&self, volts: f64) -> Option<String> {
         let (text, note) = match self.reach()? {
-            Reach::Usb { bridge, ports: 1, note, .. } => {
-                (format!("the board's USB cable alone, to the port of its {bridge}"), note)
-            }
+            Reach::Usb { bridge, ports: 1, note, .. } => (format!("the board's USB cable, to its {bridge}"), note),
             Reach::Usb { bridge, port, ports, note } => (
-                format!(
-                    "the board's USB cable alone; of the {ports} ports of its {bridge} the FPGA's is number {port}"
-                ),
+                format!("the board's USB cable; the FPGA is on port {port} of the {ports} ports of its {bridge}"),
                 note,
             ),
             Reach::Pins { connector, names, note } => {
                 let joints = self.joints().into_iter().enumerate();
                 let joints = joints.map(|(at, Joint { other, pin })| match names.get(at) {
-                    Some(name) => format!("{other} to {name} (the FPGA's {pin})"),
-                    None => format!("{other} to the FPGA's {pin}"),
+                    Some(name) => format!("{other} to {name} (FPGA pin {pin})"),
+                    None => format!("{other} to FPGA pin {pin}"),
                 });
                 let joints: Vec<String> = joints.collect();
-                let what = if matches!(self, Host::Uart { .. }) { "a serial adapter" } else { "an SPI port" };
-                (format!("{what} of {volts} V at {connector}: its {}, and ground", joints.join(", its ")), note)
+                let what = if matches!(self, Host::Uart { .. }) { "serial adapter" } else { "SPI port" };
+                (format!("a {volts} V {what} at {connector}: {}, and ground", joints.join(", ")), note)
             }
         };
         Some(if note.is_empty() { text } else { format!("{text}; {note}") })
@@ -187,21 +180,19 @@ mod tests {
         };
         assert_eq!(
             wiring("hx8k-evn", "uart"),
-            "the board's USB cable alone; of the 2 ports of its FT2232H the FPGA's is number 2"
+            "the board's USB cable; the FPGA is on port 2 of the 2 ports of its FT2232H"
         );
-        assert_eq!(wiring("ulx3s-25f", "uart"), "the board's USB cable alone, to the port of its FT231X");
+        assert_eq!(wiring("ulx3s-25f", "uart"), "the board's USB cable, to its FT231X");
         assert_eq!(
             wiring("orangecrab", "uart"),
-            "a serial adapter of 3.3 V at the Feather header: its TX to 0 (the FPGA's N17), its RX to 1 (the FPGA's M18), and ground"
+            "a 3.3 V serial adapter at the Feather header: TX to 0 (FPGA pin N17), RX to 1 (FPGA pin M18), and ground"
         );
         let spi = wiring("ulx3s-85f", "spi");
         assert!(
-            spi.starts_with(
-                "an SPI port of 3.3 V at header J1: its chip select to GP0 (the FPGA's B11), its clock to GP1"
-            ),
+            spi.starts_with("a 3.3 V SPI port at header J1: chip select to GP0 (FPGA pin B11), clock to GP1"),
             "{spi}"
         );
         let unnamed = wiring("upduino", "spi");
-        assert!(unnamed.contains("its chip select to the FPGA's 16, its clock"), "{unnamed}");
+        assert!(unnamed.contains("chip select to FPGA pin 16, clock"), "{unnamed}");
     }
 }

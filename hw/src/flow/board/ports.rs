@@ -3,7 +3,7 @@
 use super::{Board, Host, Memory};
 use crate::flow::port_pin::PortPin;
 
-/// The top module's ports and their pins; none where a processor is the host.
+/// Returns the top module's ports with their pins; none if a processor is the host.
 pub(in crate::flow) fn ports(board: &Board) -> Vec<PortPin> {
     let mut ports = vec![PortPin::new("clk", &board.clock.pin)];
     match &board.host {

@@ -35,7 +35,7 @@ fn a_configuration_may_be_a_file_of_the_folder() {
 fn a_configuration_has_the_boards_clock_link_and_host() {
     let of = |name: &str| Board::load(name).unwrap().default_config().unwrap();
     let preset = HwConfig::load("1x4x2").unwrap();
-    // Its memory is the host's, to which nothing is transferred.
+    // Its memory is in the host, so no tensors are transferred.
     let small = of("hx8k-evn");
     assert_eq!(small.host, HostSection { clock_mhz: 42.0, ..preset.host.clone() });
     assert_eq!(small.hash(), preset.hash());
@@ -73,19 +73,23 @@ fn wrong_boards_are_refused_by_key() {
         ("family = \"ice40\"", "family = \"ice50\"", "ice50"),
         ("device = \"hx8k\"", "device = \"hx9k\"", "hx9k"),
         ("core_mhz = 42.0", "core_mhz = 0.0", "core_mhz"),
-        ("core_mhz = 42.0", "core_mhz = 5.0", "core_mhz: its part cannot make a clock of 5 MHz out of 12 MHz"),
-        ("baud = 3_000_000", "baud = 30_000_000", "host.baud is 30000000, and a bit of it has fewer than 4 cycles"),
+        ("core_mhz = 42.0", "core_mhz = 5.0", "core_mhz: the part cannot make a clock of 5 MHz from 12 MHz"),
+        ("baud = 3_000_000", "baud = 30_000_000", "host.baud is 30000000, fewer than 4 clock cycles per bit"),
         ("baud = 3_000_000", "baud = 0", "host.baud is 0"),
         ("core_mhz = 42.0", "core_mhz = nan", "core_mhz is NaN; give MHz from 1 to 1000"),
-        ("hw = ", "speed = \"8\"\nhw = ", "speed is \"8\", and ice40 has no grades"),
-        ("\"A2\"]", "\"A2\", \"C1\", \"C2\"]", "leds.pins has 5 pins, and a shell has 4 lamps"),
+        ("hw = ", "speed = \"8\"\nhw = ", "speed is \"8\", but ice40 has its speed grades"),
+        ("\"A2\"]", "\"A2\", \"C1\", \"C2\"]", "leds.pins has 5 pins, but a shell drives at most 4 LEDs"),
         ("[clock]", "[clocks]", "clocks"),
-        ("package = \"ct256\"", "package = \"ct265\"", "package is ct265; the router knows hx8k in bg121, cb132,"),
-        ("rx = \"B10\"", "rx = \"B10; x\"", "pin \"B10; x\" of uart_rx is no name of a pin"),
+        (
+            "package = \"ct256\"",
+            "package = \"ct265\"",
+            "package is ct265, which the router does not know for hx8k; use one of bg121, cb132,",
+        ),
+        ("rx = \"B10\"", "rx = \"B10; x\"", "pin \"B10; x\" of uart_rx is not a valid pin name"),
         ("kind = \"host\"", "kind = \"host\"\nkib = 4", "unknown field `kib`"),
-        ("pin = \"J3\"", "pin = \"\"", "pin \"\" of clk is no name of a pin"),
-        ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is named for both uart_rx and uart_tx"),
-        ("port = 2", "port = 3", "host.reach.port is 3, and of 2 there are 1 to 2"),
+        ("pin = \"J3\"", "pin = \"\"", "pin \"\" of clk is not a valid pin name"),
+        ("rx = \"B10\"", "rx = \"B12\"", "pin B12 is used for both uart_rx and uart_tx"),
+        ("port = 2", "port = 3", "host.reach.port is 3, but ports is 2; use 1 to 2"),
         ("kind = \"usb\"", "kind = \"radio\"", "radio"),
         ("bridge = \"FT2232H\"", "bridge = \"\"", "host.reach.bridge is empty"),
         ("core_mhz", "io_volts = 5.0\ncore_mhz", "io_volts is 5; pins have 3.3, 2.5, 1.8, 1.5 or 1.2"),
@@ -101,14 +105,14 @@ fn wrong_boards_are_refused_by_key() {
     }
 }
 
-/// Their scripts turn one port of the processor on.
+/// The scripts turn on one port of the processor.
 #[test]
 fn a_processor_has_the_port_that_its_scripts_join() {
     let text = BOARDS.get_file("pynq-z1/board.toml").unwrap().contents_utf8().unwrap();
     let other = text.replace("port = \"S_AXI_HP0\"", "port = \"S_AXI_HP2\"");
     let error = Board::parse("b", "b/board.toml", &other).unwrap_err().to_string();
     assert!(
-        error.contains("b/board.toml: host.port is S_AXI_HP2; ") && error.contains("join S_AXI_HP0 alone"),
+        error.contains("b/board.toml: host.port is S_AXI_HP2, ") && error.contains("connect only S_AXI_HP0"),
         "{error}"
     );
 }
@@ -140,7 +144,7 @@ fn pins_have_the_levels_that_the_board_says() {
     assert!(nexus.contains("LVCMOS18") && !nexus.contains("LVCMOS33"), "{nexus}");
 }
 
-/// Memory in the part itself, of each kind and of sizes that there are and are not.
+/// Block RAM and single-port RAM, in sizes that fit and that do not.
 #[test]
 fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
     let with = |board: &str, memory: &str| {
@@ -153,11 +157,11 @@ fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
     assert_eq!(with("hx8k-evn", "kind = \"block\"\nkib = 16"), Ok(Memory::Block { kib: 16 }));
     assert_eq!(with("ulx3s-25f", "kind = \"block\"\nkib = 64"), Ok(Memory::Block { kib: 64 }));
     let cases = [
-        ("upduino", "kind = \"spram\"\nkib = 256", "memory.kib is 256, and up5k has 128 KiB of single-port RAM"),
-        ("hx8k-evn", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which hx8k has not"),
-        ("ulx3s-25f", "kind = \"spram\"\nkib = 64", "memory.kind is spram, which LFE5U-25F has not"),
-        ("hx8k-evn", "kind = \"block\"\nkib = 32", "memory.kib is 32, and hx8k has 16 KiB of block RAM"),
-        ("ulx3s-25f", "kind = \"block\"\nkib = 0", "memory.kib is 0, and LFE5U-25F has 112 KiB of block RAM"),
+        ("upduino", "kind = \"spram\"\nkib = 256", "memory.kib is 256, but up5k has 128 KiB of single-port RAM"),
+        ("hx8k-evn", "kind = \"spram\"\nkib = 64", "memory.kind is spram, but hx8k has no single-port RAM"),
+        ("ulx3s-25f", "kind = \"spram\"\nkib = 64", "memory.kind is spram, but LFE5U-25F has no single-port RAM"),
+        ("hx8k-evn", "kind = \"block\"\nkib = 32", "memory.kib is 32, but hx8k has 16 KiB of block RAM"),
+        ("ulx3s-25f", "kind = \"block\"\nkib = 0", "memory.kib is 0, but LFE5U-25F has 112 KiB of block RAM"),
     ];
     for (board, memory, said) in cases {
         let error = with(board, memory).unwrap_err();
@@ -165,27 +169,27 @@ fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
     }
 }
 
-/// The loop makes 41.67 MHz of 25 where 42 are wanted.
+/// The loop makes 41.67 MHz from 25 MHz when 42 MHz is wanted.
 #[test]
 fn bits_have_cycles_of_the_clock_that_the_part_makes() {
     let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
     let with = |baud: &str| Board::parse("b", "b/board.toml", &text.replace("3_000_000", baud));
     let board = with("120_000").unwrap();
     assert!((board.clock_mhz(42.0).unwrap() - 125.0 / 3.0).abs() < 1e-9);
-    // Of 42 MHz it were 350.
+    // At 42 MHz it would be 350.
     assert_eq!(board.clocks_per_bit(42.0).unwrap(), 347);
-    // 42 MHz were seven cycles of a bit, 41.67 are 6.94.
+    // A bit takes 7 cycles of 42 MHz, and 6.94 of 41.67 MHz.
     assert_eq!(with("6_000_000").unwrap().clocks_per_bit(42.0).unwrap(), 7);
     assert!(with("20_000_000").is_err());
     let error = with("9_260_000").unwrap_err().to_string();
-    let said = "b/board.toml: host.baud is 9260000, and a bit of it has 4.50 cycles of the clock, 41.67 MHz: with 4 the line is 12.5 % \
-                off, of which 2 % are borne; take another baud, or a clock near 37.04 or 46.30 MHz";
+    let said = "b/board.toml: host.baud is 9260000, 4.50 clock cycles per bit at 41.67 MHz: with 4 cycles the baud-rate error is 12.5 %, \
+                which exceeds the 2 % limit; use another baud rate, or a clock near 37.04 or 46.30 MHz";
     assert_eq!(error, said);
     let error = board.with_host("uart").unwrap().clocks_per_bit(1.0).unwrap_err().to_string();
     assert!(error.contains("cannot make a clock of 1 MHz"), "{error}");
     let board = Board::load("ulx3s-25f").unwrap();
     let error = board.clocks_per_bit(25.0).unwrap_err().to_string();
-    assert!(error.contains("host.baud is 3000000") && error.contains("4.2 % off"), "{error}");
+    assert!(error.contains("host.baud is 3000000") && error.contains("error is 4.2 %"), "{error}");
 }
 
 #[test]
@@ -198,14 +202,14 @@ fn a_board_may_have_several_hosts_of_which_one_is_taken() {
     let ports: Vec<String> = ports(&spi).into_iter().map(|at| at.port).collect();
     assert!(ports.contains(&"spi_miso".into()) && !ports.contains(&"uart_rx".into()), "{ports:?}");
     let error = spi.with_host("processor").unwrap_err().to_string();
-    assert_eq!(error, "ulx3s-25f/board.toml: it has no host of kind processor; there are spi, uart");
+    assert_eq!(error, "ulx3s-25f/board.toml: it has no host of kind processor; use spi or uart");
 
     let text = BOARDS.get_file("ulx3s-25f/board.toml").unwrap().contents_utf8().unwrap();
     for (good, bad, said) in [
-        ("cs = \"B11\"", "cs = \"A10\"", "pin A10 is named for both spi_cs_n and spi_sck"),
-        ("cs = \"B11\"", "cs = \"B2\"", "pin B2 is named for both"),
+        ("cs = \"B11\"", "cs = \"A10\"", "pin A10 is used for both spi_cs_n and spi_sck"),
+        ("cs = \"B11\"", "cs = \"B2\"", "pin B2 is used for both"),
         ("kind = \"spi\"\ncs", "kind = \"i2c\"\ncs", "i2c"),
-        (", \"GP3\"]", "]", "hosts[0].reach.names has 3 names, and the link has 4 pins"),
+        (", \"GP3\"]", "]", "hosts[0].reach.names has 3 names, but the link has 4 pins"),
         (
             "[[hosts]]",
             "[[hosts]]\nkind = \"uart\"\nrx = \"A7\"\ntx = \"A8\"\nbaud = 9600\nreach = { kind = \"pins\", connector = \"J2\" }\n[[hosts]]",
@@ -242,10 +246,10 @@ fn wrong_sdram_is_refused_with_all_that_is_wrong() {
     }
     for (good, bad, said) in [
         ("family = \"ecp5\"", "family = \"gowin\"", "LFE5U-85F"),
-        ("speed = \"6\"", "speed = \"9\"", "speed is \"9\"; of ecp5 there are 6, 7, 8"),
-        ("speed = \"6\"", "", "speed is \"\"; of ecp5 there are 6, 7, 8"),
+        ("speed = \"6\"", "speed = \"9\"", "speed is \"9\", which is no speed grade of ecp5; use one of 6, 7, 8"),
+        ("speed = \"6\"", "", "speed is \"\", which is no speed grade of ecp5; use one of 6, 7, 8"),
         ("rows = 8192", "rows = 8192\nrow = 1", "row"),
-        ("cas = \"T19\"", "cas = \"R20\"", "pin R20 is named for both sdram_ras_n and sdram_cas_n"),
+        ("cas = \"T19\"", "cas = \"R20\"", "pin R20 is used for both sdram_ras_n and sdram_cas_n"),
     ] {
         let error = Board::parse("b", "b/board.toml", &text.replace(good, bad)).unwrap_err().to_string();
         assert!(error.contains(said), "{said}: {error}");
@@ -254,7 +258,7 @@ fn wrong_sdram_is_refused_with_all_that_is_wrong() {
     let memory = &text[text.find("[memory]").unwrap()..text.find("[leds]").unwrap()];
     let error = Board::parse("b", "b/board.toml", &nexus.replace("[memory]\nkind = \"host\"\n", memory));
     let error = error.unwrap_err().to_string();
-    assert!(error.contains("memory.kind is sdram, whose pins are known for ecp5 alone, not for nexus"), "{error}");
+    assert!(error.contains("memory.kind is sdram, which is supported on ecp5 only, not on nexus"), "{error}");
 }
 
 #[test]
@@ -267,12 +271,12 @@ fn a_boards_memory_gives_the_dram_model_its_figures() {
         row_open_sixteenths,
         burst_sixteenths,
     };
-    // Two words of the chip a beat, rows of half the model's size, a read's latency beside each burst.
+    // Two words of the chip per beat, rows of half the model's size, a read's latency for each burst.
     assert_eq!(dram("ulx3s-25f"), section(2, 33, true, 64, 64));
     assert_eq!(dram("ulx3s-85f"), section(4, 65, true, 64, 64));
-    // 14 cycles a bit, two bytes a beat, ten bytes of a request and six beside an answer's data.
+    // 14 cycles per bit, two bytes per beat, ten bytes per request, and six bytes per answer in addition to its data.
     assert_eq!(dram("hx8k-evn"), section(1400, 16 * 280, false, 0, 16 * 840));
-    // A processor's memory is the configuration's.
+    // The model of a processor's memory is the configuration's.
     assert_eq!(dram("pynq-z1"), DramSection::default());
 }
 
@@ -302,7 +306,7 @@ fn figures_of_a_slow_line_are_whole_and_the_clock_is_the_one_that_the_part_makes
     let slow = of("baud = 3_000_000", "baud = 1200").unwrap().dram;
     assert_eq!((slow.latency, slow.beat_sixteenths), (35_000 * 100, 35_000 * 20 * 16));
     let error = of("baud = 3_000_000", "baud = 300").unwrap_err().to_string();
-    assert!(error.contains("host.baud: a bit takes 140000 cycles of the clock, more than 65536"), "{error}");
+    assert!(error.contains("host.baud: a bit takes 140000 clock cycles, more than 65536"), "{error}");
     let made = of("core_mhz = 42.0", "core_mhz = 42.3").unwrap().host.clock_mhz;
     assert!(made <= 42.3 && made > 38.0 && (made - 42.3).abs() > 1e-6, "{made}");
 }

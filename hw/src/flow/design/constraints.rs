@@ -4,7 +4,7 @@ use crate::flow::board::{Board, ports};
 use crate::flow::family::Pin;
 use crate::flow::port_pin::PortPin;
 
-/// The constraints in the form of the family's router: the pin of each port of the top module with its level, and the
+/// Writes the constraints for the family's router: the pin of each port of the top module with its level, and the
 /// clock's frequency.
 pub(in crate::flow) fn constraints(board: &Board) -> String {
     let family = board.family.definition();

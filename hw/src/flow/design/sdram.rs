@@ -1,28 +1,27 @@
-//! An SDRAM at a design's top module.
+//! The SDRAM's part of a design: its ports, and the module at its pins.
 
 use crate::flow::family::{Family, SdramCells};
 use crate::flow::sdram::{Pins, Sdram};
 use std::fmt::Write as _;
 
-/// How a design's pins of both directions are written.
+/// How bidirectional pins are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// As cells of the part.
+    /// As cells of the part, for synthesis.
     Part,
-    /// Each as three ports, for a simulator that knows no levels but high and low: what comes in, what goes out, and
-    /// whether it does.
+    /// As three ports each, for a simulator without a high-impedance level: input, output, and output enable.
     Simulated,
 }
 
-/// The top module's part of an SDRAM.
+/// The SDRAM's part of the top module, as Verilog.
 pub(super) struct SdramPorts {
-    /// Its ports.
+    /// The ports.
     pub(super) ports: String,
-    /// What is between them and the shell's.
+    /// The wires between pins and shell.
     pub(super) wires: String,
-    /// How the shell's are joined.
+    /// The shell's connections.
     pub(super) joins: String,
-    /// What drives the pins.
+    /// The logic at the pins.
     pub(super) body: String,
 }
 
@@ -65,8 +64,8 @@ impl SdramPorts {
     }
 }
 
-/// The module `tw_sdram_pins`, which makes an SDRAM's clock and drives its data pins; `None` if the family has no cells
-/// for that. The clock rises in the middle of a cycle, half a cycle after the commands.
+/// Writes the module `tw_sdram_pins`, which makes the SDRAM's clock and drives its data pins; `None` if the flow does
+/// not support SDRAM on the family. The clock rises in the middle of a cycle, half a cycle after the commands.
 pub(super) fn pins_module(family: Family, chip: &Sdram, form: Form) -> Option<String> {
     let SdramCells { clock, data } = family.definition().sdram_cells.as_ref()?;
     let top = chip.geometry().data_bits.saturating_sub(1);

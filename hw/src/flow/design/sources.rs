@@ -1,4 +1,4 @@
-//! A design as files.
+//! The files of a design.
 
 /// A file of a design.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,17 +16,17 @@ impl SourceFile {
     }
 }
 
-/// A design's files by name, and the clock that its core has.
+/// The files of a design, and the core's clock.
 #[derive(Debug, Clone)]
 pub struct Sources {
-    /// SystemVerilog packages first.
+    /// The files, SystemVerilog packages first.
     pub files: Vec<SourceFile>,
     /// The core's clock, MHz.
     pub mhz: f64,
 }
 
 impl Sources {
-    /// The names of the files that tools read as SystemVerilog, packages first.
+    /// Returns the names of the SystemVerilog and Verilog files, packages first.
     pub fn verilog(&self) -> impl Iterator<Item = &str> {
         let is_verilog = |name: &&str| name.ends_with(".sv") || name.ends_with(".v");
         self.files.iter().map(|file| file.name.as_str()).filter(is_verilog)

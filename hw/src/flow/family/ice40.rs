@@ -1,8 +1,8 @@
 //! Lattice iCE40 LP, HX and UP.
 
 use super::definition::{
-    BitstreamReader, CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, arguments,
-    kind, part,
+    BitstreamReader, CellKinds, Chip, CoreClock, Definition, Files, Logic, LoopBuffer, Multipliers, OpenInputs, Part,
+    Pin, Programs, arguments, kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
@@ -31,6 +31,18 @@ pub static ICE40: Definition = Definition {
     cell_models: "ice40/cells_sim.v",
     board_cells: Some(include_str!("../../../cells/ice40_board.v")),
     own_models: Some(include_str!("../../../cells/ice40.v")),
+    open_inputs: OpenInputs {
+        // Enables of registers, and of the clocks of block RAMs and pins.
+        high_inputs: &["CEN", "RCLKE", "WCLKE", "CLOCK_ENABLE"],
+        loop_buffer: Some(LoopBuffer {
+            loop_kind: "ICESTORM_PLL",
+            outputs: ["PLLOUT_A_GLOBAL", "PLLOUT_B_GLOBAL"],
+            second_ends: "_pllout_b",
+            buffer_kind: "SB_GB",
+            buffer_input: "USER_SIGNAL_TO_GLOBAL_BUFFER",
+        }),
+        ..OpenInputs::LOW
+    },
     bitstream_reader: Some(BitstreamReader {
         unpacker: "iceunpack",
         reader: "icebox_vlog",
@@ -48,7 +60,7 @@ pub static ICE40: Definition = Definition {
     },
     multipliers: Multipliers { wide: 1, one_for_each_product: false },
     logic: Logic::Cells(logic_cells),
-    // Pins have the levels of their bank's supply.
+    // A pin's level is the supply of its bank.
     pin_constraints: |Pin { port, pin, .. }| format!("set_io {port} {pin}\n"),
     clock_constraints: |_| String::new(),
     clock: CoreClock::Loop { limits: LOOP, instance: pll },
@@ -69,7 +81,7 @@ const PARTS: &[Part] = &[
     Part { packages: &["sg48", "uwg30"], sprams: 4, ..part(UP5K, "--up5k", 5280, 30, 8) },
 ];
 
-/// The part of iCE40 UltraPlus.
+/// The iCE40 UltraPlus, which has its own delays.
 const UP5K: &str = "up5k";
 
 const HX: Delays = Delays {
@@ -116,8 +128,10 @@ fn route_options(chip: &Chip) -> Vec<String> {
     arguments(&format!("{option} --package {package} --pcf {PINS} --asc {ROUTED} --placer static"))
 }
 
-/// Logic cells of an iCE40: each has a table, a carry and a register. A register shares the cell of the table that
-/// makes its data alone, a carry that of a table that adds the same two nets to the carry before.
+/// Counts the logic cells of a netlist as the router packs them.
+///
+/// A cell has a look-up table, a carry and a register. A register shares the cell of the table that drives only its
+/// data. A carry shares the cell of a table that adds the same two nets to the previous carry.
 fn logic_cells(netlist: &Netlist) -> u64 {
     let mut sinks: HashMap<usize, u32> = HashMap::new();
     for at in netlist.cells().iter().flat_map(|cell| &cell.inputs) {
@@ -142,7 +156,7 @@ fn logic_cells(netlist: &Netlist) -> u64 {
     cells
 }
 
-/// SB_PLL40_CORE, simple feedback. Lattice FPGA-TN-02052 and the data sheet's limits.
+/// SB_PLL40_CORE with simple feedback. The limits are those of Lattice FPGA-TN-02052 and the data sheet.
 const LOOP: Limits = Limits {
     reference: 1..=16,
     feedback: 1..=128,
@@ -177,8 +191,8 @@ mod tests {
     use crate::flow::netlist;
     use serde_json::json;
 
-    /// A counter's bit: table and carry and register in one cell; a register behind a table with two sinks in another;
-    /// a carry that no table shares.
+    /// One bit of a counter shares a cell. A register after a table with two sinks has a cell of its own, as has a
+    /// carry without a table of the same inputs.
     #[test]
     fn tables_carries_and_registers_share_logic_cells() {
         let netlist = Netlist::of_json(json!({ "cells": {
@@ -190,7 +204,7 @@ mod tests {
             "other": netlist::cell("SB_DFF", &[("C", 1), ("D", 7)], ("Q", 4)),
             "bare": netlist::cell("SB_CARRY", &[("I0", 3), ("I1", 4), ("CI", 6)], ("CO", 8)),
         } }));
-        // add with carry and register, shared, alone, other, bare.
+        // The cells: add with carry and register, shared, alone, other, bare.
         assert_eq!(logic_cells(&netlist), 5);
     }
 }

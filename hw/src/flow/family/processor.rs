@@ -1,4 +1,4 @@
-//! The processor of a family's parts, in the words of Vivado's block designs and of device trees.
+//! The processor of a family's parts, as Vivado's block designs and device trees name it.
 
 /// The names of a processor's ports, and the settings that turn them on.
 pub struct Processor {

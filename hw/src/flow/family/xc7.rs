@@ -1,7 +1,7 @@
-//! AMD Zynq-7000. Synthesized for its resources; the bitstream is the vendor tool's.
+//! AMD Zynq-7000. Synthesis counts its resources; Vivado makes the bitstream.
 
 use super::definition::{
-    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, Part, Programs, kind, no_arguments,
+    CellKinds, CoreClock, Definition, Files, Logic, Multipliers, OpenInputs, Part, Programs, kind, no_arguments,
 };
 use super::processor::Processor;
 
@@ -40,7 +40,7 @@ const PROCESSOR: Processor = Processor {
     wide: false,
 };
 
-/// What all Zynq families have in common.
+/// The common part of the definitions of Zynq families.
 pub const ZYNQ: Definition = Definition {
     name: "",
     parts: &[],
@@ -58,6 +58,7 @@ pub const ZYNQ: Definition = Definition {
     cell_models: "xilinx/cells_sim.v",
     board_cells: None,
     own_models: None,
+    open_inputs: OpenInputs::LOW,
     bitstream_reader: None,
     installed_for: None,
     cells: CellKinds {
@@ -93,8 +94,8 @@ pub const ZYNQ: Definition = Definition {
     sdram_cells: None,
 };
 
-/// The commands for a family as Yosys names it. At the end, cells are named after what they make, as the other
-/// families' commands do.
+/// Returns the synthesis commands for a family, as Yosys names it. `autoname` names cells after their outputs, as the
+/// commands of the other families do.
 pub fn synthesis(family: &str, top: &str) -> Vec<String> {
     vec![format!("synth_xilinx -family {family} -noiopad -flatten -top {top}"), "autoname".into()]
 }

@@ -1,4 +1,4 @@
-//! AMD Zynq UltraScale+. Synthesized as [`XC7`](super::xc7::XC7) is.
+//! AMD Zynq UltraScale+. Made as Zynq-7000 is.
 
 use super::definition::{Definition, Part};
 use super::processor::Processor;

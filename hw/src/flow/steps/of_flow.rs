@@ -1,4 +1,4 @@
-//! The steps of a flow: what each program is given, and what it leaves.
+//! The steps of a flow: inputs, arguments and outputs of each program.
 
 use super::{Done, Input, Step, YOSYS_LOG, log_of};
 use crate::flow::board::Board;
@@ -7,30 +7,30 @@ use crate::flow::family::{Definition, Files};
 use crate::flow::tools::{Readers, Tools};
 use crate::flow::{FlowError, Request};
 
-/// The steps that leave their files in the flow's folder.
+/// Names of the steps whose files are copied to the flow's folder.
 const SYNTHESIS: &str = "synthesis";
 const ROUTE: &str = "place and route";
 const PACK: &str = "bitstream";
 
-/// The logs of those steps.
+/// Returns the logs of those steps.
 pub(in crate::flow) fn logs() -> impl Iterator<Item = String> {
     [SYNTHESIS, ROUTE, PACK].into_iter().map(log_of).chain([YOSYS_LOG.to_string()])
 }
 
-/// What is read back of a bitstream, as Verilog.
+/// The Verilog that is read back from a bitstream.
 pub(in crate::flow) const READ_BACK: &str = "read_back.v";
 
 impl<'a> Step<'a> {
-    /// Sources to a netlist of the family's cells.
+    /// Synthesis: sources to a netlist of the family's cells.
     pub(in crate::flow) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
         let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
-        // The sources belong to the result.
+        // The sources are part of the result.
         outputs.extend(sources.files.iter().map(|file| file.name.clone()));
         let inputs = sources.files.iter().map(|file| Input::new(&file.name, file.text.as_bytes())).collect();
         Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
     }
 
-    /// A script of Yosys.
+    /// A run of a Yosys script.
     pub(in crate::flow) fn script(
         name: &'static str,
         tools: &'a Tools,
@@ -43,12 +43,15 @@ impl<'a> Step<'a> {
         Step { name, tool: &tools.yosys, arguments, inputs, outputs }
     }
 
-    /// A netlist to a placed and routed one.
+    /// Place and route of a netlist.
+    ///
+    /// # Errors
+    /// [`FlowError::MissingTool`] without a router, [`FlowError::Io`].
     pub(in crate::flow) fn route(request: &Request, tools: &'a Tools, synthesis: &Done) -> Result<Step<'a>, FlowError> {
         let family = request.board.family;
         let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: "nextpnr".into(),
-            reason: format!("routes no part of {}", family.name()),
+            reason: format!("does not route parts of {}", family.name()),
             remedy: family.definition().programs.install.into(),
         })?;
         let Definition { files, route_options, .. } = family.definition();
@@ -79,7 +82,10 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// A routed design to a bitstream.
+    /// Packing a routed design to a bitstream.
+    ///
+    /// # Errors
+    /// [`FlowError::MissingTool`] without a packer, [`FlowError::Io`].
     pub(in crate::flow) fn pack(request: &Request, tools: &'a Tools, routed: &Done) -> Result<Step<'a>, FlowError> {
         let family = request.board.family;
         let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
@@ -97,7 +103,10 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// A bitstream to what was packed.
+    /// Unpacking a bitstream to the packer's input.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`].
     pub(in crate::flow) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
         let Files { bitstream: from, routed: to, .. } = board.family.definition().files;
         Ok(Step {
@@ -109,7 +118,10 @@ impl<'a> Step<'a> {
         })
     }
 
-    /// What was packed to Verilog.
+    /// Reading the packer's input back as Verilog.
+    ///
+    /// # Errors
+    /// [`FlowError::Io`].
     pub(in crate::flow) fn read_back(
         board: &Board,
         tools: &'a Readers,

@@ -4,11 +4,11 @@ use crate::flow::Request;
 use crate::flow::family::Processor;
 use crate::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
 
-/// Bytes of the buffer that the device tree asks for, at the most: what a kernel's area of contiguous memory mostly
-/// has.
+/// The largest buffer that the device tree requests, bytes: the usual size of a kernel's area of contiguous memory.
 const BUFFER_BYTES: u64 = 64 << 20;
 
-/// The nodes by which the operating system hands out the registers, the interrupt and a buffer of contiguous memory.
+/// Writes the nodes through which the operating system provides the registers, the interrupt and a buffer of contiguous
+/// memory.
 pub(super) fn device_tree(request: &Request, processor: &Processor, registers: u64, interrupt: u32) -> String {
     let cells = |value: u64| match processor.wide {
         true => format!("{:#x} {:#x}", value >> 32, value & 0xffff_ffff),
@@ -28,7 +28,7 @@ pub(super) fn device_tree(request: &Request, processor: &Processor, registers: u
         controller = processor.controller,
     );
     if !processor.wide {
-        // Nobody else asks for the fabric's clock, so that the system would turn it off.
+        // No other driver uses the fabric's clock, so the system would turn it off.
         text.push_str("\n&clkc {\n\tfclk-enable = <0x1>;\n};\n");
     }
     text

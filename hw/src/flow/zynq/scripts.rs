@@ -1,4 +1,4 @@
-//! Vivado's scripts: one packages the core as a block, one builds a design around the processor.
+//! Scripts for Vivado: one packages the core as a block, the other builds a design around the processor.
 
 use crate::flow::Request;
 use crate::flow::design::{Sources, TOP};
@@ -7,10 +7,10 @@ use crate::peripheral::WINDOW_BYTES;
 use crate::regs::{Access, REGS};
 use std::fmt::Write as _;
 
-/// The package as Vivado's catalogue has it.
+/// The name of the package in Vivado's catalog.
 const VLNV: &str = "tilewright:accelerator:tilewright:1.0";
 
-/// Packages the core as a block of the tool's catalogue.
+/// Writes the script that packages the core as a block of Vivado's catalog.
 pub(super) fn package(request: &Request, sources: &Sources) -> String {
     let mut text = format!(
         "# Packages configuration {} as a block, in the folder ip.\n# vivado -mode batch -source package.tcl\n\
@@ -57,7 +57,7 @@ pub(super) fn package(request: &Request, sources: &Sources) -> String {
     text
 }
 
-/// Builds the block design and its bitstream.
+/// Writes the script that builds the block design and its bitstream.
 pub(super) fn build(
     request: &Request,
     processor: &Processor,

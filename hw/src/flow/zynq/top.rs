@@ -22,7 +22,7 @@ fn output(name: &'static str, bits: u32) -> Port {
     Port { is_input: false, name, bits }
 }
 
-/// The peripheral's ports.
+/// Returns the peripheral's ports.
 fn ports(config: &HwConfig) -> Vec<Port> {
     let (addr, bits, bytes) = (config.offset_bits, config.bus_bits, config.bus_bytes());
     vec![
@@ -84,8 +84,8 @@ fn ports(config: &HwConfig) -> Vec<Port> {
     ]
 }
 
-/// The top module: the peripheral in plain Verilog, with numbers for widths and attributes that tell the interfaces, so
-/// that the vendor's tool has nothing to infer.
+/// Writes the top module: the peripheral in plain Verilog, with numbers for widths and attributes that name the
+/// interfaces, so that Vivado need not infer them.
 pub(in crate::flow) fn top(request: &Request) -> String {
     let config = request.config;
     let ports = ports(config);
@@ -105,7 +105,7 @@ pub(in crate::flow) fn top(request: &Request) -> String {
     text
 }
 
-/// The attributes before a port, each on a line.
+/// Returns the attributes of a port, each on a line of its own.
 fn attributes(port: &str) -> String {
     let info =
         |interface: &str, signal: &str| format!("\n  (* X_INTERFACE_INFO = \"xilinx.com:{interface} {signal}\" *)");
