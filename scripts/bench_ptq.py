@@ -93,7 +93,7 @@ def photos(height, width, mean, scale, channels_first=True, text=False):
     return make
 
 
-def labelled(name, scale=1.0):
+def labeled(name, scale=1.0):
     """Returns pictures of a training split for calibration and of the test split for the measurement."""
     def make():
         halves = data(f"{name}_calib200_x"), data(f"{name}_test1000_x")[:200]
@@ -128,11 +128,11 @@ def words():
 
 
 NETWORKS = [
-    ("lenet", "lenet-mnist/model.onnx", labelled("mnist", 255)),
-    ("mnist-cntk", "mnist-cntk/model.onnx", labelled("mnist")),
-    ("vit-tiny", "vit-tiny-mnist/model.onnx", labelled("mnist", 255)),
-    ("resnet8", "resnet8-cifar10/model.onnx", labelled("cifar10")),
-    ("resnet8-tflite", "resnet8-cifar10/model_float.tflite", labelled("cifar10")),
+    ("lenet", "lenet-mnist/model.onnx", labeled("mnist", 255)),
+    ("mnist-cntk", "mnist-cntk/model.onnx", labeled("mnist")),
+    ("vit-tiny", "vit-tiny-mnist/model.onnx", labeled("mnist", 255)),
+    ("resnet8", "resnet8-cifar10/model.onnx", labeled("cifar10")),
+    ("resnet8-tflite", "resnet8-cifar10/model_float.tflite", labeled("cifar10")),
     ("vww-mobilenet", "vww-mobilenet-96/model_float.tflite", photos(96, 96, 0, 255, False)),
     ("efficientnet-lite0", "efficientnet-lite0/model.onnx", photos(224, 224, 127, 128)),
     ("ultraface", "ultraface-rfb-320/model.onnx", photos(240, 320, 127, 128, samples=128)),

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_takes_its_two_largest_neighbours() {
+    fn a_chain_takes_its_two_largest_neighbors() {
         let chain: Vec<Buffer> = [4096, 1024, 2048, 512]
             .iter()
             .enumerate()

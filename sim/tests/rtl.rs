@@ -128,8 +128,8 @@ fn a_bus_error_comes_before_a_limit() {
                 "{unit} mem=out row_bytes=16 offset=65536\n{} push={unit}\n{unit} mem=out row_bytes=16 offset=131072 pop=gemm",
                 gemm.join("\n")
             );
-            let [found, modelled] = run(&program).map(|trap| trap.expect("a trap"));
-            assert_eq!(modelled, found, "{unit}, {cycles} cycles of gemm");
+            let [found, modeled] = run(&program).map(|trap| trap.expect("a trap"));
+            assert_eq!(modeled, found, "{unit}, {cycles} cycles of gemm");
             // With one cycle less, the limit fault came one cycle sooner.
             let before = last.filter(|last| last.cause == TrapCause::Limit);
             met |= found.cause == TrapCause::Bus && before.is_some_and(|b| b.cycle.map(|at| at + 1) == found.cycle);

@@ -112,7 +112,7 @@ impl Quantize {
         let data = Data::read(&self.calibrate)?;
         let model = Prepared::read(&self.file, &self.sizes.sizes(&data.shapes()?)?)?;
         let samples = self.samples(&model, data, &preprocess)?;
-        let labelled = match (&self.eval, &self.labels) {
+        let labeled = match (&self.eval, &self.labels) {
             (Some(data), Some(labels)) => {
                 let samples = self.samples(&model, Data::read(data)?, &preprocess)?;
                 let labels = model.labels(&npy::read(labels)?, &labels.display().to_string(), samples.len())?;
@@ -135,7 +135,7 @@ impl Quantize {
         let cannot = |path: &Path| format!("cannot write {}", path.display());
         let written = model.write(&self.output, &quantized, &samples[0], &engine)?;
         let mut accuracies = None;
-        if let Some((samples, labels)) = &labelled {
+        if let Some((samples, labels)) = &labeled {
             let of = samples.len();
             let mut measure = |graph, what: &str| {
                 quantize::accuracy(graph, &engine, samples, labels, &mut |done| shown.at(what, done, of))

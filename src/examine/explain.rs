@@ -35,7 +35,7 @@ fn cpu_measured(manifest: &Manifest) -> bool {
 
 /// The heading of the column with CPU times.
 pub fn cpu_title(manifest: &Manifest) -> &'static str {
-    if cpu_measured(manifest) { "CPU measured" } else { "CPU modelled" }
+    if cpu_measured(manifest) { "CPU measured" } else { "CPU modeled" }
 }
 
 /// Explains where the times come from.

@@ -151,7 +151,7 @@ pub fn profile(
     };
     let ways: Vec<Vec<StepTime>> = timed.iter().map(here).collect();
     let frame = (Frame::of(&here(&middle(&timed))), replay(&ways, How::Replayed));
-    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&[steps], How::Modelled)));
+    let on_target = on_target.map(|steps| (Frame::of(&steps), replay(&[steps], How::Modeled)));
     Ok(Profile {
         artifact,
         programs,

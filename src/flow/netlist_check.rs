@@ -138,7 +138,7 @@ pub fn check(
     for stage in Stage::ALL {
         let path = match model(board, stage, outcome, cache, tell) {
             Ok(None) => continue,
-            Ok(Some(modelled)) => modelled.file(MODEL),
+            Ok(Some(modeled)) => modeled.file(MODEL),
             Err(FlowError::Unfit { reason, .. }) => {
                 checks.push(unchecked(stage, reason));
                 continue;

@@ -269,10 +269,10 @@ fn a_board_stands_beside_the_others() {
     let [there, csim] = [&board.port[..], "csim"].map(|name| &found["devices"][name]);
     assert_eq!((&there["outputs_equal_cpu"], &csim["outputs_equal_cpu"]), (&true.into(), &true.into()), "{there}");
     assert!(there["cycles"].as_u64().unwrap() > 0 && there["bytes_moved"]["read"].as_u64() > Some(0), "{there}");
-    let [parts, modelled] = [there, csim].map(|device| &device["parts_ms"]);
+    let [parts, modeled] = [there, csim].map(|device| &device["parts_ms"]);
     // Nothing is modeled: the time to start a program is part of the line's time.
-    assert_eq!((&parts["launch"], modelled["launch"].as_f64() > Some(0.0)), (&0.0.into(), true));
-    assert!(parts["transfer"].as_f64() > modelled["transfer"].as_f64(), "{parts}, {modelled}");
+    assert_eq!((&parts["launch"], modeled["launch"].as_f64() > Some(0.0)), (&0.0.into(), true));
+    assert!(parts["transfer"].as_f64() > modeled["transfer"].as_f64(), "{parts}, {modeled}");
     let stream = &there["stream"];
     let busiest = parts["accelerator"].as_f64().unwrap().max(parts["transfer"].as_f64().unwrap());
     assert!(stream["interval_ms"].as_f64().unwrap() > 0.5 * busiest && stream["in_flight"] == 2, "{stream}, {parts}");

@@ -97,11 +97,11 @@ fn runs_on(board: &Board, hw: &str) -> f64 {
 /// share.
 fn runs_and_takes(board: &Board, name: &str, off: f64) {
     let model = format!("{MODEL}.onnx");
-    let modelled =
+    let modeled =
         fine(Path::new("."), &["run", &model, "--hw", name, "--device", "csim", "--input", "random", "--json"]);
-    let modelled: serde_json::Value = serde_json::from_str(&modelled).expect("a report");
-    let (modelled, found) = (modelled["cycles"].as_f64().expect("cycles"), runs_on(board, name));
-    assert!((modelled / found - 1.0).abs() < off, "{name}: {modelled} cycles modelled, {found} found");
+    let modeled: serde_json::Value = serde_json::from_str(&modeled).expect("a report");
+    let (modeled, found) = (modeled["cycles"].as_f64().expect("cycles"), runs_on(board, name));
+    assert!((modeled / found - 1.0).abs() < off, "{name}: {modeled} cycles modeled, {found} found");
 }
 
 #[test]

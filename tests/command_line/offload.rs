@@ -19,7 +19,7 @@ fn placement_by_cost_is_explained_with_figures() {
     assert!(nodes.iter().any(|n| n["why"].as_str().unwrap().starts_with("by cost: ")));
     for node in nodes {
         let cost = &node["cost"];
-        assert!(cost["cpu_us"].as_f64().unwrap() > 0.0 && cost["cpu_from"] == "modelled", "{node}");
+        assert!(cost["cpu_us"].as_f64().unwrap() > 0.0 && cost["cpu_from"] == "modeled", "{node}");
         if node["where"] == "accel" {
             assert!(cost["accel_us"].is_number() && cost["moving_us"].is_number(), "{node}");
         }
@@ -35,23 +35,23 @@ fn placement_by_cost_is_explained_with_figures() {
 }
 
 #[test]
-fn the_table_says_that_the_cpu_is_modelled() {
+fn the_table_says_that_the_cpu_is_modeled() {
     let dir = tempfile::tempdir().unwrap();
     let output = tilewright(dir.path(), &["compile", &lenet(), "-o", "l.twa", "--offload", "auto", "--explain"]);
     let text = output.stdout;
     for part in [
-        "CPU modelled",
+        "CPU modeled",
         "accelerator: by the cycle model for layers that run there, else estimated; ",
         "to move",
         "by cost: ",
-        "(modelled)",
+        "(modeled)",
         "model of the configuration's host",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     // An artifact contains its figures.
     let again = tilewright(dir.path(), &["run", "l.twa", "--explain"]);
-    assert!(again.stdout.contains("CPU modelled"));
+    assert!(again.stdout.contains("CPU modeled"));
 }
 
 #[test]

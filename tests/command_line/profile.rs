@@ -186,13 +186,13 @@ fn the_design_is_profiled_with_its_waves() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let modelled = profile(dir.path(), "m", &["--hw", "1x4x4"]);
+    let modeled = profile(dir.path(), "m", &["--hw", "1x4x4"]);
     let found = profile(dir.path(), "r", &["--hw", "1x4x4", "--device", "rtl", "--waves"]);
     for key in ["timeline", "occupancy", "traffic"] {
-        assert_eq!(found[key], modelled[key], "{key}");
+        assert_eq!(found[key], modeled[key], "{key}");
     }
-    assert_eq!(found["summary"]["cycles"], modelled["summary"]["cycles"]);
-    assert_eq!((&found["waves"], &modelled["waves"]), (&"r.fst".into(), &Value::Null));
+    assert_eq!(found["summary"]["cycles"], modeled["summary"]["cycles"]);
+    assert_eq!((&found["waves"], &modeled["waves"]), (&"r.fst".into(), &Value::Null));
     // Signals of thousands of cycles, only under their own name.
     assert!(std::fs::metadata(dir.path().join("r.fst")).unwrap().len() > 10_000);
     let mut names: Vec<_> =

@@ -198,13 +198,13 @@ fn what_does_not_fit_is_named_and_nothing_is_written() {
         &format!("--crops is for a folder of pictures, but {good} is not a folder"),
     );
     wrong("no.npy", "cannot read no.npy: No such file or directory (os error 2)");
-    let labelled = |labels: &str, message: &str| {
+    let labeled = |labels: &str, message: &str| {
         let data = ["--eval", &good, "--labels", labels];
         let arguments = ["quantize", &model, "--calibrate", &good, "-o", "q.onnx"];
         refused(path, &[&arguments[..], &data].concat(), message);
     };
-    labelled("few.npy", "few.npy: 3 labels given for 32 answers; the label file must have one integer for each");
-    labelled("large.npy", "large.npy: label 0 is 10, but the model's first output has 10 classes; use 0 to 9");
+    labeled("few.npy", "few.npy: 3 labels given for 32 answers; the label file must have one integer for each");
+    labeled("large.npy", "large.npy: label 0 is 10, but the model's first output has 10 classes; use 0 to 9");
     let qdq = carried("lenet-mnist/model_qdq_perchannel.onnx");
     let outcome = tilewright(path, &["quantize", &qdq, "--calibrate", &good, "-o", "q.onnx"]);
     assert_eq!(outcome.code, 2);

@@ -88,17 +88,17 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
 /// so that every program is checked strictly.
 fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor]) -> Results {
     if device == DeviceKind::FSIM {
-        let [modelled, found] =
+        let [modeled, found] =
             [DeviceKind::CSIM, device].map(|device| run_on(artifact.clone(), config, device, inputs, 1));
-        assert!(modelled.outputs == found.outputs, "the cycle model computes other values");
+        assert!(modeled.outputs == found.outputs, "the cycle model computes other values");
     }
     if device != DeviceKind::RTL {
         return run_on(artifact, config, device, inputs, usize::MAX);
     }
-    let modelled = run_on(artifact.clone(), config, DeviceKind::CSIM, inputs, usize::MAX);
+    let modeled = run_on(artifact.clone(), config, DeviceKind::CSIM, inputs, usize::MAX);
     let found = run_on(artifact, config, device, inputs, usize::MAX);
-    assert_eq!(modelled.reports.len(), found.reports.len());
-    for (number, (a, b)) in modelled.reports.iter().zip(&found.reports).enumerate() {
+    assert_eq!(modeled.reports.len(), found.reports.len());
+    for (number, (a, b)) in modeled.reports.iter().zip(&found.reports).enumerate() {
         let steps = |report: &RunReport| -> Vec<_> {
             report.steps.iter().map(|s| (s.place, s.cycles, s.macs, s.bytes, s.counters)).collect()
         };
@@ -109,7 +109,7 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
             assert_eq!(other, None, "run {number}: the cycle model, and the design");
         }
     }
-    assert!(modelled.outputs == found.outputs, "the cycle model computes other values");
+    assert!(modeled.outputs == found.outputs, "the cycle model computes other values");
     found
 }
 

@@ -352,7 +352,7 @@ pub(super) fn costs(graph: &Graph, placed: &Placed, offered: &Problem, chosen: &
 /// Says why cost put a node in its place; `None` if a cost is unknown.
 pub(super) fn reason(cost: &NodeCost, place: Place) -> Option<String> {
     let (accel, cpu, moving): (u64, u64, i64) = (cost.accel_ns?, cost.cpu_ns?, cost.moving_ns?);
-    let kind = if cost.cpu_measured { "measured" } else { "modelled" };
+    let kind = if cost.cpu_measured { "measured" } else { "modeled" };
     let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let change = match moving {
         0 => "no change of layout or transfer".to_string(),

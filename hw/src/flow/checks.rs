@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// Prefix of the names of folders.
 const PREFIX: &str = "checks-";
 /// The code that prepares netlists for simulation. A change of it makes old results invalid.
-const MODELLING: [&str; 2] = [include_str!("model.rs"), include_str!("routed.rs")];
+const MODELING: [&str; 2] = [include_str!("model.rs"), include_str!("routed.rs")];
 
 /// Random programs that a check runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ fn folder(cache: &Path, checker: &str, steps: [Option<&Done>; 3]) -> PathBuf {
     let mut sha = Sha256::new();
     // Other checkers, or other models of the cells, can give other results.
     sha.update(checker);
-    MODELLING.iter().for_each(|text| sha.update(text));
+    MODELING.iter().for_each(|text| sha.update(text));
     for family in Family::ALL.map(Family::definition) {
         let models = [family.own_models, family.board_cells];
         models.into_iter().flatten().for_each(|text| sha.update(text));

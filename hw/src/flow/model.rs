@@ -82,7 +82,7 @@ pub fn model(
             Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
         }
     };
-    modelled(board.family, own, &outcome.tools, stage, netlist, cache, progress).map(Some).map_err(|error| {
+    modeled(board.family, own, &outcome.tools, stage, netlist, cache, progress).map(Some).map_err(|error| {
         let missing = match &error {
             FlowError::Tool { reason, .. } => without_model(reason),
             _ => None,
@@ -92,7 +92,7 @@ pub fn model(
 }
 
 /// Replaces the cells of a netlist by gates, with `own` models in place of some of Yosys's.
-fn modelled(
+fn modeled(
     family: Family,
     own: &str,
     tools: &Tools,
@@ -193,7 +193,7 @@ mod tests {
                 "netnames": {"led": {"hide_name": 0, "bits": [2], "attributes": {}}},
             });
             let netlist = Input::new(design::NETLIST, json!({ "modules": { TOP: module } }).to_string());
-            modelled(family, own, &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
+            modeled(family, own, &tools, Stage::Synthesized, netlist, dir.path(), &mut |_| {})
         };
         let reason = |family, cell, parameters| match made(family, cell, parameters) {
             Err(FlowError::Tool { reason, .. }) => without_model(&reason),

@@ -35,9 +35,9 @@ pub enum DiagnosisKind {
     /// Two units use the same port of a bank and no tokens order them, even if they did not collide in this run.
     Port,
     /// An entry of a scratchpad is read before anything wrote it.
-    UninitialisedEntry,
+    UninitializedEntry,
     /// Bytes of device memory are read that neither the host nor a store wrote.
-    UninitialisedMemory,
+    UninitializedMemory,
     /// Units wait for one another.
     Deadlock,
     /// A token counter overflows.
@@ -139,7 +139,7 @@ impl Checker {
                 "is fetched from byte {byte:#x} of device memory, which neither the host nor a store has written; write \
                  the whole stream first, or submit fewer instructions"
             );
-            self.found.push((at, Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text }));
+            self.found.push((at, Diagnosis { place, kind: DiagnosisKind::UninitializedMemory, text }));
         }
     }
 
@@ -203,13 +203,13 @@ impl Checker {
                 _ => format!("reads entry {entry} of {}", mem.name()),
             };
             let text = format!("{text}, which nothing has written; load it first");
-            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitialisedEntry, text }));
+            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitializedEntry, text }));
         }
         if let Some(byte) = now.dram_reads.iter().find_map(|range| memories.bytes.first_missing(&range)) {
             let text = format!(
                 "reads byte {byte:#x} of device memory, which neither the host nor a store has written; write it first"
             );
-            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitialisedMemory, text }));
+            self.found.push((start, Diagnosis { place, kind: DiagnosisKind::UninitializedMemory, text }));
         }
     }
 

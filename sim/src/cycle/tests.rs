@@ -126,10 +126,10 @@ fn faults_name_the_instruction_and_the_remedy() {
          store"
     );
     let entry = told("store mem=out entry=3 row_bytes=16 offset=2048\n");
-    assert_eq!((entry[0].0, entry[0].1), (0, DiagnosisKind::UninitialisedEntry));
+    assert_eq!((entry[0].0, entry[0].1), (0, DiagnosisKind::UninitializedEntry));
     assert_eq!(entry[0].2, "reads entry 3 of out, which nothing has written; load it first");
     let memory = told("load row_bytes=16\nload row_bytes=32 offset=4080\n");
-    assert_eq!((memory[0].0, memory[0].1), (1, DiagnosisKind::UninitialisedMemory));
+    assert_eq!((memory[0].0, memory[0].1), (1, DiagnosisKind::UninitializedMemory));
     assert!(memory[0].2.contains("byte 0x1000 of device memory"), "{}", memory[0].2);
     let deadlock = told("load row_bytes=16 pop=store\nstore mem=out row_bytes=16 pop=load\n");
     assert_eq!((deadlock[0].0, deadlock[0].1), (0, DiagnosisKind::Deadlock));
@@ -181,7 +181,7 @@ fn fetch_is_a_party() {
     let longer = Command { insns: 4, ..command };
     assert!(device.run(&longer).is_err());
     let found: Vec<_> = device.diagnoses().iter().map(|found| (found.place, found.kind)).collect();
-    assert_eq!(found[0], (2, DiagnosisKind::UninitialisedMemory));
+    assert_eq!(found[0], (2, DiagnosisKind::UninitializedMemory));
     assert!(device.diagnoses()[0].text.contains("is fetched from byte 0x2040"), "{:?}", device.diagnoses());
 }
 

@@ -22,7 +22,7 @@ pub(super) enum Refused {
     /// A deep operation would read a row that it wrote.
     ReadsOwnRow,
     /// It reads something that nothing wrote.
-    Uninitialised,
+    Uninitialized,
     /// It loads micro-ops from memory where a program that trapped has stored.
     Unknown,
     /// Its tokens could overflow a counter.
@@ -94,7 +94,7 @@ impl<'a> Builder<'a> {
             return Err(Refused::ReadsOwnRow);
         }
         if access.needs.iter().zip(&self.filled).any(|(r, f)| !r.is_within(f)) {
-            return Err(Refused::Uninitialised);
+            return Err(Refused::Uninitialized);
         }
         let loads_micro_ops = matches!(&op, Op::Load(x) if matches!(x.mem, Mem::GemmUop | Mem::VectorUop));
         if self.after_trap && loads_micro_ops && access.dram_reads.iter().any(|range| range.end > RESULTS.start) {

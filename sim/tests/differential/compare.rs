@@ -75,8 +75,8 @@ pub fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
     }
     for (model, told) in [(&mut *csim, ""), (times, "without values, ")] {
         match run(model, program) {
-            Ok(modelled) => {
-                if let Some(why) = compare_reports(&modelled, &found) {
+            Ok(modeled) => {
+                if let Some(why) = compare_reports(&modeled, &found) {
                     return Some(format!("{told}{why}"));
                 }
             }
@@ -89,8 +89,8 @@ pub fn compare(devices: &mut Devices, program: &Program) -> Option<String> {
     for mem in Mem::ALL {
         let entries = program.config.entries(mem);
         let expected = fsim.scratchpad(mem, 0, entries).expect("in range");
-        let modelled = csim.scratchpad(mem, 0, entries).expect("in range");
-        if let Some(d) = difference(&expected, &modelled, |_| true) {
+        let modeled = csim.scratchpad(mem, 0, entries).expect("in range");
+        if let Some(d) = difference(&expected, &modeled, |_| true) {
             return Some(format!("the cycle model: {}: {d}", mem.name()));
         }
         let found = rtl.scratchpad(mem, 0, entries).expect("in range");
@@ -119,35 +119,35 @@ fn nobodys_cycles(report: &RunReport) -> Option<String> {
 }
 
 /// Returns the first instruction that started or retired in another cycle, or waited for something else.
-fn compare_spans(modelled: &[Span], found: &[Span]) -> Option<String> {
-    if modelled.len() != found.len() {
-        return Some(format!("the cycle model started {} instructions, the design {}", modelled.len(), found.len()));
+fn compare_spans(modeled: &[Span], found: &[Span]) -> Option<String> {
+    if modeled.len() != found.len() {
+        return Some(format!("the cycle model started {} instructions, the design {}", modeled.len(), found.len()));
     }
-    let (a, b) = modelled.iter().zip(found).find(|(a, b)| a != b)?;
+    let (a, b) = modeled.iter().zip(found).find(|(a, b)| a != b)?;
     Some(format!("the cycle model has {a:?}, the design {b:?}"))
 }
 
 /// Compares the cycle model's report with the design's, including instructions.
-fn compare_reports(modelled: &RunReport, found: &RunReport) -> Option<String> {
-    compare_time(modelled, found).or_else(|| compare_spans(&modelled.spans, &found.spans))
+fn compare_reports(modeled: &RunReport, found: &RunReport) -> Option<String> {
+    compare_time(modeled, found).or_else(|| compare_spans(&modeled.spans, &found.spans))
 }
 
 /// Compares the cycle model's report with the design's, without instructions.
-fn compare_time(modelled: &RunReport, found: &RunReport) -> Option<String> {
-    if modelled.cycles != found.cycles || modelled.trap != found.trap {
+fn compare_time(modeled: &RunReport, found: &RunReport) -> Option<String> {
+    if modeled.cycles != found.cycles || modeled.trap != found.trap {
         let of = |r: &RunReport| format!("{:?} cycles, trap {:?}", r.cycles, r.trap);
-        return Some(format!("the cycle model has {}, the design {}", of(modelled), of(found)));
+        return Some(format!("the cycle model has {}, the design {}", of(modeled), of(found)));
     }
-    if modelled.retired != found.retired {
-        return Some(format!("the cycle model retired {:?}, the design {:?}", modelled.retired, found.retired));
+    if modeled.retired != found.retired {
+        return Some(format!("the cycle model retired {:?}, the design {:?}", modeled.retired, found.retired));
     }
-    if (modelled.macs, modelled.bytes) != (found.macs, found.bytes) {
+    if (modeled.macs, modeled.bytes) != (found.macs, found.bytes) {
         let of = |r: &RunReport| format!("{} multiply-accumulates, bytes {:?}", r.macs, r.bytes);
-        return Some(format!("the cycle model has {}, the design {}", of(modelled), of(found)));
+        return Some(format!("the cycle model has {}, the design {}", of(modeled), of(found)));
     }
-    if modelled.counters != found.counters {
+    if modeled.counters != found.counters {
         let units = TrapUnit::ALL.iter().enumerate().filter_map(|(i, unit)| {
-            let (a, b) = (modelled.counters?.0[i], found.counters?.0[i]);
+            let (a, b) = (modeled.counters?.0[i], found.counters?.0[i]);
             (a != b).then(|| format!("{}: the cycle model counted {a:?}, the design {b:?}", unit.name()))
         });
         return Some(units.collect::<Vec<_>>().join("; "));
@@ -185,8 +185,8 @@ pub fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String>
                 return Some(why);
             }
             match run(csim, &planted.program) {
-                Ok(modelled) => {
-                    if let Some(why) = compare_reports(&modelled, &report) {
+                Ok(modeled) => {
+                    if let Some(why) = compare_reports(&modeled, &report) {
                         return Some(why);
                     }
                 }
@@ -224,12 +224,12 @@ pub fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Op
     let mut trapped_before = false;
     for (at, Member { program, fault }) in series_with_faults(config, seed, 12, 8, 3, &mut kinds).iter().enumerate() {
         let why = match [run(csim, program), run(rtl, program)] {
-            [Ok(modelled), Ok(found)] => {
+            [Ok(modeled), Ok(found)] => {
                 let trapped = found.trap.map(|t| Expected { unit: t.unit, cause: t.cause, ordinal: t.ordinal });
                 let wanted = fault.map(|(_, expected)| expected);
                 let other = || (trapped != wanted).then(|| format!("ends with {trapped:?}, expected {wanted:?}"));
                 let memory = || difference(rtl.memory(), csim.memory(), |_| !trapped_before);
-                compare_reports(&modelled, &found).or_else(other).or_else(memory)
+                compare_reports(&modeled, &found).or_else(other).or_else(memory)
             }
             ends => Some(format!("the cycle model and the design end with {ends:?}")),
         };
@@ -244,8 +244,8 @@ pub fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Op
 /// Compares the cycle model and the design on a program without some of its tokens. Returns whether it collides.
 pub fn compare_loose(devices: &mut Devices, program: &Program) -> Result<bool, String> {
     match [run(&mut devices.csim, program), run(&mut devices.rtl, program)] {
-        [Ok(modelled), Ok(found)] => {
-            let why = compare_reports(&modelled, &found);
+        [Ok(modeled), Ok(found)] => {
+            let why = compare_reports(&modeled, &found);
             let collides = found.trap.is_some_and(|trap| trap.cause == TrapCause::Collision);
             why.map_or(Ok(collides), Err)
         }

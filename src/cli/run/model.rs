@@ -215,7 +215,7 @@ fn cost(cost: &NodeCost) -> Value {
         "accel_cycles": cost.accel_cycles,
         "accel_us": us(cost.accel_ns),
         "cpu_us": us(cost.cpu_ns),
-        "cpu_from": if cost.cpu_measured { "measured" } else { "modelled" },
+        "cpu_from": if cost.cpu_measured { "measured" } else { "modeled" },
         "moving_us": cost.moving_ns.map(|ns| ns as f64 / 1e3),
     })
 }

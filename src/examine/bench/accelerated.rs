@@ -146,7 +146,7 @@ fn figures(
         simulated,
         is_board,
         on_target: on_target.as_deref().map(Frame::of),
-        stream_on_target: on_target.and_then(|steps| replay(&[steps], How::Modelled)),
+        stream_on_target: on_target.and_then(|steps| replay(&[steps], How::Modeled)),
         cycles,
         utilization: cycles
             .filter(|cycles| *cycles > 0 && macs > 0)

@@ -24,7 +24,7 @@ impl Bench {
             .hosts
             .iter()
             .map(|host| {
-                (host.hw.clone(), json!({ "target": host.target, "latency_ms": host.latency_ms, "from": "modelled" }))
+                (host.hw.clone(), json!({ "target": host.target, "latency_ms": host.latency_ms, "from": "modeled" }))
             })
             .collect();
         json!({
@@ -56,7 +56,7 @@ impl Bench {
                 parts["latency_ms"] = json!(on_target.latency_ms());
                 parts["throughput_per_s"] = json!(per_second(figures.stream_on_target));
                 parts["stream"] = json!(figures.stream_on_target.map(|stream| stream.json()));
-                parts["from"] = json!("modelled, with the accelerator's exact cycles");
+                parts["from"] = json!("modeled, with the accelerator's exact cycles");
                 parts
             }),
             "cycles": figures.cycles, "macs": self.macs, "array_macs": figures.array_macs,
@@ -90,7 +90,7 @@ impl Figures {
                 "accelerator: cycles at clock_mhz; host and conversions: measured; transfers: measured, launches among them"
             }
             (Some(_), _) => {
-                "accelerator: cycles at clock_mhz; host and conversions: measured; launches and transfers: modelled"
+                "accelerator: cycles at clock_mhz; host and conversions: measured; launches and transfers: modeled"
             }
             (None, true) => "measured: the simulator's own time, not hardware's",
             (None, false) => "measured",

@@ -37,7 +37,7 @@ pub enum How {
     /// Replayed with the times of this machine.
     Replayed,
     /// Replayed with the modeled times of the target host.
-    Modelled,
+    Modeled,
 }
 
 impl How {
@@ -51,7 +51,7 @@ impl How {
                 "replayed in virtual time: each input's parts in order, the host's as measured in each run, the \
                  accelerator's by its cycles, at most in_flight inputs at a time"
             }
-            How::Modelled => {
+            How::Modeled => {
                 "replayed in virtual time: each input's parts in order, the host's by its model, the accelerator's by \
                  its cycles, at most in_flight inputs at a time"
             }
@@ -216,7 +216,7 @@ mod tests {
     fn inputs_that_take_different_times_count_alike() {
         let ways = [way(&[(Host, 1.0), (Accel, 1.0)]), way(&[(Host, 3.0), (Accel, 1.0)])];
         check(&ways, 2.0, (1.0, 0.5));
-        assert_eq!(Stream::replayed(&ways, How::Modelled).unwrap().inputs, COUNTED);
+        assert_eq!(Stream::replayed(&ways, How::Modeled).unwrap().inputs, COUNTED);
         assert_eq!(Stream::replayed(&[way(&[(Host, 0.0)])], How::Replayed), None);
         assert_eq!(Stream::replayed(&[], How::Replayed), None);
     }

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn above_it_neighbours_that_do_the_same_are_put_together() {
+    fn above_it_neighbors_that_do_the_same_are_put_together() {
         let (row, found) = row(pieces(3 * MOST_OF_A_UNIT - 1, 50, 3));
         assert_eq!(row.merged, 3);
         assert!(found.len() <= MOST_OF_A_UNIT + MOST_OF_A_UNIT / 10, "{}", found.len());

@@ -141,8 +141,8 @@ fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
         }
         outcome => outcome.expect("it is synthesized"),
     };
-    let modelled = model(board, Stage::Synthesized, &outcome, &cache, &mut |_| {}).expect("a model").expect("a model");
-    Some((shell, std::fs::read(modelled.file(MODEL)).expect("the model")))
+    let modeled = model(board, Stage::Synthesized, &outcome, &cache, &mut |_| {}).expect("a model").expect("a model");
+    Some((shell, std::fs::read(modeled.file(MODEL)).expect("the model")))
 }
 
 /// The netlist of the smallest board, unchanged and with one inverted lookup table.

@@ -28,7 +28,7 @@ pub enum Fill {
     /// The same pixel of several tiles.
     Tiles,
     /// Neighboring pixels; a column of the views is an entry.
-    Neighbours,
+    Neighbors,
 }
 
 /// Returns how an operator fills batch rows, and the views of its input and output as its tiles see them.
@@ -40,7 +40,7 @@ pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [Vie
         return (Fill::Tiles, views);
     }
     // If a pixel's channels need several entries, neighboring pixels in memory do not match the order of entries.
-    let (fill, step) = if config.block_is_row() { (Fill::Neighbours, config.batch as usize) } else { (Fill::Tiles, 1) };
+    let (fill, step) = if config.block_is_row() { (Fill::Neighbors, config.batch as usize) } else { (Fill::Tiles, 1) };
     (fill, views.map(|v| v.resized(v.c, 1, (v.h * v.w).div_ceil(step))))
 }
 
@@ -48,7 +48,7 @@ pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [Vie
 #[derive(Debug, Clone)]
 pub struct Group {
     fill: Fill,
-    /// At most one tile per batch row. With [`Fill::Neighbours`] there is exactly one.
+    /// At most one tile per batch row. With [`Fill::Neighbors`] there is exactly one.
     pub tiles: Vec<Pixels>,
     /// Rows and columns of the largest tile.
     pub size: [usize; 2],
@@ -87,7 +87,7 @@ impl Group {
     /// A group of neighboring pixels: some columns of an image with a single row.
     pub fn columns(image: usize, columns: Range<usize>) -> Group {
         let size = [1, columns.len()];
-        Group { fill: Fill::Neighbours, tiles: vec![Pixels { image, rows: 0..1, columns }], size }
+        Group { fill: Fill::Neighbors, tiles: vec![Pixels { image, rows: 0..1, columns }], size }
     }
 
     /// Identifies the group among the groups of its layer.
@@ -114,8 +114,8 @@ impl Group {
         let entry_bytes = e.config.entry_bytes(to.mem) as usize;
         let lane_bytes = entry_bytes / e.config.batch as usize;
         for (lane, w) in windows.iter().enumerate() {
-            if self.fill == Fill::Neighbours {
-                let (from, bytes) = neighbours(place, w.columns.start, w.columns.inside, e.config);
+            if self.fill == Fill::Neighbors {
+                let (from, bytes) = neighbors(place, w.columns.start, w.columns.inside, e.config);
                 let offset = layout.offset(w.image, w.blocks.start * layout.block, 0, 0) + from;
                 e.load(Load {
                     base: place.region.0,
@@ -194,8 +194,8 @@ impl Group {
                 store_tile(e, place, view, t.image, blocks, &t.rows, &t.columns, out)?;
                 continue;
             }
-            if self.fill == Fill::Neighbours {
-                for store in neighbour_stores(place, t, blocks, out, e.config) {
+            if self.fill == Fill::Neighbors {
+                for store in neighbor_stores(place, t, blocks, out, e.config) {
                     e.b.store(store)?;
                 }
                 continue;
@@ -241,9 +241,9 @@ impl Group {
 }
 
 /// Returns the stores for entries that hold neighboring pixels.
-fn neighbour_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out: u32, config: &HwConfig) -> Vec<Store> {
+fn neighbor_stores(place: DeviceTensor, t: &Pixels, blocks: &Range<usize>, out: u32, config: &HwConfig) -> Vec<Store> {
     let layout = place.layout;
-    let (from, bytes) = neighbours(place, t.columns.start, t.columns.len(), config);
+    let (from, bytes) = neighbors(place, t.columns.start, t.columns.len(), config);
     let offset = |channel| place.offset + (layout.offset(t.image, channel, 0, 0) + from) as u64;
     let (lane_bytes, batch) = (config.block_out as usize, config.batch as usize);
     let ratio = layout.block / lane_bytes;
@@ -294,7 +294,7 @@ pub fn stride(count: usize, bytes: usize) -> u64 {
 
 /// Returns the first byte, counted from the start of the image's block, and the number of bytes of some entries of
 /// neighboring pixels. The last entry can be partly filled.
-fn neighbours(place: DeviceTensor, first: usize, entries: usize, config: &HwConfig) -> (usize, usize) {
+fn neighbors(place: DeviceTensor, first: usize, entries: usize, config: &HwConfig) -> (usize, usize) {
     let layout = place.layout;
     let batch = config.batch as usize;
     let pixels = (layout.h * layout.w - first * batch).min(entries * batch);

@@ -70,7 +70,7 @@ fn small_work_stays_on_the_cpu_and_large_work_does_not() {
     assert_eq!(named(&parts, "tiny").place, Place::Cpu);
     let why = &named(&parts, "tiny").why;
     assert!(
-        why.starts_with("by cost: ") && why.contains("(modelled) here") && why.contains("on the accelerator"),
+        why.starts_with("by cost: ") && why.contains("(modeled) here") && why.contains("on the accelerator"),
         "{why}"
     );
     let all = partition(&graph, &config, Offload::All);
@@ -99,7 +99,7 @@ fn the_host_decides() {
 
 /// A lookup between two convolutions is faster on the CPU, but not if changes of layout count.
 #[test]
-fn layouts_keep_a_cheap_operator_where_its_neighbours_are() {
+fn layouts_keep_a_cheap_operator_where_its_neighbors_are() {
     let rng = &mut StdRng::seed_from_u64(2);
     let mut b = GraphBuilder::new("chain");
     let x = image(&mut b, "x", [16, 16, 32]);

@@ -64,7 +64,7 @@ impl Resize {
 
     /// For each row or column of the result, the ones before and after it in the data, and the distance from the one
     /// before.
-    fn neighbours(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
+    fn neighbors(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<f32>) {
         let scale = self.scale(i);
         let (mut before, mut behind, mut distance) = (Vec::new(), Vec::new(), Vec::new());
         for o in 0..self.to[i] {
@@ -78,7 +78,7 @@ impl Resize {
     }
 
     /// The same for bytes, with ten fractional bits.
-    fn fixed_neighbours(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<i32>) {
+    fn fixed_neighbors(&self, i: usize) -> (Vec<i32>, Vec<i32>, Vec<i32>) {
         let one = 1i64 << FRACTION;
         let (from, to) = (self.from[i] as i64, self.to[i] as i64);
         let scale = if self.align_corners && to > 1 {
@@ -137,7 +137,7 @@ fn taps<T: crate::graph::Element>(
 fn float(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     let mut v = r.data;
     for (i, suffix) in ["rows", ""].into_iter().enumerate() {
-        let (before, behind, distance) = r.neighbours(i);
+        let (before, behind, distance) = r.neighbors(i);
         let [index, weight] = taps(n, (&before, &behind), |o| [1.0 - distance[o], distance[o]]);
         v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
     }
@@ -148,7 +148,7 @@ fn float(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
 fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     let mut v = r.data;
     for (i, suffix) in ["rows", "columns"].into_iter().enumerate() {
-        let (before, behind, distance) = r.fixed_neighbours(i);
+        let (before, behind, distance) = r.fixed_neighbors(i);
         // Doubles the weights the second time, because requantization halves before it divides.
         let one = 1 << (FRACTION as usize + i);
         let far = |o: usize| distance[o] << i;
@@ -169,7 +169,7 @@ fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
 fn unsigned(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     let mut operands = vec![r.data];
     for i in 0..2 {
-        let (before, behind, distance) = r.neighbours(i);
+        let (before, behind, distance) = r.neighbors(i);
         operands.push(n.constant("before", Tensor::vector(before)));
         operands.push(n.constant("behind", Tensor::vector(behind)));
         operands.push(n.constant("distance", Tensor::vector(distance)));

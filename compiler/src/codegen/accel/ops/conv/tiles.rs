@@ -235,7 +235,7 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
         } else if input.has_windows() {
             columns_in <= ROWS && rows_in <= ROWS && tile.columns * config.block() as usize <= ROW_BYTES
         } else {
-            let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
+            let wide = if fill == Fill::Neighbors { batch } else { 1 } * config.block() as usize;
             columns_in.min(input.w) * wide <= ROW_BYTES && tile.columns * wide <= ROW_BYTES
         };
     if !fields {

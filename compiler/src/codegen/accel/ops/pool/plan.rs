@@ -58,7 +58,7 @@ pub fn tiles(
         let fields = if by_pixel {
             columns_in * ratio <= ROWS && rows_in <= ROWS && columns * ratio <= ROWS && rows <= ROWS
         } else {
-            let wide = if fill == Fill::Neighbours { batch } else { 1 } * config.block() as usize;
+            let wide = if fill == Fill::Neighbors { batch } else { 1 } * config.block() as usize;
             let loaded = if kept { 0 } else { columns_in.min(input.w) };
             loaded.max(columns) * wide <= ROW_BYTES
         };
