@@ -22,26 +22,21 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts the browser with an empty profile folder; without a browser the calling test skips.
+    /// Starts the browser with a profile in `folder`; without a browser the calling test skips. On a busy machine
+    /// Chromium sometimes exits before its first answer, so it gets three attempts.
     ///
     /// # Panics
-    /// If it does not start.
+    /// If it does not start, with what it wrote to standard error.
     pub fn start(folder: &Path) -> Option<Browser> {
         if !crate::has_optional("chromium", "run scripts/setup.sh --browser") {
             return None;
         }
-        // The protocol uses the descriptors 3 and 4, to which the shell connects standard input and output.
-        let command = format!("exec chromium {OPTIONS} --user-data-dir=\"$0\" about:blank 3<&0 4>&1 >/dev/null");
-        let mut child = Command::new("sh")
-            .args(["-c", &command])
-            .arg(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the browser starts");
-        let (to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("a pipe")));
-        let mut browser = Browser { child, to, from, session: String::new(), number: 0, complaints: Vec::new() };
+        let profiles = ["first", "second", "third"].map(|attempt| folder.join(attempt));
+        let started = profiles.iter().find_map(|profile| Browser::spawn(profile));
+        let mut browser = started.unwrap_or_else(|| {
+            let written = profiles.map(|profile| std::fs::read_to_string(profile.with_extension("stderr")));
+            panic!("the browser does not start: {written:?}")
+        });
         let target = browser.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attached =
             browser.call("Target.attachToTarget", json!({ "targetId": target["targetId"], "flatten": true }));
@@ -50,6 +45,28 @@ impl Browser {
             browser.call(domain, json!({}));
         }
         Some(browser)
+    }
+
+    /// Starts the browser once; `None` if it exits before it answers. Its standard error goes to `PROFILE.stderr`.
+    fn spawn(profile: &Path) -> Option<Browser> {
+        std::fs::create_dir_all(profile).expect("a profile folder");
+        let stderr = std::fs::File::create(profile.with_extension("stderr")).expect("a file next to the profile");
+        // The protocol uses the descriptors 3 and 4, to which the shell connects standard input and output.
+        let command = format!("exec chromium {OPTIONS} --user-data-dir=\"$0\" about:blank 3<&0 4>&1 >/dev/null");
+        let mut child = Command::new("sh")
+            .args(["-c", &command])
+            .arg(profile)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .expect("a shell");
+        let (mut to, from) = (child.stdin.take(), BufReader::new(child.stdout.take().expect("a pipe")));
+        let asked = to.as_mut().expect("a pipe").write_all(b"{\"id\":0,\"method\":\"Browser.getVersion\"}\0");
+        let mut browser = Browser { child, to, from, session: String::new(), number: 0, complaints: Vec::new() };
+        let mut answer = Vec::new();
+        let answers = asked.is_ok() && browser.from.read_until(0, &mut answer).is_ok() && !answer.is_empty();
+        answers.then_some(browser)
     }
 
     /// Opens a file and waits until it is loaded.
