@@ -1,4 +1,4 @@
-//! What a Rust file declares and names, read from its text.
+//! Reads the modules, items, imports and paths of a Rust file from its text.
 
 /// A word, `::`, a string with its quotes, or one other character.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -7,19 +7,19 @@ pub struct Token {
     pub line: usize,
 }
 
-/// A path as it is named in a file.
+/// A path in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     /// Its segments, `*` as the last of a glob import.
     pub path: Vec<String>,
     pub line: usize,
-    /// What the path is imported as, for a `use`.
+    /// The name that a `use` imports it as.
     pub alias: Option<String>,
     /// Whether it is imported with `pub` or `pub(...)`.
     pub is_exported: bool,
 }
 
-/// A module: a file's, or one in braces inside a file.
+/// A module: a file, or one in braces inside a file.
 #[derive(Debug, Default)]
 pub struct Module {
     /// The names of the modules around it in the file, and its own; empty for the file's.
@@ -119,7 +119,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The place after a string that begins with the quote at `at`.
+/// Returns the index after a string that begins with the quote at `at`.
 fn end_of_string(chars: &[char], mut at: usize) -> usize {
     at += 1;
     while at < chars.len() && chars[at] != '"' {
@@ -128,7 +128,7 @@ fn end_of_string(chars: &[char], mut at: usize) -> usize {
     (at + 1).min(chars.len())
 }
 
-/// The place after a raw string, whose `#` or quote is at `at`.
+/// Returns the index after a raw string whose `#` or quote is at `at`.
 fn end_of_raw(chars: &[char], mut at: usize) -> usize {
     let hashes = chars[at..].iter().take_while(|c| **c == '#').count();
     at += hashes + 1;
@@ -181,7 +181,7 @@ impl Reader {
         self.tokens.get(at).map_or("", |token| token.text.as_str())
     }
 
-    /// Whether the attribute whose `[` is at a place is `[cfg(test)]` or `[cfg(all(test, ...))]`.
+    /// Returns whether the attribute whose `[` is at an index is `[cfg(test)]` or `[cfg(all(test, ...))]`.
     fn is_test_at(&self, at: usize) -> bool {
         let begins = |words: &[&str]| words.iter().enumerate().all(|(i, word)| self.text_at(at + i) == *word);
         if begins(&["[", "cfg", "(", "test", ")"]) {
@@ -203,7 +203,7 @@ impl Reader {
         false
     }
 
-    /// Skips past the bracket that closes the one at the current position.
+    /// Skips to after the bracket that closes the one at the current token.
     fn skip_group(&mut self) {
         let mut depth = 0;
         while self.at < self.tokens.len() {
@@ -228,7 +228,7 @@ impl Reader {
         }
     }
 
-    /// Skips the item, field or statement under an attribute, and returns the name of a module if it is one.
+    /// Skips the item, field or statement under an attribute, and returns its name if it is a module.
     fn skip_item(&mut self) -> Option<String> {
         while self.text(0) == "#" {
             self.at += 1;
@@ -236,7 +236,7 @@ impl Reader {
         }
         self.skip_visibility();
         let (first, name) = (self.text(0).to_string(), self.text(1).to_string());
-        // What ends with a semicolon even after braces, what ends with the one or the other, and what a comma ends.
+        // Some items end only with a semicolon, some with a semicolon or after braces, and fields also with a comma.
         let (braces_end, comma_ends) = match first.as_str() {
             "use" | "const" if self.text(1) != "fn" => (false, false),
             "static" | "type" | "let" => (false, false),
@@ -365,14 +365,14 @@ impl Reader {
         }
     }
 
-    /// Reads the rest of a `use` tree after some segments, up to the comma, brace or semicolon that ends it.
+    /// Reads the tree of a `use` after some segments, up to the comma, brace or semicolon that ends it.
     fn import(&mut self, own: usize, mut path: Vec<String>, is_exported: bool) {
         let line = self.line();
         // `use ::name` is another crate's.
         let is_foreign = path.is_empty() && self.text(0) == "::";
         loop {
             match self.text(0).to_string().as_str() {
-                // `$crate` is `crate`; other names of a macro's arguments lead nowhere.
+                // `$crate` is `crate`. Arguments of a macro resolve to nothing.
                 "::" | "$" => self.at += 1,
                 "{" => {
                     self.at += 1;

@@ -28,7 +28,7 @@ fn check(files: &[(&str, &str)], expected: &[&[&str]]) {
 
 const CYCLE: &[&str] = &["flow/a.rs > flow/b.rs", "flow/b.rs > flow/a.rs"];
 
-/// Two files; the first uses the second.
+/// Checks a folder of two files.
 fn check_pair(a: &str, b: &str, expected: &[&[&str]]) {
     check(&[("flow.rs", "mod a;\nmod b;\n"), ("flow/a.rs", a), ("flow/b.rs", b)], expected);
 }

@@ -1,4 +1,4 @@
-//! The modules of a crate, and what paths in them lead to.
+//! The modules of a crate, and the resolution of paths in them.
 
 use super::Edge;
 use super::source::{self, Module, Named};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// The names of a module and of those around it, from the crate's root down.
 type Place = Vec<String>;
 
-/// The place of `main.rs` where the crate has a `lib.rs` too: no module has such a name.
+/// The place of `main.rs` if the crate has a `lib.rs` too. No module has such a name.
 const MAIN: &str = "main.rs";
 
 /// A module with its file.
@@ -17,7 +17,7 @@ struct Node {
     module: Module,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Target {
     Module(Place),
@@ -25,12 +25,12 @@ enum Target {
     Item(Place),
 }
 
-/// A crate's modules, and those of its files that are looked at.
+/// A crate's modules, and the files to check.
 pub struct Tree {
     nodes: BTreeMap<Place, Node>,
-    /// Modules declared with `#[path]`: the place by which they are named, and the one that they have by their file.
+    /// Modules declared with `#[path]`: the place of the declaration, and the place of the file.
     elsewhere: BTreeMap<Place, Place>,
-    /// The files among which edges are looked for.
+    /// The files to find edges between.
     files: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ impl Tree {
         tree
     }
 
-    /// All edges between the files, each once, sorted.
+    /// Returns all edges between the files, sorted. Each pair of files has at most one, the first in the file.
     pub fn edges(&self) -> Vec<Edge> {
         let mut found: BTreeMap<(String, String), (usize, String)> = BTreeMap::new();
         for (place, node) in &self.nodes {
@@ -92,7 +92,7 @@ impl Tree {
             }
             for Named { path, line, is_exported, .. } in named {
                 for target in self.resolve(place, &path) {
-                    // A module that is only named is not used.
+                    // The path of a module makes no edge; only uses of its items do.
                     let Target::Item(to) = target else { continue };
                     let Some(there) = self.nodes.get(&to) else { continue };
                     let is_own_child = is_exported && to.starts_with(place);
@@ -112,8 +112,8 @@ impl Tree {
         found.into_iter().map(|((from, to), (line, path))| Edge { from, to, line, path }).collect()
     }
 
-    /// The names of a glob import that occur in the importing module; the path itself if it leads to no module but to
-    /// an enum.
+    /// Expands a glob import to those names of the module that occur in the importing module. The glob of an enum
+    /// becomes the path of the enum.
     fn by_glob(&self, place: &Place, node: &Node, import: &Named, before: &[String]) -> Vec<Named> {
         let mut named = Vec::new();
         for target in self.resolve(place, before) {
@@ -132,12 +132,12 @@ impl Tree {
         named
     }
 
-    /// Whether a module has a name.
+    /// Returns whether a module has a name.
     fn has(&self, module: &Place, name: &str) -> bool {
         !self.named(module, name, &mut BTreeSet::new()).is_empty()
     }
 
-    /// What a path in a module leads to; nothing for other crates.
+    /// Resolves a path in a module. Paths into other crates have no target.
     fn resolve(&self, place: &Place, path: &[String]) -> Vec<Target> {
         self.resolve_once(place, path, &mut BTreeSet::new())
     }
@@ -162,8 +162,7 @@ impl Tree {
                     Target::Item(place) => next.push(Target::Item(place)),
                     Target::Module(place) => {
                         let found = self.named(&place, name, seen);
-                        // A name that is not found is another crate's at the beginning; further on it is an item that a
-                        // macro makes.
+                        // An unknown first name is another crate. A later unknown name is an item made by a macro.
                         if found.is_empty() && !(depth == 0 && is_relative) {
                             next.push(Target::Item(place));
                         }
@@ -176,7 +175,7 @@ impl Tree {
         targets
     }
 
-    /// What a module has of a name.
+    /// Resolves a name in a module.
     fn named(&self, place: &Place, name: &str, seen: &mut BTreeSet<(Place, String)>) -> Vec<Target> {
         if !seen.insert((place.clone(), name.to_string())) {
             return Vec::new();
@@ -220,7 +219,7 @@ impl Tree {
     }
 }
 
-/// All Rust files below a folder, sorted.
+/// Returns all Rust files below a folder, sorted.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -236,13 +235,13 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// A path below a root, with `/` between its parts.
+/// Returns a path relative to a root, with `/` between its parts.
 fn relative(path: &Path, root: &Path) -> String {
     let parts = path.strip_prefix(root).unwrap_or(path).components();
     parts.map(|part| part.as_os_str().to_string_lossy().into_owned()).collect::<Vec<_>>().join("/")
 }
 
-/// The module that a file is.
+/// Returns the place of the module in a file.
 fn place_of(file: &str, root: &Path) -> Place {
     let parts: Vec<&str> = file.trim_end_matches(".rs").split('/').collect();
     match parts[..] {
