@@ -51,7 +51,7 @@ pub fn sources(request: &Request) -> Result<Sources, FlowError> {
     Ok(sources)
 }
 
-/// Returns the option of a flow's script that names the top module. It tells such a script from others.
+/// Returns the option of a flow's script that names the top module. A script with this option is a flow's.
 pub(super) fn top_option() -> String {
     format!("--top {TOP}")
 }

@@ -17,8 +17,8 @@ mod xcup;
 use serde::Deserialize;
 
 pub(super) use definition::{
-    BitstreamReader, CellKind, CellKinds, Chip, Definition, Files, Logic, LoopBuffer, OpenInputs, Pin, Programs,
-    SPRAM_KIB, SdramCells, TellingInput,
+    BitstreamReader, CellKind, CellKinds, Chip, Definition, Files, FormInput, Logic, LoopBuffer, OpenInputs, Pin,
+    Programs, SPRAM_KIB, SdramCells,
 };
 pub use definition::{Part, Text};
 pub(super) use delays::{CellDelay, Delays, PortDelay};

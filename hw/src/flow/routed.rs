@@ -8,7 +8,7 @@
 
 use super::FlowError;
 use super::design::TOP;
-use super::family::{LoopBuffer, OpenInputs, TellingInput};
+use super::family::{FormInput, LoopBuffer, OpenInputs};
 use serde_json::{Map, Value};
 
 /// Returns the netlist without open inputs, and with its top module named [`TOP`]. `open` has the family's rules.
@@ -19,12 +19,12 @@ pub(super) fn closed(open: &OpenInputs, file: &str, netlist: &[u8]) -> Result<Ve
     let bad = |reason: String| FlowError::Output { file: file.into(), what: "nextpnr's netlist", reason };
     let mut netlist: Value = serde_json::from_slice(netlist).map_err(|error| bad(error.to_string()))?;
     let modules =
-        netlist.get_mut("modules").and_then(Value::as_object_mut).ok_or_else(|| bad("has no modules".into()))?;
+        netlist.get_mut("modules").and_then(Value::as_object_mut).ok_or_else(|| bad("it has no modules".into()))?;
     let mut named = std::mem::take(modules).into_iter();
     let (Some((_, mut top)), None) = (named.next(), named.next()) else {
-        return Err(bad("has not one module".into()));
+        return Err(bad("it does not have exactly one module".into()));
     };
-    let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("has no cells".into()))?;
+    let cells = top.get_mut("cells").and_then(Value::as_object_mut).ok_or_else(|| bad("it has no cells".into()))?;
     if let Some((name, _)) = cells.iter().find(|(_, cell)| !cell.is_object()) {
         return Err(bad(format!("cell {name} is not an object")));
     }
@@ -66,7 +66,7 @@ fn close(open: &OpenInputs, cell: &mut Value) {
         _ => Map::new(),
     };
     let (mut parameters, mut connections) = (part(cell, "parameters"), part(cell, "connections"));
-    for TellingInput { input, parameter } in open.telling_inputs {
+    for FormInput { input, parameter } in open.form_inputs {
         if connections.get(*input).and_then(Value::as_array).is_some_and(|bits| !bits.is_empty()) {
             parameters.insert((*parameter).into(), "1".into());
         }

@@ -146,21 +146,20 @@ pub struct OpenInputs {
     pub high_cells: &'static [&'static str],
     /// Inputs that are high in all kinds of cells.
     pub high_inputs: &'static [&'static str],
-    /// Inputs whose connection alone tells a form of the cell from another, so that models need a parameter.
-    pub telling_inputs: &'static [TellingInput],
+    /// Inputs that select the form of a cell by being connected, for which models need a parameter.
+    pub form_inputs: &'static [FormInput],
     /// Global buffers that the phase-locked loop drives without a wire.
     pub loop_buffer: Option<LoopBuffer>,
 }
 
 impl OpenInputs {
     /// All open inputs are low.
-    pub const LOW: OpenInputs =
-        OpenInputs { high_cells: &[], high_inputs: &[], telling_inputs: &[], loop_buffer: None };
+    pub const LOW: OpenInputs = OpenInputs { high_cells: &[], high_inputs: &[], form_inputs: &[], loop_buffer: None };
 }
 
-/// An input whose connection tells the form of a cell.
+/// An input that selects the form of a cell by being connected.
 #[derive(Debug)]
-pub struct TellingInput {
+pub struct FormInput {
     /// The input.
     pub input: &'static str,
     /// The parameter that becomes 1 if the input is connected.

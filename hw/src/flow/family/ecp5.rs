@@ -1,8 +1,8 @@
 //! Lattice ECP5.
 
 use super::definition::{
-    CellKinds, Chip, CoreClock, Definition, Files, Logic, Multipliers, OpenInputs, Part, Pin, Programs, SdramCells,
-    SpeedGrade, TellingInput, Text, arguments, kind, part,
+    CellKinds, Chip, CoreClock, Definition, Files, FormInput, Logic, Multipliers, OpenInputs, Part, Pin, Programs,
+    SdramCells, SpeedGrade, Text, arguments, kind, part,
 };
 use super::delays::{CellDelay, Delays, at, cell, through};
 use crate::flow::clock::{Limits, Pll};
@@ -40,7 +40,7 @@ pub static ECP5: Definition = Definition {
     open_inputs: OpenInputs {
         high_cells: &["DP16KD", "TRELLIS_COMB"],
         // A look-up table's site has two multiplexers: one of two others, which has this input, and one of two tables.
-        telling_inputs: &[TellingInput { input: "FXA", parameter: "IS_Z1" }],
+        form_inputs: &[FormInput { input: "FXA", parameter: "IS_Z1" }],
         ..OpenInputs::LOW
     },
     bitstream_reader: None,
