@@ -63,8 +63,8 @@ mod tests {
         }
     }
 
-    /// The plan equals the table of `docs/synth.md`, which has the blocks of synthesized and routed netlists. Where
-    /// netlists are made, their blocks are compared with the plan (`scripts/bitstreams.py`,
+    /// The plan equals the table of `docs/synthesize.md`, which has the blocks of synthesized and routed netlists.
+    /// Where netlists are made, their blocks are compared with the plan (`scripts/bitstreams.py`,
     /// `tests/command_line/synth.rs`).
     #[test]
     fn blocks_are_those_of_the_netlists() {

@@ -1,8 +1,8 @@
 //! Estimates the clock of a synthesized netlist after routing from its longest path, in seconds.
 //!
 //! Cells have typical delays from the router's database. All wires have the same delay, plus some for each doubling of
-//! their sinks, which was measured on routed designs of this accelerator (`docs/synth.md` has the accuracy). A family's
-//! delays are in its file, `family/NAME.rs`.
+//! their sinks, which was measured on routed designs of this accelerator (`docs/synthesize.md` has the accuracy). A
+//! family's delays are in its file, `family/NAME.rs`.
 
 use super::board::Board;
 use super::family::{CellDelay, Delays, PortDelay};

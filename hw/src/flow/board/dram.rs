@@ -1,7 +1,7 @@
 //! The DRAM model of a board's memory: the values of [`DramSection`] that come nearest to its shell.
 //!
 //! The model has one server, and bursts and rows of one size; a shell has a state machine for each kind of memory.
-//! `docs/bench.md` has the difference between model and shell on a network.
+//! `docs/compare.md` has the difference between model and shell on a network.
 
 use super::{Board, Host, Memory};
 use crate::config::{DramSection, HwConfig};
