@@ -1,6 +1,6 @@
 // What a block RAM and a multiplier of an ECP5 take, ps, for the mapping to tables, which otherwise takes their outputs to be there
 // with the clock's edge and their inputs to have all of its cycle. Names and parameters are the family's; the times those of
-// hw/src/flow/timing.rs. Of the multiplier those ports alone that synthesis connects: what stands here and is open is tied to 0, and
+// hw/src/flow/family/ecp5.rs. Of the multiplier those ports alone that synthesis connects: what stands here and is open is tied to 0, and
 // nothing leads to some of the others.
 
 (* blackbox *)

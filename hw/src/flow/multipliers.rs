@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn blocks_are_those_of_the_netlists() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let page = std::fs::read_to_string(root.join("docs/synth.md")).expect("the page is there");
+        let page = std::fs::read_to_string(root.join("docs/synthesize.md")).expect("the page is there");
         let mut compared = 0;
         for line in page.lines() {
             let cells: Vec<&str> = line.split('|').map(str::trim).collect();
