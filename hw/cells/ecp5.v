@@ -1,9 +1,9 @@
-// Simulation models of ECP5's cells that Yosys has none of, or none that stands for the cell in a routed netlist; they take the
-// place of those that have the same name. Functions are those of Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205)
-// as far as designs here use them: what they do not cover makes the netlist check stop by an undefined module.
+// Simulation models of ECP5 cells that Yosys does not model, or not in the form of a routed netlist. They replace models
+// of the same name. They follow Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205) as far as our designs
+// use the cells. Any other use instantiates an undefined module, which stops the netlist check.
 
-// A pin. One of both directions is driven by a buffer that the simulator lets the outside resolve; what an output drives may come
-// from the register beside it.
+// A pin. A bidirectional pin is driven through a buffer, and the simulator's harness resolves it with the outside. The
+// register next to the pin may drive an output.
 module TRELLIS_IO (inout B, input I, T, IOLDO, IOLTO, output O);
   parameter DIR = "INPUT";
   parameter DATAMUX_ODDR = "PADDO";
@@ -24,8 +24,8 @@ module TRELLIS_IO (inout B, input I, T, IOLDO, IOLTO, output O);
   endgenerate
 endmodule
 
-// The registers beside a pin, of which designs here have the output's of double rate alone: on the upper and lower sides of the part, and on
-// the left and the right, where there is more beside them.
+// The registers next to a pin. Our designs use only the double-rate output register. Pins on the top and bottom sides
+// of the part have this cell; those on the left and right have the next one, with more functions.
 module SIOLOGIC (
   input TXDATA1, TXDATA0, TSDATA0, LSR, CE, CLK, PADDI, IOLDOI, DI, DIRECTION, MOVE, LOADN,
   output INFF, RXDATA1, RXDATA0, INDD, IOLDOD, IOLTO, IOLDO, CFLAG
@@ -91,7 +91,7 @@ module TW_PIN_REG #(
   endgenerate
 endmodule
 
-// The multiplier of 18 x 18 bits: registers before it, in it and behind it, each with any of four clocks, or without.
+// The multiplier of 18 x 18 bits, with input, pipeline and output registers, each with one of four clocks or bypassed.
 module MULT18X18D (
   input
     A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0, B17, B16, B15, B14, B13, B12, B11,
@@ -147,7 +147,7 @@ module MULT18X18D (
   parameter CE3MUX = "CE3";
   parameter RST3MUX = "RST3";
 
-  // Operands come from the block's own pins: designs here have SOURCEA and SOURCEB low or open.
+  // Operands come from the block's own pins: our designs leave SOURCEA and SOURCEB low or open.
   wire [17:0] a = {A17, A16, A15, A14, A13, A12, A11, A10, A9, A8, A7, A6, A5, A4, A3, A2, A1, A0};
   wire [17:0] b = {B17, B16, B15, B14, B13, B12, B11, B10, B9, B8, B7, B6, B5, B4, B3, B2, B1, B0};
   generate
@@ -176,8 +176,8 @@ module MULT18X18D (
     P12, P11, P10, P9, P8, P7, P6, P5, P4, P3, P2, P1, P0} = p;
 endmodule
 
-// A register of the multiplier, or a wire where it has no clock. A reset that waits for no clock comes from registers of the same
-// clock in the designs that are checked, so that it lasts to the next edge.
+// A register of the multiplier, or a wire if it has no clock. In the designs that are checked, registers of the same
+// clock drive an asynchronous reset, so it lasts until the next edge and is modeled there.
 module TW_MULT_REG #(
   parameter W = 1,
   parameter CLK = "NONE",
@@ -203,8 +203,8 @@ module TW_MULT_REG #(
   endgenerate
 endmodule
 
-// The block RAM of 18 Kbit. A port of 36 bits writes through side A and reads through side B, whose data pins carry the upper half.
-// An asynchronous reset is as the multiplier's.
+// The block RAM of 18 Kbit. A port of 36 bits writes through side A and reads through side B; the data pins of side B
+// carry the upper half. An asynchronous reset is treated like that of the multiplier.
 module DP16KD (
   input
     DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0,
@@ -410,7 +410,7 @@ module DP16KD (
   parameter [319:0] INITVAL_3E = 320'd0;
   parameter [319:0] INITVAL_3F = 320'd0;
 
-  // What nothing is known of here: output registers, and contents to begin with.
+  // Not modeled: output registers and initial contents.
   generate
     if (REGMODE_A != "NOREG" || REGMODE_B != "NOREG") begin
       TW_NO_MODEL_OF_AN_OUTPUT_REGISTER_OF_A_BLOCK_RAM u_none ();
@@ -428,7 +428,7 @@ module DP16KD (
     end
   endgenerate
 
-  // Bytes of nine bits; ports narrower than a byte reach eight of them.
+  // Bytes of nine bits; ports narrower than a byte access eight of them.
   reg [8:0] memory [0:2047];
   wire [17:0] dia = {DIA17, DIA16, DIA15, DIA14, DIA13, DIA12, DIA11, DIA10, DIA9, DIA8, DIA7, DIA6, DIA5, DIA4, DIA3, DIA2, DIA1, DIA0};
   wire [13:0] ada = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
@@ -447,7 +447,7 @@ module DP16KD (
   wire rstb = RSTBMUX == "1" || (RSTBMUX == "INV" ? !RSTB : RSTB);
   wire clkb = CLKBMUX == "INV" ? !CLKB : CLKB;
 
-  // The first byte of an access, the bits of it that a narrow port reaches, and a narrow port's data in their place.
+  // The first byte of an access, the bits of it that a narrow port accesses, and a narrow port's data at their position.
   wire [10:0] first_a = DATA_WIDTH_A == 36 ? {ada[13:5], 2'b00} : DATA_WIDTH_A == 18 ? {ada[13:4], 1'b0} : ada[13:3];
   wire [10:0] first_b = DATA_WIDTH_B == 36 ? {adb[13:5], 2'b00} : DATA_WIDTH_B == 18 ? {adb[13:4], 1'b0} : adb[13:3];
   wire [2:0] bit_a = DATA_WIDTH_A == 4 ? {ada[2], 2'b00} : DATA_WIDTH_A == 2 ? {ada[2:1], 1'b0} : DATA_WIDTH_A == 1 ? ada[2:0] : 3'd0;
@@ -473,7 +473,7 @@ module DP16KD (
     end
   endgenerate
 
-  // Reads: beside a write of the same port the data before it, the data after it, or no new data.
+  // Reads. If the same port also writes: the old data, the new data, or the output keeps its value.
   reg [17:0] out_a = 0;
   reg [35:0] out_b = 0;
   wire [17:0] old_a = DATA_WIDTH_A == 18 ? {memory[first_a | 11'd1], memory[first_a]} : {9'd0, memory[first_a] >> bit_a};
@@ -525,7 +525,7 @@ module TRELLIS_COMB (
   generate
     if (MODE == "DPRAM") begin
       always @(posedge clock) if (write) ram[{WAD3, WAD2, WAD1, WAD0}] <= WD;
-      // The read address comes in the order in which the write port takes its own.
+      // The read address has the same bit order as the write address.
       assign F = ram[{A, C, B, D}];
     end else if (MODE == "CCU2") begin
       assign F = four ^ carry;
@@ -541,7 +541,7 @@ module TRELLIS_COMB (
   endgenerate
 endmodule
 
-// The write port of distributed RAM: its data and address on their way to the tables.
+// The write port of distributed RAM: passes its data and address on to the look-up tables.
 module TRELLIS_RAMW (
   input A0, B0, C0, D0, A1, B1, C1, D1,
   output WDO0, WDO1, WDO2, WDO3, WADO0, WADO1, WADO2, WADO3
@@ -550,7 +550,8 @@ module TRELLIS_RAMW (
   assign {WDO3, WDO2, WDO1, WDO0} = {B1, D1, A1, C1};
 endmodule
 
-// A register: its data come through a look-up table, or in a routed netlist past it, and its reset counts with the enable or without.
+// A register. Its data come from a look-up table or, in a routed netlist, from a pin of its own. The enable may gate its
+// reset.
 module TRELLIS_FF (input CLK, LSR, CE, DI, M, output reg Q);
   parameter GSR = "ENABLED";
   parameter [127:0] CEMUX = "1";

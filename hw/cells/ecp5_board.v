@@ -1,7 +1,7 @@
-// Simulation models of the cells that a board's design names itself, for its clock and its pins: plain Verilog, which the simulator
-// of the sources takes as that of the netlists does.
+// Simulation models of the cells that a board's design instantiates for its clock and pins, in plain Verilog. Simulations
+// of the RTL and of netlists both use them.
 
-// The phase-locked loop: its output has its input's clock, because a simulation counts cycles.
+// The phase-locked loop. Simulations count cycles, so its output is its input's clock.
 module EHXPLLL (
   input  CLKI, CLKFB, PHASESEL1, PHASESEL0, PHASEDIR, PHASESTEP, PHASELOADREG, STDBY, PLLWAKESYNC, RST, ENCLKOP, ENCLKOS, ENCLKOS2,
   input  ENCLKOS3,
@@ -47,13 +47,13 @@ module EHXPLLL (
   assign LOCK = 1'b1;
 endmodule
 
-// A global clock's gate, which is open from the beginning here, as loops are locked.
+// The gate of a global clock. Loops are locked from the start here, so the gate is always open.
 module DCCA (input CLKI, input CE, output CLKO);
   assign CLKO = CLKI;
 endmodule
 
-// A pin's register of double rate, from Lattice's guide FPGA-TN-02035: what it took where the clock rose, the first bit while the clock
-// is high, the second while it is low.
+// A pin's double-rate register (Lattice's guide FPGA-TN-02035). It samples two bits at the rising edge, and outputs the
+// first while the clock is high and the second while it is low.
 module ODDRX1F (input SCLK, RST, D0, D1, output Q);
   parameter GSR = "ENABLED";
   reg first = 1'b0, second = 1'b0;

@@ -1,5 +1,6 @@
-// tw_mul for an ECP5, up to the mapping to tables: a cell with the times of the multiplier block that it becomes (ecp5_mul.map), ps: operands
-// come before the multiplication, or before registers of their own. The RTL's reader takes no parameters among times, and so none of them.
+// tw_mul for an ECP5 until technology mapping: a cell with the delays of the multiplier block that it becomes
+// (ecp5_mul.map), in ps. Operands enter the multiplication, or registers in front of it. slang, which reads the RTL,
+// accepts no parameters in delays, so it is not shown the delays (TW_TIMES).
 (* blackbox *)
 module tw_mul #(
   parameter Stages = 1

@@ -1,7 +1,7 @@
-// What a block RAM and a multiplier of an ECP5 take, ps, for the mapping to tables, which otherwise takes their outputs to be there
-// with the clock's edge and their inputs to have all of its cycle. Names and parameters are the family's; the times those of
-// hw/src/flow/family/ecp5.rs. Of the multiplier those ports alone that synthesis connects: what stands here and is open is tied to 0, and
-// nothing leads to some of the others.
+// Delays of an ECP5's block RAM and multiplier in ps, for technology mapping. Without them, mapping assumes that their
+// outputs are valid at the clock edge and that their inputs have the whole cycle. Names and parameters are ECP5's; the
+// delays are those of hw/src/flow/family/ecp5.rs. The multiplier lists only the ports that synthesis connects:
+// ports left open here are tied to 0, and some others have no path to an output.
 
 (* blackbox *)
 module DP16KD (

@@ -1,5 +1,5 @@
-// Simulation models of iCE40's cells where those of Yosys do not serve a simulation of cycles, or make it much longer; they take the
-// place of those that have the same name. Functions are those of Yosys's models, which are written after Lattice's library.
+// Simulation models of iCE40 cells for which Yosys's models do not suit a cycle-based simulation or make it much slower.
+// They replace models of the same name, and have the same functions as Yosys's models, which follow Lattice's library.
 
 // A look-up table of four inputs.
 module SB_LUT4 (input I0, I1, I2, I3, output O);
@@ -7,7 +7,8 @@ module SB_LUT4 (input I0, I1, I2, I3, output O);
   \$lut #(.WIDTH(4), .LUT(LUT_INIT)) u_lut (.A({I3, I2, I1, I0}), .Y(O));
 endmodule
 
-// A logic cell as the router has it: table, carry and register. The router tells what an open input is; here each has a value.
+// A logic cell of a routed netlist: look-up table, carry and register. The flow has connected inputs that the router left
+// open, so each has a value here.
 module ICESTORM_LC (input I0, I1, I2, I3, CIN, CLK, CEN, SR, output LO, O, COUT);
   parameter [15:0] LUT_INIT = 16'd0;
   parameter [0:0] NEG_CLK = 1'b0;
@@ -45,8 +46,8 @@ module ICESTORM_LC (input I0, I1, I2, I3, CIN, CLK, CEN, SR, output LO, O, COUT)
   endgenerate
 endmodule
 
-// The block RAM: 256 words of 16 bits. A narrower port has every second, fourth or eighth bit of a word, from the one that its upper
-// address bits name on. A mask's bit that is high keeps its bit of the word.
+// The block RAM: 256 words of 16 bits. A narrower port accesses every second, fourth or eighth bit of a word; its upper
+// address bits select the first of them. A mask bit of 1 keeps that bit of the word.
 module SB_RAM40_4K (
   input RCLK, RCLKE, RE, WCLK, WCLKE, WE,
   input [10:0] RADDR, WADDR,
@@ -113,7 +114,7 @@ module SB_RAM40_4K (
   assign RDATA = word;
 endmodule
 
-// The same as the router names it: a bit a port.
+// The same with the router's names: one port per bit.
 module ICESTORM_RAM (
   input RCLK, RCLKE, RE, WCLK, WCLKE, WE,
   input RADDR_10, RADDR_9, RADDR_8, RADDR_7, RADDR_6, RADDR_5, RADDR_4, RADDR_3, RADDR_2, RADDR_1, RADDR_0,
@@ -164,7 +165,7 @@ module ICESTORM_RAM (
   );
 endmodule
 
-// The phase-locked loop as the router names it: its output has its input's clock, because a simulation counts cycles.
+// The phase-locked loop with the router's names. Simulations count cycles, so its output is its input's clock.
 module ICESTORM_PLL (
   input REFERENCECLK, EXTFEEDBACK, BYPASS, RESETB, LATCHINPUTVALUE, SDI, SCLK,
   input DYNAMICDELAY_7, DYNAMICDELAY_6, DYNAMICDELAY_5, DYNAMICDELAY_4,
@@ -194,7 +195,7 @@ module ICESTORM_PLL (
   assign LOCK = 1'b1;
 endmodule
 
-// A pin, of the two plain directions that designs here have: in without a register, out without a register.
+// A pin without registers, as an input or an output: our designs have no others.
 module SB_IO (
   inout PACKAGE_PIN,
   input LATCH_INPUT_VALUE, CLOCK_ENABLE, INPUT_CLK, OUTPUT_CLK, OUTPUT_ENABLE, D_OUT_0, D_OUT_1,

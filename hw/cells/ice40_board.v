@@ -1,7 +1,7 @@
-// Simulation models of the cells that a board's design names itself, for its clock and its pins: plain Verilog, which the simulator
-// of the sources takes as that of the netlists does.
+// Simulation models of the cells that a board's design instantiates for its clock and pins, in plain Verilog. Simulations
+// of the RTL and of netlists both use them.
 
-// The phase-locked loop: its output has its input's clock, because a simulation counts cycles.
+// The phase-locked loop. Simulations count cycles, so its output is its input's clock.
 module SB_PLL40_CORE (
   input REFERENCECLK, EXTFEEDBACK, BYPASS, RESETB, LATCHINPUTVALUE, SDI, SCLK,
   input [7:0] DYNAMICDELAY,
