@@ -1,6 +1,6 @@
-// Simulation models of ECP5 cells that Yosys does not model, or not in the form of a routed netlist. They replace models
-// of the same name. They follow Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205) as far as our designs
-// use the cells. Any other use instantiates an undefined module, which stops the netlist check.
+// Simulation models of ECP5 cells that Yosys does not model, or not in the form of a routed netlist. They replace
+// models of the same name. They follow Lattice's guides (memory FPGA-TN-02204, multipliers FPGA-TN-02205) as far as our
+// designs use the cells. Any other use instantiates an undefined module, which stops the netlist check.
 
 // A pin. A bidirectional pin is driven through a buffer, and the simulator's harness resolves it with the outside. The
 // register next to the pin may drive an output.
@@ -447,7 +447,8 @@ module DP16KD (
   wire rstb = RSTBMUX == "1" || (RSTBMUX == "INV" ? !RSTB : RSTB);
   wire clkb = CLKBMUX == "INV" ? !CLKB : CLKB;
 
-  // The first byte of an access, the bits of it that a narrow port accesses, and a narrow port's data at their position.
+  // The first byte of an access, the bits of it that a narrow port accesses, and a narrow port's data at their
+  // position.
   wire [10:0] first_a = DATA_WIDTH_A == 36 ? {ada[13:5], 2'b00} : DATA_WIDTH_A == 18 ? {ada[13:4], 1'b0} : ada[13:3];
   wire [10:0] first_b = DATA_WIDTH_B == 36 ? {adb[13:5], 2'b00} : DATA_WIDTH_B == 18 ? {adb[13:4], 1'b0} : adb[13:3];
   wire [2:0] bit_a = DATA_WIDTH_A == 4 ? {ada[2], 2'b00} : DATA_WIDTH_A == 2 ? {ada[2:1], 1'b0} : DATA_WIDTH_A == 1 ? ada[2:0] : 3'd0;
@@ -455,7 +456,8 @@ module DP16KD (
   wire [8:0] mask_a = DATA_WIDTH_A >= 9 ? 9'h1ff : ((9'd1 << DATA_WIDTH_A) - 9'd1) << bit_a;
   wire [8:0] mask_b = DATA_WIDTH_B >= 9 ? 9'h1ff : ((9'd1 << DATA_WIDTH_B) - 9'd1) << bit_b;
 
-  // Writes: a wide port's byte enables are its low address bits. The data pins of side B carry the upper half of 36 bits.
+  // Writes: a wide port's byte enables are its low address bits. The data pins of side B carry the upper half of 36
+  // bits.
   wire [3:0] bytes_a = !(cea && wea) ? 4'd0 : DATA_WIDTH_A == 36 ? ada[3:0] : DATA_WIDTH_A == 18 ? {2'd0, ada[1:0]} : 4'd1;
   wire [1:0] bytes_b = !(ceb && web) ? 2'd0 : DATA_WIDTH_B == 18 ? adb[1:0] : 2'd1;
   always @(posedge clka) begin
@@ -550,8 +552,8 @@ module TRELLIS_RAMW (
   assign {WDO3, WDO2, WDO1, WDO0} = {B1, D1, A1, C1};
 endmodule
 
-// A register. Its data come from a look-up table or, in a routed netlist, from a pin of its own. The enable may gate its
-// reset.
+// A register. Its data come from a look-up table or, in a routed netlist, from a pin of its own. The enable may gate
+// its reset.
 module TRELLIS_FF (input CLK, LSR, CE, DI, M, output reg Q);
   parameter GSR = "ENABLED";
   parameter [127:0] CEMUX = "1";

@@ -1,5 +1,6 @@
-// Simulation models of iCE40 cells for which Yosys's models do not suit a cycle-based simulation or make it much slower.
-// They replace models of the same name, and have the same functions as Yosys's models, which follow Lattice's library.
+// Simulation models of iCE40 cells for which Yosys's models do not suit a cycle-based simulation or make it much
+// slower. They replace models of the same name, and have the same functions as Yosys's models, which follow Lattice's
+// library.
 
 // A look-up table of four inputs.
 module SB_LUT4 (input I0, I1, I2, I3, output O);
@@ -7,8 +8,8 @@ module SB_LUT4 (input I0, I1, I2, I3, output O);
   \$lut #(.WIDTH(4), .LUT(LUT_INIT)) u_lut (.A({I3, I2, I1, I0}), .Y(O));
 endmodule
 
-// A logic cell of a routed netlist: look-up table, carry and register. The flow has connected inputs that the router left
-// open, so each has a value here.
+// A logic cell of a routed netlist: look-up table, carry and register. The flow has connected inputs that the router
+// left open, so each has a value here.
 module ICESTORM_LC (input I0, I1, I2, I3, CIN, CLK, CEN, SR, output LO, O, COUT);
   parameter [15:0] LUT_INIT = 16'd0;
   parameter [0:0] NEG_CLK = 1'b0;

@@ -1,5 +1,5 @@
-// Simulation models of the cells that a board's design instantiates for its clock and pins, in plain Verilog. Simulations
-// of the RTL and of netlists both use them.
+// Simulation models of the cells that a board's design instantiates for its clock and pins, in plain Verilog.
+// Simulations of the RTL and of netlists both use them.
 
 // The phase-locked loop. Simulations count cycles, so its output is its input's clock.
 module SB_PLL40_CORE (
