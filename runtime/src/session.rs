@@ -119,7 +119,7 @@ pub enum SessionError {
         /// Why.
         source: DriverError,
     },
-    /// A step needs a GPU and there is none, or it failed.
+    /// A GPU step failed, or there is no GPU.
     #[error(transparent)]
     Cuda(#[from] CudaError),
     /// A CPU step failed.

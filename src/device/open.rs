@@ -63,7 +63,9 @@ pub fn open(
     let device: Box<dyn Device> = match (spec.way, kind.port()) {
         (Way::None(_), _) => return Ok(None),
         (_, Some(port)) => Board::open(port, config, told)?.into_device(extras.max_cycles),
-        (Way::Functional | Way::Board, None) => {
+        // The name of a board always has a port.
+        (Way::Board, None) => return unsupported("run programs without a port".into()),
+        (Way::Functional, None) => {
             Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))
         }
         (Way::Cycle, None) => {

@@ -6,7 +6,7 @@ use super::{Found, MEASURED, QuantizeError, Quantized, Told, Work};
 use crate::graph::{NodeId, ValueId};
 use std::collections::BTreeSet;
 
-/// Maximum number of layers to try in float, each of which means compiling and running a network.
+/// Maximum number of layers to try in float. Each try compiles and runs a network.
 const MOST_TRIED: usize = 4;
 
 /// A layer with a low signal-to-noise ratio.

@@ -122,8 +122,8 @@ fn without_model(reason: &str) -> Option<String> {
     Some(format!("there is no model of {kind}"))
 }
 
-/// Returns the Yosys commands that read the models of a family's cells for a netlist with the top module `top`: Yosys's
-/// models, some of which the file `own` replaces.
+/// Returns the Yosys commands that read the models of a family's cells for a netlist with the top module `top`. The
+/// models are Yosys's; those in the file `own` replace Yosys's models of the same name.
 pub fn read_models(family: Family, tools: &Tools, top: &str, own: &Path) -> [String; 4] {
     // Models instantiate other cells of the family, so all of Yosys's models are read first. Those that are not used
     // are not elaborated.

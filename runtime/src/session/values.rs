@@ -1,5 +1,5 @@
-//! The host's memory of a model's values. Values that are never needed at the same time share memory, so that what a
-//! step reads is more often still in the processor's caches.
+//! The host's memory for a model's values. Values with disjoint lifetimes share memory, so that the processor's caches
+//! more often hold what a step reads.
 
 use super::SessionError;
 use crate::artifact::{Artifact, Manifest, ValueId};

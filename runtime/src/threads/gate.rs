@@ -18,7 +18,7 @@ const INSIDE: u64 = ENDED - 1;
 /// What a helper sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// A round in which it has not taken part.
+    /// A round that this thread has not taken part in.
     Open,
     /// No such round yet.
     Closed,

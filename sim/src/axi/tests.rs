@@ -113,7 +113,8 @@ fn run(axi: &mut Axi, program: &Program, config: &HwConfig) -> Result<bool, Stri
     if axi.is_idle() { Ok(trapped) } else { Err("the bus is not idle after the end".into()) }
 }
 
-/// Runs several programs, the last of which must trap, some of them at bus errors. Returns the first problem found.
+/// Runs random programs, and then programs with planted faults (bus errors among them), which must all trap. Returns
+/// the first problem found.
 fn found(sources: &[(&str, &str)], config: &HwConfig) -> Option<String> {
     let half = 1 << (config.offset_bits - 1);
     let options = AxiOptions {

@@ -216,8 +216,8 @@ pub fn compare_fault(devices: &mut Devices, planted: &Planted) -> Option<String>
         .or_else(|| compare_limit(devices, &planted.program, at + 1, Some(&|report| report.trap == trap)))
 }
 
-/// Compares the cycle model and the design on a series of programs, some of which trap. What the first trap leaves in
-/// scratchpads depends on the device.
+/// Compares the cycle model and the design on a series of programs. Some of them trap. After the first trap, the
+/// contents of scratchpads depend on the device.
 pub fn compare_series(devices: &mut Devices, config: &HwConfig, seed: u64) -> Option<String> {
     let Devices { csim, rtl, .. } = devices;
     let mut kinds = FaultKind::ALL.iter().copied().cycle().skip(seed as usize % FaultKind::ALL.len());

@@ -185,7 +185,7 @@ fn no_assignment_is_cheaper() {
     assert!(better >= 3, "only {better} are better than one layer after the other");
 }
 
-/// `count` lookups of one image, all of which are still needed until they are summed in pairs.
+/// `count` lookups of one image. Their results are live until they are summed in pairs.
 fn sums_of_tables(count: usize) -> Graph {
     let rng = &mut StdRng::seed_from_u64(4);
     let mut b = GraphBuilder::new("sums of tables");
