@@ -7,7 +7,7 @@ use crate::te::{Builder, DType, Expr, Func};
 use crate::tir::{Scope, TirError};
 use std::ops::Range;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::Descriptor;
+use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num::Rounding;
 
@@ -24,6 +24,20 @@ pub struct RequantTile {
     pub bounds: [i32; 3],
     /// Rounding.
     pub mode: Rounding,
+}
+
+impl RequantTile {
+    /// A tile of `blocks` blocks of `pixels` pixels with `ratio` entries each.
+    pub fn new(finish: &Finish, blocks: u32, ratio: u32, pixels: u32) -> RequantTile {
+        RequantTile { blocks, ratio, pixels, bounds: [finish.zero_point, finish.lo, finish.hi], mode: finish.mode }
+    }
+
+    /// Returns the instruction that requantizes the tile from acc to `dst`, with the descriptor at the index
+    /// `descriptor` of param.
+    pub fn instruction(&self, dst: VecDst, descriptor: u32) -> Vector {
+        let (a, b) = (VecSrc::Acc, VecSrc::Param);
+        Vector { op: VecOp::Requant, mode: self.mode, dst, a, b, descriptor, ..Vector::default() }
+    }
 }
 
 /// Returns the requantization of a tile from acc to out. The micro-op's indices are entries of the result, the sums and

@@ -24,7 +24,7 @@ use crate::graph::{Node, NodeId, Op, ValueId};
 use std::ops::Range;
 use tilewright_driver::{DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{Load, PARAM_ROWS, VecDst};
 
 /// A product of two activations with its requantization: `[rows, depth]` times `[depth, columns]` for each image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -265,24 +265,10 @@ fn emit(e: &mut Emit, layer: &Layer, m: &MatMul, tile: MatMulTile) -> Result<(),
                 }
                 let out = e.out.take(count);
                 let finish = &m.finish;
-                let work = RequantTile {
-                    blocks: chunk.len() as u32,
-                    ratio: ratio as u32,
-                    pixels: pixels as u32,
-                    bounds: [finish.zero_point, finish.lo, finish.hi],
-                    mode: finish.mode,
-                };
+                let work = RequantTile::new(finish, chunk.len() as u32, ratio as u32, pixels as u32);
                 let requant = e.nest(&work)?;
                 let descriptor = param / PARAM_ROWS;
-                let vector = Vector {
-                    op: VecOp::Requant,
-                    mode: finish.mode,
-                    dst: VecDst::Out,
-                    a: VecSrc::Acc,
-                    b: VecSrc::Param,
-                    descriptor,
-                    ..Vector::default()
-                };
+                let vector = work.instruction(VecDst::Out, descriptor);
                 let first = descriptor + config.descriptor_entries();
                 e.b.vector_nest(vector, &Nest { at: [out, acc, first], ..requant })?;
                 Group::columns(image, rows).store(e, output, layer.output.1, chunk, out, |_| true)?;

@@ -21,7 +21,7 @@ use crate::codegen::accel::target::{PendingBorder, Target};
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecSrc, Vector};
 
 /// Positions of a product's results in a larger tensor, if they are not neighbors there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -321,24 +321,9 @@ impl ConvEmission<'_> {
 
     /// Returns a step's requantization and its instruction, which writes to out.
     fn requant(&self, s: &ConvStep, descriptor: u32) -> (RequantTile, Vector) {
-        let finish = &self.conv.finish;
-        let work = RequantTile {
-            blocks: s.blocks.len() as u32,
-            ratio: self.sizes.out_ratio as u32,
-            pixels: s.pixels.size.iter().product::<usize>() as u32,
-            bounds: [finish.zero_point, finish.lo, finish.hi],
-            mode: finish.mode,
-        };
-        let vector = Vector {
-            op: VecOp::Requant,
-            mode: finish.mode,
-            dst: VecDst::Out,
-            a: VecSrc::Acc,
-            b: VecSrc::Param,
-            descriptor,
-            ..Vector::default()
-        };
-        (work, vector)
+        let pixels = s.pixels.size.iter().product::<usize>() as u32;
+        let work = RequantTile::new(&self.conv.finish, s.blocks.len() as u32, self.sizes.out_ratio as u32, pixels);
+        (work, work.instruction(VecDst::Out, descriptor))
     }
 
     /// Input tiles of a pass.

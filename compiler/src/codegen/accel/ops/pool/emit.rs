@@ -290,12 +290,11 @@ impl PoolEmission<'_> {
                 border.late(e, self.name, acc)?;
                 self.finish(e, group, blocks, out, &|_| true)
             }
-            PoolFinish::Requant(Finish { mode, zero_point, lo, hi, .. }) => {
+            PoolFinish::Requant(finish) => {
                 let (out, target) = self.target(e, group, blocks);
-                let (bounds, mode) = ([*zero_point, *lo, *hi], *mode);
-                let nest = e.nest(&RequantTile { blocks: count, ratio, pixels, bounds, mode })?;
-                let requant = Vector { op: VecOp::Requant, mode, b: VecSrc::Param, ..finish(target) };
-                let nest = Nest { at: [out, acc, param], ..nest };
+                let work = RequantTile::new(finish, count, ratio, pixels);
+                let requant = work.instruction(target.dst, descriptor);
+                let nest = Nest { at: [out, acc, param], ..e.nest(&work)? };
                 e.b.vector_nest(requant, &target.results(nest, count, size))?;
                 border.late(e, self.name, acc)?;
                 self.finish(e, group, blocks, out, &|_| true)

@@ -220,19 +220,9 @@ impl DepthwiseEmission<'_> {
                 (out, Target::out(out, size, 1))
             }
         };
-        let finish = &self.shape.conv.finish;
-        let (bounds, mode) = ([finish.zero_point, finish.lo, finish.hi], finish.mode);
         let count = blocks.len() as u32;
-        let nest = e.nest(&RequantTile { blocks: count, ratio: 1, pixels, bounds, mode })?;
-        let requant = Vector {
-            op: VecOp::Requant,
-            mode,
-            dst: target.dst,
-            a: VecSrc::Acc,
-            b: VecSrc::Param,
-            descriptor,
-            ..Vector::default()
-        };
+        let work = RequantTile::new(&self.shape.conv.finish, count, 1, pixels);
+        let (nest, requant) = (e.nest(&work)?, work.instruction(target.dst, descriptor));
         e.b.vector_nest(requant, &target.results(Nest { at: [out, acc, params], ..nest }, count, size))?;
         border.late(e, self.name, acc)?;
         let Some(output) = self.output else { return Ok(()) };
