@@ -1,9 +1,11 @@
 //! Writes files from the tables: SystemVerilog packages, C header, manual pages.
 
 use super::{
-    DESCRIPTOR_FIELDS, FieldValue, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecOp, VecSrc, Width, insn_bits,
+    DESCRIPTOR_FIELDS, FieldValue, HEADER_BITS, INSN_BITS, ISA_VERSION, Opcode, Unit, VecDst, VecOp, VecSrc, Width,
+    insn_bits,
 };
 use crate::config::{HwConfig, Mem, PAGE_BYTES, PARAMS};
+use crate::num::Rounding;
 use crate::regs::{Access, REGS, TrapCause, TrapUnit, UnitState};
 use std::fmt::Write;
 
@@ -232,21 +234,39 @@ fn width_text(width: Width) -> String {
     }
 }
 
+/// The codes of a field whose values have names, such as "0 acc, 1 out".
+fn codes<V: FieldValue>() -> String {
+    let values: Vec<String> =
+        (0..).map_while(|raw| V::from_raw(raw).map(|value| format!("{raw} {}", value.to_text()))).collect();
+    values.join(", ")
+}
+
 fn manual() -> String {
     let mut s = format!(
         "# Instruction set, version {ISA_VERSION}\n\n\
          Generated from the tables in `hw/src/isa` and `hw/src/regs.rs`; do not edit. This page has the encoding.\n\
-         [reference/accelerator.md](reference/accelerator.md) says what the instructions do, `hw/TIMING.md` how many cycles they take.\n\n\
+         [reference/accelerator.md](reference/accelerator.md) says what the instructions do, `hw/TIMING.md` how many cycles\n\
+         they take.\n\n\
          An instruction has {INSN_BITS} bits, little-endian:\n\n\
          | bits | content |\n|---|---|\n\
          | 3 to 0 | opcode; 0 traps |\n\
          | 7 to 4 | pop mask: bit 0 load, 1 gemm, 2 vector, 3 store |\n\
          | 11 to 8 | push mask, with the same bits |\n\
-         | 15 to 12 | type code (0: int8, int8, int32) |\n\
+         | 15 to 12 | type code: element types of inp, wgt and acc; only 0 (int8, int8, int32) is legal |\n\
          | from {HEADER_BITS} on | the fields in the order of the tables below, without gaps; the rest is zero |\n\n\
          In the tables, a name such as BaseW is a width that depends on the configuration ([widths](#widths)). \"8 with dma_pad\"\n\
-         is a field that only exists with that parameter. Without the field, its default applies.\n\n"
+         means 8 bits if the configuration has that parameter, otherwise none; the field then has its default.\n\n\
+         | field | codes |\n|---|---|\n"
     );
+    for (field, codes) in [
+        ("`mem`", codes::<Mem>()),
+        ("`dst`", codes::<VecDst>()),
+        ("`a`, `b`", codes::<VecSrc>()),
+        ("`mode`", codes::<Rounding>()),
+    ] {
+        let _ = writeln!(s, "| {field} | {codes} |");
+    }
+    s.push('\n');
     for op in Opcode::ALL {
         let _ = writeln!(s, "## {} (opcode {})\n\n{}\n", op.name(), op as u8, op.doc().trim());
         s.push_str("| field | bits | default | meaning |\n|---|---|---|---|\n");
