@@ -8,12 +8,15 @@ mod array;
 mod builder;
 mod expr;
 pub mod ops;
+pub(crate) mod print;
+pub(crate) mod read;
 pub mod scalar;
 
 pub use crate::graph::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
 pub use expr::{BinOp, Expr, Func, Name};
+pub use read::ParseError;
 pub use scalar::Scalar;
 
 /// How a reduction combines values.

@@ -2,21 +2,14 @@
 
 use thiserror::Error;
 
-use crate::te::Name;
+use crate::te::{Name, ParseError};
 
 /// An error in a loop program, its text or its evaluation.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum TirError {
     /// The text does not parse.
-    #[error("line {line}, column {column}: {message}")]
-    Parse {
-        /// Line, from 1.
-        line: usize,
-        /// Column, from 1.
-        column: usize,
-        /// What was expected and what was found.
-        message: String,
-    },
+    #[error(transparent)]
+    Parse(#[from] ParseError),
     /// The program breaks rules of the verifier.
     #[error("function {function} is not well formed: {}", tilewright_hw::list::first(problems, "; "))]
     Malformed {

@@ -1,0 +1,294 @@
+//! Reads the text of tensor expressions and loop programs: words, numbers, buffers and scalar expressions.
+
+use super::print::infix;
+use super::{BinOp, DType, Expr, Func, Name};
+use thiserror::Error;
+
+/// A place where a text is not what it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct ParseError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column, from 1.
+    pub column: usize,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+const DTYPES: [DType; 6] = DType::ALL;
+const OPS: [BinOp; 13] = [
+    BinOp::Or,
+    BinOp::And,
+    BinOp::Le,
+    BinOp::Lt,
+    BinOp::Eq,
+    BinOp::Ne,
+    BinOp::Shl,
+    BinOp::Shr,
+    BinOp::Add,
+    BinOp::Sub,
+    BinOp::Mul,
+    BinOp::Div,
+    BinOp::Mod,
+];
+/// Deepest accepted nesting of expressions and statements.
+const MAX_DEPTH: usize = 200;
+
+/// A text that is being read.
+pub(crate) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    /// Buffers in scope with their types, innermost last.
+    pub(crate) buffers: Vec<(Name, DType)>,
+}
+
+pub(crate) type Parsed<T> = Result<T, ParseError>;
+
+impl<'a> Reader<'a> {
+    /// Starts at the beginning of a text.
+    pub(crate) fn new(text: &'a str) -> Reader<'a> {
+        Reader { text, at: 0, depth: 0, buffers: Vec::new() }
+    }
+
+    /// Checks that nothing follows but white space and comments.
+    pub(crate) fn end(&mut self) -> Parsed<()> {
+        self.skip();
+        if self.at < self.text.len() { self.fail("end of text") } else { Ok(()) }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn skip(&mut self) {
+        loop {
+            let trimmed = self.rest().trim_start();
+            self.at = self.text.len() - trimmed.len();
+            if !trimmed.starts_with("//") {
+                return;
+            }
+            self.at += trimmed.find('\n').unwrap_or(trimmed.len());
+        }
+    }
+
+    pub(crate) fn fail<T>(&self, expected: &str) -> Parsed<T> {
+        let before = &self.text[..self.at];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+        let found: String = self.rest().chars().take(12).take_while(|c| *c != '\n').collect();
+        Err(ParseError { line, column, message: format!("expected {expected}, found `{found}`") })
+    }
+
+    /// Consumes a sign if it comes next.
+    pub(crate) fn eat(&mut self, sign: &str) -> bool {
+        self.skip();
+        let yes = self.rest().starts_with(sign);
+        if yes {
+            self.at += sign.len();
+        }
+        yes
+    }
+
+    pub(crate) fn expect(&mut self, sign: &str) -> Parsed<()> {
+        if self.eat(sign) { Ok(()) } else { self.fail(&format!("`{sign}`")) }
+    }
+
+    pub(crate) fn peek_word(&mut self) -> &'a str {
+        self.skip();
+        let rest = self.rest();
+        let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.')).unwrap_or(rest.len());
+        if rest.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &rest[..end] }
+    }
+
+    pub(crate) fn word(&mut self, what: &str) -> Parsed<Name> {
+        let w = self.peek_word();
+        if w.is_empty() {
+            return self.fail(what);
+        }
+        let n = Name::from(w);
+        self.at += n.as_str().len();
+        Ok(n)
+    }
+
+    pub(crate) fn eat_word(&mut self, word: &str) -> bool {
+        let yes = self.peek_word() == word;
+        if yes {
+            self.at += word.len();
+        }
+        yes
+    }
+
+    pub(crate) fn integer(&mut self) -> Parsed<i64> {
+        self.skip();
+        let rest = self.rest();
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        match rest[..end].parse() {
+            Ok(v) => {
+                self.at += end;
+                Ok(v)
+            }
+            Err(_) => self.fail("a number"),
+        }
+    }
+
+    pub(crate) fn separated<T>(&mut self, close: &str, mut item: impl FnMut(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        if self.eat(close) {
+            return Ok(items);
+        }
+        loop {
+            items.push(item(self)?);
+            if self.eat(close) {
+                return Ok(items);
+            }
+            self.expect(",")?;
+        }
+    }
+
+    pub(crate) fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.depth == MAX_DEPTH {
+            return self.fail(&format!("nesting of at most {MAX_DEPTH}"));
+        }
+        self.depth += 1;
+        let r = f(self);
+        self.depth -= 1;
+        r
+    }
+
+    pub(crate) fn dtype(&mut self) -> Parsed<DType> {
+        let w = self.peek_word();
+        match DTYPES.iter().find(|t| t.to_string() == w) {
+            Some(&t) => {
+                self.at += t.to_string().len();
+                Ok(t)
+            }
+            None => self.fail("an element type"),
+        }
+    }
+
+    pub(crate) fn expr(&mut self) -> Parsed<Expr> {
+        self.deeper(|p| p.climb(0))
+    }
+
+    /// Parses an expression of operations that bind more strongly than `least`.
+    fn climb(&mut self, least: u8) -> Parsed<Expr> {
+        let mut left = self.primary()?;
+        'more: loop {
+            self.skip();
+            if self.rest().starts_with("=>") {
+                return Ok(left);
+            }
+            for op in OPS {
+                if let Some((sign, strength)) = infix(op)
+                    && strength > least
+                    && self.rest().starts_with(sign)
+                    // `<` is also the start of `<<`.
+                    && !(op == BinOp::Lt && self.rest().starts_with("<<"))
+                {
+                    self.at += sign.len();
+                    let right = self.deeper(|p| p.climb(strength))?;
+                    left = Expr::binary(op, left, right);
+                    continue 'more;
+                }
+            }
+            return Ok(left);
+        }
+    }
+
+    fn primary(&mut self) -> Parsed<Expr> {
+        self.skip();
+        if self.eat("(") {
+            let e = self.expr()?;
+            self.expect(")")?;
+            return Ok(e);
+        }
+        if self.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            return self.number();
+        }
+        for (word, v) in [("true", 1), ("false", 0)] {
+            if self.eat_word(word) {
+                return Ok(Expr::Int(v, DType::Bool));
+            }
+        }
+        for (word, v) in [("inf", f64::INFINITY), ("nan", f64::NAN)] {
+            if self.eat_word(word) {
+                return Ok(Expr::Float(v, DType::F32));
+            }
+        }
+        let start = self.at;
+        let name = self.word("an expression")?;
+        if self.eat("[") {
+            let indices = self.separated("]", Self::expr)?;
+            let Some((_, dtype)) = self.buffers.iter().rev().find(|b| b.0 == name) else {
+                self.at = start;
+                return self.fail("a declared buffer");
+            };
+            return Ok(Expr::Load { dtype: *dtype, buffer: name, indices });
+        }
+        if !self.eat("(") {
+            return Ok(Expr::Var(name));
+        }
+        let args = self.separated(")", Self::expr)?;
+        self.applied(start, name.as_str(), args)
+    }
+
+    fn applied(&mut self, start: usize, name: &str, args: Vec<Expr>) -> Parsed<Expr> {
+        let end = std::mem::replace(&mut self.at, start);
+        let n = args.len();
+        let mut it = args.into_iter();
+        let e = match (name, it.next(), it.next(), it.next()) {
+            ("min", Some(a), Some(b), None) => a.min(b),
+            ("max", Some(a), Some(b), None) => a.max(b),
+            ("select", Some(c), Some(a), Some(b)) if n == 3 => c.select(a, b),
+            (_, a, b, c) => {
+                if let (Some(t), Some(a), 1) = (DTYPES.iter().find(|t| t.to_string() == name), &a, n) {
+                    Expr::Cast(*t, Box::new(a.clone()))
+                } else if let Some(f) = Func::from_name(name).filter(|f| f.arity() == n) {
+                    Expr::Call(f, [a, b, c].into_iter().flatten().chain(it).collect())
+                } else {
+                    return self.fail("a function with that number of arguments");
+                }
+            }
+        };
+        self.at = end;
+        Ok(e)
+    }
+
+    fn number(&mut self) -> Parsed<Expr> {
+        let negative = self.eat("-");
+        if negative && self.eat_word("inf") {
+            return Ok(Expr::Float(f64::NEG_INFINITY, DType::F32));
+        }
+        let rest = self.rest();
+        let mut end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let mut float = false;
+        if rest[end..].starts_with('.') {
+            float = true;
+            let tail = &rest[end + 1..];
+            end += 1 + tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
+        }
+        if rest[end..].starts_with('e') {
+            float = true;
+            let tail = &rest[end + 1..];
+            let sign = tail.starts_with('-') as usize;
+            end += 1 + sign + tail[sign..].find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len() - sign);
+        }
+        let digits = format!("{}{}", if negative { "-" } else { "" }, &rest[..end]);
+        let suffix = DTYPES.iter().find(|t| rest[end..].starts_with(&t.to_string())).copied();
+        let parsed = match (float, suffix) {
+            (true, Some(DType::F32)) => digits.parse().ok().map(|v| Expr::Float(v, DType::F32)),
+            (false, Some(t)) if t != DType::F32 && t != DType::Bool => digits.parse().ok().map(|v| Expr::Int(v, t)),
+            (false, None) => digits.parse().ok().map(Expr::int),
+            _ => None,
+        };
+        match parsed {
+            Some(e) => {
+                self.at += end + suffix.map_or(0, |t| t.to_string().len());
+                Ok(e)
+            }
+            None => self.fail("a number in range, with its type unless it is i64"),
+        }
+    }
+}
