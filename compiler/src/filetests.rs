@@ -5,7 +5,6 @@
 
 mod commands;
 mod meaning;
-mod steps;
 mod tests;
 
 use std::fmt::Write as _;

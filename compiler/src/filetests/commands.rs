@@ -11,12 +11,12 @@
 //!
 //! In graphs, `blob "N bytes"`, `blob "N words"` and `blob "N floats"` stand for constants of so many numbers.
 
-use super::{meaning, steps};
+use super::meaning;
 use crate::graph::text::{self, Blobs};
 use crate::graph::{Graph, GraphError, Op};
 use crate::partition::{self, Code};
 use crate::passes::{self, OptLevel, Pass, pipelines};
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, text as steps};
 use crate::suite::Numbers;
 use crate::{te, tir};
 use sha2::{Digest, Sha256};
@@ -140,10 +140,10 @@ fn schedule(input: &str) -> Result<String, String> {
     let f = tir::parse(&input[at..]).map_err(|e| e.to_string())?;
     tir::verify(&f).map_err(|e| e.to_string())?;
     let mut s = Schedule::new(f.clone());
-    for step in input[..at].split(['\n', ';']).map(str::trim).filter(|step| !step.is_empty()) {
-        if let Err(e) = s.apply(steps::parse(step)?) {
+    for (_, step) in steps::parse_steps(&input[..at]).map_err(|(line, e)| format!("line {line}: {e}"))? {
+        if let Err(e) = s.apply(step) {
             meaning::same_function(&f, &s)?;
-            return Ok(format!("cannot apply `{step}`: {}\n", e.reason));
+            return Ok(format!("{e}\n"));
         }
     }
     meaning::same_function(&f, &s)?;

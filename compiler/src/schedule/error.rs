@@ -6,7 +6,7 @@ use super::Step;
 
 /// A step that could not be applied. The function is unchanged.
 #[derive(Debug, Clone, PartialEq, Error)]
-#[error("cannot apply {step:?}: {reason}")]
+#[error("cannot apply `{step}`: {reason}")]
 pub struct ScheduleError {
     /// The step.
     pub step: Step,

@@ -21,6 +21,7 @@ mod split;
 mod tensorize;
 #[cfg(test)]
 mod tests;
+pub mod text;
 mod tree;
 
 pub use error::ScheduleError;

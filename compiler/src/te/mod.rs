@@ -11,6 +11,7 @@ pub mod ops;
 pub(crate) mod print;
 pub(crate) mod read;
 pub mod scalar;
+pub mod text;
 
 pub use crate::graph::DType;
 pub use array::Array;

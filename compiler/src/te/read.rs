@@ -58,7 +58,8 @@ impl<'a> Reader<'a> {
         if self.at < self.text.len() { self.fail("end of text") } else { Ok(()) }
     }
 
-    fn rest(&self) -> &'a str {
+    /// Returns the text that is not read yet.
+    pub(crate) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }
 
@@ -73,11 +74,27 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Returns the place reached so far, for [`Reader::back`] and [`Reader::fail_at`].
+    pub(crate) fn mark(&mut self) -> usize {
+        self.skip();
+        self.at
+    }
+
+    /// Goes back to a place.
+    pub(crate) fn back(&mut self, mark: usize) {
+        self.at = mark;
+    }
+
     pub(crate) fn fail<T>(&self, expected: &str) -> Parsed<T> {
-        let before = &self.text[..self.at];
+        self.fail_at(self.at, expected)
+    }
+
+    /// Fails at a place.
+    pub(crate) fn fail_at<T>(&self, at: usize, expected: &str) -> Parsed<T> {
+        let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-        let found: String = self.rest().chars().take(12).take_while(|c| *c != '\n').collect();
+        let found: String = self.text[at..].chars().take(12).take_while(|c| *c != '\n').collect();
         Err(ParseError { line, column, message: format!("expected {expected}, found `{found}`") })
     }
 

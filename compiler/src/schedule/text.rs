@@ -1,0 +1,116 @@
+//! Steps of a schedule as text: each a primitive and its operands, such as `split i 4`.
+
+use std::fmt::{self, Display, Formatter};
+
+use super::Step;
+
+/// Parses steps, one in a line or several between `;`. What follows `//` in a line is a comment. Returns each step with
+/// its line, from 1.
+///
+/// # Errors
+/// The line of the first wrong step, and how that step is written.
+pub fn parse_steps(text: &str) -> Result<Vec<(usize, Step)>, (usize, String)> {
+    let mut steps = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.split_once("//").map_or(line, |(code, _)| code);
+        for step in line.split(';').map(str::trim).filter(|step| !step.is_empty()) {
+            steps.push((number, parse(step).map_err(|e| (number, e))?));
+        }
+    }
+    Ok(steps)
+}
+
+/// Parses a step.
+///
+/// # Errors
+/// How the step is written, or that there is no such primitive.
+pub fn parse(line: &str) -> Result<Step, String> {
+    let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+    let Some((primitive, operands)) = words.split_first() else { return Err("a step is missing".into()) };
+    let wrong = |usage: &str| format!("`{line}` is no step; write: {primitive} {usage}");
+    let two = |usage: &str| match operands {
+        [a, b] => Ok((a.clone(), b.clone())),
+        _ => Err(wrong(usage)),
+    };
+    let one = |usage: &str| match operands {
+        [a] => Ok(a.clone()),
+        _ => Err(wrong(usage)),
+    };
+    Ok(match primitive.as_str() {
+        "split" => {
+            let usage = "LOOP FACTOR...";
+            let (target, factors) = operands.split_first().ok_or_else(|| wrong(usage))?;
+            let factors = factors.iter().map(|n| n.parse()).collect::<Result<_, _>>().map_err(|_| wrong(usage))?;
+            Step::Split { target: target.clone(), factors }
+        }
+        "fuse" => two("OUTER INNER").map(|(outer, inner)| Step::Fuse { outer, inner })?,
+        "reorder" => Step::Reorder { order: operands.to_vec() },
+        "compute_at" => two("BLOCK LOOP").map(|(block, target)| Step::ComputeAt { block, target })?,
+        "compute_inline" => Step::ComputeInline { block: one("BLOCK")? },
+        "cache_read" => match operands {
+            [block, buffer, scope] => {
+                Step::CacheRead { block: block.clone(), buffer: buffer.clone(), scope: scope.clone() }
+            }
+            _ => return Err(wrong("BLOCK BUFFER SCOPE")),
+        },
+        "cache_write" => two("BLOCK SCOPE").map(|(block, scope)| Step::CacheWrite { block, scope })?,
+        "set_scope" => two("BUFFER SCOPE").map(|(buffer, scope)| Step::SetScope { buffer, scope })?,
+        "compact" => Step::Compact { buffer: one("BUFFER")? },
+        "annotate" => two("LOOP KIND").map(|(target, kind)| Step::Annotate { target, kind })?,
+        "bind" => two("LOOP PLACE").map(|(target, place)| Step::Bind { target, place })?,
+        "decompose_reduction" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposeReduction { block, target })?,
+        "tensorize" => two("LOOP INTRINSIC").map(|(target, intrinsic)| Step::Tensorize { target, intrinsic })?,
+        _ => return Err(format!("there is no primitive `{primitive}`")),
+    })
+}
+
+impl Display for Step {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Split { target, factors } => {
+                write!(f, "split {target}")?;
+                factors.iter().try_for_each(|n| write!(f, " {n}"))
+            }
+            Step::Fuse { outer, inner } => write!(f, "fuse {outer} {inner}"),
+            Step::Reorder { order } => write!(f, "reorder {}", order.join(" ")),
+            Step::ComputeAt { block, target } => write!(f, "compute_at {block} {target}"),
+            Step::ComputeInline { block } => write!(f, "compute_inline {block}"),
+            Step::CacheRead { block, buffer, scope } => write!(f, "cache_read {block} {buffer} {scope}"),
+            Step::CacheWrite { block, scope } => write!(f, "cache_write {block} {scope}"),
+            Step::SetScope { buffer, scope } => write!(f, "set_scope {buffer} {scope}"),
+            Step::Compact { buffer } => write!(f, "compact {buffer}"),
+            Step::Annotate { target, kind } => write!(f, "annotate {target} {kind}"),
+            Step::Bind { target, place } => write!(f, "bind {target} {place}"),
+            Step::DecomposeReduction { block, target } => write!(f, "decompose_reduction {block} {target}"),
+            Step::Tensorize { target, intrinsic } => write!(f, "tensorize {target} {intrinsic}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_read_back() {
+        let text = "split i 4 2; fuse a b; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
+                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; annotate i pipeline; bind i block_x\n\
+                    decompose_reduction b k; tensorize i gemm";
+        let steps = parse_steps(text).unwrap();
+        assert_eq!(steps.len(), 13);
+        assert_eq!(steps[3], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
+        for (_, step) in &steps {
+            assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));
+        }
+    }
+
+    #[test]
+    fn wrong_steps_say_how_they_are_written() {
+        let wrong = |text: &str| parse_steps(text).unwrap_err();
+        assert_eq!(
+            wrong("split i 2\nsplit i two"),
+            (2, "`split i two` is no step; write: split LOOP FACTOR...".into())
+        );
+        assert_eq!(wrong("tensorise i gemm"), (1, "there is no primitive `tensorise`".into()));
+    }
+}

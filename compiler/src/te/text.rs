@@ -1,0 +1,279 @@
+//! The text form of tensor expressions.
+//!
+//! ```text
+//! te row_sums {
+//!   input x: i8[4, 8]
+//!   wide: i32[i in 4, j in 8] = i32(x[i, j])
+//!   output y: i32[i in 4] = sum(k in 8) wide[i, k]
+//! }
+//! ```
+//!
+//! A tensor has a name, an element type and an axis for each dimension, and is defined by an expression over its axes.
+//! `sum`, `max` and `min` with axes in parentheses are reductions; with `from EXPRESSION` behind the axes they start
+//! from that value instead of their identity. An axis `i` of a tensor `y` is called `y.i` outside of it, and names the
+//! loop in schedules.
+
+use std::collections::HashSet;
+use std::fmt::{self, Display, Formatter, Write};
+
+use super::print::list;
+use super::read::{ParseError, Parsed, Reader};
+use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
+
+/// Each reduction with its name in text.
+const COMBINERS: [(Combiner, &str); 3] = [(Combiner::Sum, "sum"), (Combiner::Max, "max"), (Combiner::Min, "min")];
+
+/// Largest number of elements of a tensor.
+const MAX_ELEMENTS: i64 = 1 << 40;
+
+/// Parses a tensor expression.
+///
+/// # Errors
+/// The position of the first mistake, and what was expected there. Types are checked when the program is lowered.
+pub fn parse(text: &str) -> Result<Program, ParseError> {
+    let mut r = Reader::new(text);
+    let program = r.program()?;
+    r.end()?;
+    Ok(program)
+}
+
+/// Parses a tensor expression at the start of a text. Returns it with the rest of the text.
+///
+/// # Errors
+/// The same as [`parse`].
+pub fn parse_prefix(text: &str) -> Result<(Program, &str), ParseError> {
+    let mut r = Reader::new(text);
+    let program = r.program()?;
+    Ok((program, r.rest()))
+}
+
+impl Reader<'_> {
+    fn program(&mut self) -> Parsed<Program> {
+        if !self.eat_word("te") {
+            return self.fail("`te`");
+        }
+        let name = self.word("the program's name")?;
+        self.expect("{")?;
+        let mut program = Program { name, tensors: Vec::new(), outputs: Vec::new() };
+        let mut names = HashSet::new();
+        while !self.eat("}") {
+            let at = self.mark();
+            let output = self.eat_word("output");
+            let tensor = if !output && self.eat_word("input") { self.input()? } else { self.tensor()? };
+            if !names.insert(tensor.name.clone()) {
+                return self.fail_at(at, &format!("another name than {}, which is taken", tensor.name));
+            }
+            if output {
+                program.outputs.push(tensor.name.clone());
+            }
+            self.buffers.push((tensor.name.clone(), tensor.dtype));
+            program.tensors.push(tensor);
+        }
+        if program.outputs.is_empty() {
+            return self.fail("at least one `output` before the end of the program");
+        }
+        Ok(program)
+    }
+
+    fn input(&mut self) -> Parsed<Tensor> {
+        let (name, dtype) = self.head()?;
+        let shape = self.separated("]", Self::extent)?;
+        let axes = shape.iter().enumerate().map(|(i, &extent)| Axis { var: axis(&name, &format!("i{i}")), extent });
+        Ok(Tensor { axes: self.small(axes.collect())?, name, dtype, definition: Definition::Input })
+    }
+
+    /// Reads a tensor that is computed.
+    fn tensor(&mut self) -> Parsed<Tensor> {
+        let (name, dtype) = self.head()?;
+        let own = self.separated("]", Self::axis)?;
+        self.expect("=")?;
+        let full = |axes: &[Axis]| -> Vec<Axis> {
+            axes.iter().map(|a| Axis { var: axis(&name, a.var.as_str()), extent: a.extent }).collect()
+        };
+        let bound = |e: Expr, axes: &[Axis]| {
+            e.substitute(&|v| axes.iter().any(|a| &a.var == v).then(|| Expr::Var(axis(&name, v.as_str()))))
+        };
+        let at = self.mark();
+        let reduction = COMBINERS.iter().find(|c| self.eat_word(c.1)).map(|c| c.0);
+        let opened = self.eat("(");
+        let definition = match reduction {
+            Some(combiner) if opened && self.starts_axis() => {
+                let mut start = None;
+                let mut reduce = vec![self.axis()?];
+                while !self.eat(")") {
+                    if self.eat_word("from") {
+                        start = Some(bound(self.expr()?, &own));
+                        self.expect(")")?;
+                        break;
+                    }
+                    self.expect(",")?;
+                    reduce.push(self.axis()?);
+                }
+                let all: Vec<Axis> = own.iter().chain(&reduce).cloned().collect();
+                self.distinct(at, &all)?;
+                let value = bound(self.expr()?, &all);
+                let init = start.unwrap_or_else(|| combiner.identity(dtype));
+                Definition::Reduce { axes: full(&reduce), combiner, init, value }
+            }
+            // `max(a, b)` is a function of two values.
+            _ => {
+                self.back(at);
+                self.distinct(at, &own)?;
+                Definition::Compute(bound(self.expr()?, &own))
+            }
+        };
+        Ok(Tensor { axes: self.small(full(&own))?, name, dtype, definition })
+    }
+
+    /// Reads a name and an element type, up to the bracket before the dimensions.
+    fn head(&mut self) -> Parsed<(Name, DType)> {
+        let name = self.word("a tensor's name")?;
+        self.expect(":")?;
+        let dtype = self.dtype()?;
+        self.expect("[")?;
+        Ok((name, dtype))
+    }
+
+    fn extent(&mut self) -> Parsed<i64> {
+        let at = self.mark();
+        match self.integer()? {
+            0 => self.fail_at(at, "an extent of at least 1"),
+            n => Ok(n),
+        }
+    }
+
+    fn axis(&mut self) -> Parsed<Axis> {
+        let var = self.word("an axis")?;
+        if !self.eat_word("in") {
+            return self.fail("`in` and the axis' extent");
+        }
+        Ok(Axis { var, extent: self.extent()? })
+    }
+
+    /// Returns whether an axis comes next, not an expression.
+    fn starts_axis(&mut self) -> bool {
+        let at = self.mark();
+        let axis = !self.peek_word().is_empty() && self.word("").is_ok() && self.eat_word("in");
+        self.back(at);
+        axis
+    }
+
+    fn distinct(&self, at: usize, axes: &[Axis]) -> Parsed<()> {
+        match axes.iter().enumerate().find(|(i, a)| axes[..*i].iter().any(|b| b.var == a.var)) {
+            Some((_, a)) => self.fail_at(at, &format!("axes with different names; {} occurs twice", a.var)),
+            None => Ok(()),
+        }
+    }
+
+    fn small(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+        let elements = axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent));
+        match elements {
+            Some(n) if n <= MAX_ELEMENTS => Ok(axes),
+            _ => self.fail(&format!("a tensor of at most {MAX_ELEMENTS} elements")),
+        }
+    }
+}
+
+/// Returns the name of a tensor's axis within the program.
+fn axis(tensor: &Name, axis: &str) -> Name {
+    format!("{tensor}.{axis}").into()
+}
+
+/// Returns an axis' name within its tensor.
+fn short<'a>(tensor: &Name, axis: &'a Name) -> &'a str {
+    axis.as_str().strip_prefix(tensor.as_str()).and_then(|rest| rest.strip_prefix('.')).unwrap_or(axis.as_str())
+}
+
+fn axes(t: &Tensor, axes: &[Axis], f: &mut Formatter<'_>) -> fmt::Result {
+    list(axes, f, |a, f| write!(f, "{} in {}", short(&t.name, &a.var), a.extent))
+}
+
+impl Display for Tensor {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}[", self.name, self.dtype)?;
+        let own = |e: &Expr| e.substitute(&|v| Some(Expr::Var(short(&self.name, v).into())));
+        if self.definition == Definition::Input {
+            list(&self.axes, f, |a, f| write!(f, "{}", a.extent))?;
+            return f.write_char(']');
+        }
+        axes(self, &self.axes, f)?;
+        f.write_str("] = ")?;
+        match &self.definition {
+            Definition::Input => Ok(()),
+            Definition::Compute(value) => write!(f, "{}", own(value)),
+            Definition::Reduce { axes: reduce, combiner, init, value } => {
+                let word = COMBINERS.iter().find(|c| c.0 == *combiner).map_or("", |c| c.1);
+                write!(f, "{word}(")?;
+                axes(self, reduce, f)?;
+                if *init != combiner.identity(self.dtype) {
+                    write!(f, " from {}", own(init))?;
+                }
+                write!(f, ") {}", own(value))
+            }
+        }
+    }
+}
+
+impl Display for Program {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "te {} {{", self.name)?;
+        for t in &self.tensors {
+            let word = if t.definition == Definition::Input {
+                "input "
+            } else if self.outputs.contains(&t.name) {
+                "output "
+            } else {
+                ""
+            };
+            writeln!(f, "  {word}{t}")?;
+        }
+        f.write_str("}\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite;
+    use crate::te::ops;
+
+    /// The tensor expression of every operator is read back from its text.
+    #[test]
+    fn texts_of_all_operators_read_back() {
+        let mut checked = 0;
+        for problem in suite::problems(3, 1).unwrap() {
+            let g = &problem.graph;
+            let nodes: Vec<_> =
+                g.nodes().filter(|(_, n)| !matches!(n.op, crate::graph::Op::Constant(_))).map(|(id, _)| id).collect();
+            let outputs: Vec<_> = g.outputs().iter().map(|o| o.1).collect();
+            let Ok(region) = ops::program(g, "program", &nodes, &outputs) else { continue };
+            let text = region.program.to_string();
+            assert_eq!(parse(&text).as_ref(), Ok(&region.program), "{text}");
+            checked += 1;
+        }
+        assert!(checked > 50, "{checked}");
+    }
+
+    #[test]
+    fn mistakes_have_a_position() {
+        let wrong = |body: &str| parse(&format!("te t {{\n  input x: i8[4]\n  {body}\n}}")).unwrap_err().to_string();
+        assert_eq!(wrong("output y: i8[i in 4] = z[i]"), "line 3, column 26: expected a declared buffer, found `z[i]`");
+        assert_eq!(
+            wrong("output x: i8[i in 4] = x[i]"),
+            "line 3, column 3: expected another name than x, which is taken, found `output x: i8`"
+        );
+        assert_eq!(
+            wrong("output y: i8[i in 4, i in 4] = x[i]"),
+            "line 3, column 34: expected axes with different names; i occurs twice, found `x[i]`"
+        );
+        assert_eq!(
+            wrong("output y: i8[i in 0] = x[i]"),
+            "line 3, column 21: expected an extent of at least 1, found `0] = x[i]`"
+        );
+        assert_eq!(
+            wrong("y: i8[i in 4] = x[i]"),
+            "line 4, column 2: expected at least one `output` before the end of the program, found ``"
+        );
+        assert!(wrong("output y: i32[i in 1048576, j in 1048577] = 0i32").contains("at most"));
+    }
+}
