@@ -145,6 +145,11 @@ impl Schedule {
         Schedule::new(function)
     }
 
+    /// Adds an intrinsic that later steps can use. It must have a name of its own.
+    pub fn declare(&mut self, intrinsic: Intrinsic) {
+        self.function.intrinsics.push(intrinsic);
+    }
+
     /// Returns the current function.
     pub fn function(&self) -> &Function {
         &self.function

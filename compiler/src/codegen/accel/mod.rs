@@ -38,6 +38,7 @@ mod product;
 mod reader;
 mod requant;
 mod ring;
+pub mod scheduled;
 mod span;
 mod target;
 mod tensors;

@@ -1,0 +1,137 @@
+//! Calls of instructions, as gemm and vector instructions with loops and micro-ops.
+
+use tilewright_driver::{Dim, Nest};
+use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
+
+use super::error::LowerError;
+use super::intrinsics::{Instruction, VectorCall};
+use super::lower::Lower;
+use crate::te::Name;
+use crate::tir::{Action, Affine, Block, For};
+
+/// Most micro-ops to which the loops of a reduction are written out.
+const MOST_UOPS: i64 = 4096;
+
+impl Lower<'_> {
+    /// Adds the instructions of a nest of calls. Returns `false` if the nest is no single nest of micro-ops.
+    pub fn calls(&mut self, loops: &[&For], block: &Block) -> Result<bool, LowerError> {
+        let Action::Call { intrinsic, args } = &block.action else { return Ok(false) };
+        let instruction = self.instruction(block)?;
+        let Some(desc) = self.f.intrinsic(intrinsic) else { return Ok(false) };
+        let params = match &instruction {
+            Instruction::Gemm => [Some(2), Some(0), Some(1)],
+            Instruction::Vector(v) => v.params,
+        };
+        let mut at: [Affine; 3] = Default::default();
+        for (slot, param) in at.iter_mut().zip(params) {
+            let Some(param) = param else { continue };
+            match self.entry(block, &args[param], &desc.params[param].shape)? {
+                Some(entry) => *slot = entry,
+                None => return Ok(false),
+            }
+        }
+        // A loop whose condition holds for its first iterations is shortened.
+        let Some(extents) = self.extents(loops, block) else { return Ok(false) };
+        if extents.contains(&0) {
+            return Ok(true);
+        }
+        let summed = |l: &For| block.reduce.contains(&l.var);
+        let mut nest = Nest::default();
+        let (mut sums, mut total): (Vec<(&Name, i64)>, i64) = (Vec::new(), 1);
+        for (l, &n) in loops.iter().zip(&extents) {
+            if summed(l) {
+                sums.push((&l.var, n));
+                total = total.saturating_mul(n);
+                continue;
+            }
+            let mut steps = [0; 3];
+            for (step, at) in steps.iter_mut().zip(&at) {
+                let Ok(s) = u32::try_from(at.coefficient(&l.var)) else { return Ok(false) };
+                *step = s;
+            }
+            nest.dims.push(Dim::new(n as u32, steps));
+        }
+        if total > MOST_UOPS {
+            return Ok(false);
+        }
+        for k in 0..total {
+            let mut rest = k;
+            let mut op = at.clone().map(|a| a.constant);
+            for (var, n) in sums.iter().rev() {
+                for (index, at) in op.iter_mut().zip(&at) {
+                    *index += at.coefficient(var) * (rest % n);
+                }
+                rest /= n;
+            }
+            let mut indices = [0; 3];
+            for (index, op) in indices.iter_mut().zip(op) {
+                let Ok(i) = u32::try_from(op) else { return Ok(false) };
+                *index = i;
+            }
+            nest.body.push(indices);
+        }
+        // Micro-ops count from the smallest indices, so that equal kernels are shared.
+        for slot in 0..3 {
+            let least = nest.body.iter().map(|op| op[slot]).min().unwrap_or(0);
+            nest.at[slot] = least;
+            nest.body.iter_mut().for_each(|op| op[slot] -= least);
+        }
+        match instruction {
+            Instruction::Gemm => self.gemm(block, &args[2].buffer, &nest)?,
+            Instruction::Vector(v) => {
+                let Some(dst) = v.params[0] else { return Ok(false) };
+                self.vector(block, &args[dst].buffer, &v, &nest)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Returns how many iterations of each loop run by the block's conditions; `None` if they are no first iterations.
+    fn extents(&self, loops: &[&For], block: &Block) -> Option<Vec<i64>> {
+        let axes = self.ranges(loops, &block.guards)?;
+        axes.iter().map(|&(from, to)| if to <= from { Some(0) } else { (from == 0).then_some(to) }).collect()
+    }
+
+    fn gemm(&mut self, block: &Block, acc: &Name, nest: &Nest) -> Result<(), LowerError> {
+        if !self.overwrites(block, acc, 0)? {
+            return Ok(self.b.gemm_nest(true, nest)?);
+        }
+        self.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+        if nest.body.len() > 1 {
+            self.b.gemm_nest(true, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+        }
+        Ok(())
+    }
+
+    fn vector(&mut self, block: &Block, dst: &Name, v: &VectorCall, nest: &Nest) -> Result<(), LowerError> {
+        let (descriptor, mode) = (self.descriptor(v), v.mode);
+        let insn = Vector { op: v.op, mode, dst: v.dst, a: v.a, b: v.b, descriptor, ..Vector::default() };
+        let Some(other) = v.combines else {
+            return Ok(self.b.vector_nest(insn, nest)?);
+        };
+        let (least, greatest) = match v.dst {
+            VecDst::Acc => (i32::MIN.into(), i32::MAX.into()),
+            VecDst::Out | VecDst::Inp => (i8::MIN.into(), i8::MAX.into()),
+        };
+        let identity = match v.op {
+            VecOp::Max => least,
+            VecOp::Min => greatest,
+            _ => 0i64,
+        };
+        if !self.overwrites(block, dst, identity)? {
+            return Ok(self.b.vector_nest(insn, nest)?);
+        }
+        // The first operand of a reduction is moved.
+        let slot = if v.params[1] == v.params[0] { 2 } else { 1 };
+        let first = [nest.body[0][0], nest.body[0][slot], 0];
+        let at = [nest.at[0], nest.at[slot], 0];
+        let steps = |d: &Dim| Dim::new(d.count, [d.steps[0], d.steps[slot], 0]);
+        let dims = nest.dims.iter().map(steps).collect();
+        let moved = Vector { op: VecOp::Move, a: other, b: VecSrc::None, descriptor: 0, ..insn };
+        self.b.vector_nest(moved, &Nest { at, body: vec![first], dims })?;
+        if nest.body.len() > 1 {
+            self.b.vector_nest(insn, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+        }
+        Ok(())
+    }
+}

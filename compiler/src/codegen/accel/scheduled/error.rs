@@ -1,0 +1,56 @@
+//! Why a scheduled program cannot become instructions.
+
+use crate::schedule::ScheduleError;
+use crate::te::Name;
+use crate::tir::TirError;
+use tilewright_driver::DriverError;
+
+/// Why a scheduled program cannot become instructions.
+#[derive(Debug, thiserror::Error)]
+pub enum LowerError {
+    /// The tensor expression is not well formed.
+    #[error(transparent)]
+    Tir(#[from] TirError),
+    /// A step does not apply.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// The buffers of a scratchpad need more entries than it has.
+    #[error(
+        "{mem} has {entries} entries, and the schedule needs {needed}: {buffers}; split a loop, or compute a buffer further inside and compact it"
+    )]
+    Fit {
+        /// The scratchpad.
+        mem: &'static str,
+        /// Its entries.
+        entries: u32,
+        /// Entries that the buffers need.
+        needed: u64,
+        /// Each buffer with its entries.
+        buffers: String,
+    },
+    /// A block cannot be computed by the accelerator.
+    #[error("block {block}: {reason}")]
+    Block {
+        /// The block.
+        block: Name,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A buffer cannot be in its memory.
+    #[error("buffer {buffer}: {reason}")]
+    Buffer {
+        /// The buffer.
+        buffer: Name,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The program has too many instructions.
+    #[error("the schedule needs more than {most} instructions; make its tiles larger")]
+    TooLong {
+        /// The limit.
+        most: usize,
+    },
+    /// The driver refuses an instruction.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+}

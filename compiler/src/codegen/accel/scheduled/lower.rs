@@ -1,0 +1,432 @@
+//! Walks through a loop program and adds its instructions.
+
+use std::collections::HashMap;
+
+use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_program};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::device::{Device, RunReport};
+use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::layout::{pack_descriptor, pack_params};
+
+use super::error::LowerError;
+use super::intrinsics::{Instruction, VectorCall};
+use super::memory::{self, Place};
+use crate::te::{Array, Expr, Name};
+use crate::tir::{Action, Affine, Block, Bounds, For, Function, Scope, Stmt, View, simplify};
+
+/// Most instructions of a program.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// Alignment of tensors in device memory, in bytes.
+const ALIGN: u64 = 64;
+
+/// What the host writes into device memory before a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostInput {
+    /// The input with that number.
+    Tensor(usize),
+    /// Three inputs as entries of param: biases, multipliers and shifts.
+    Params([usize; 3]),
+}
+
+impl HostInput {
+    /// Returns the bytes to write, given all inputs of the tensor expression.
+    pub fn bytes(&self, config: &HwConfig, inputs: &[Array]) -> Vec<u8> {
+        let words = |i: usize| -> Vec<i32> {
+            let words = |a: &Array| (0..a.len()).filter_map(|k| a.get(k)).map(|v| v.int() as i32).collect();
+            inputs.get(i).map(words).unwrap_or_default()
+        };
+        match *self {
+            HostInput::Tensor(i) => inputs.get(i).map(|a| a.bytes.clone()).unwrap_or_default(),
+            HostInput::Params([bias, multiplier, shift]) => {
+                let shifts: Vec<i8> = words(shift).iter().map(|&s| s as i8).collect();
+                pack_params(config, &words(bias), &words(multiplier), &shifts)
+            }
+        }
+    }
+}
+
+/// A program of the accelerator, and how the host feeds it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lowered {
+    /// The program. Its outputs are those of the tensor expression, in order.
+    pub program: AccelProgram,
+    /// What the host writes to each of the program's inputs.
+    pub inputs: Vec<HostInput>,
+    /// Each scratchpad that is used, with its entries in use and its entries in total.
+    pub footprint: Vec<(Mem, u32, u32)>,
+}
+
+impl Lowered {
+    /// Runs the program on a device. `outputs` have the types and shapes of the results; their elements do not matter.
+    ///
+    /// # Errors
+    /// The device or the driver fails.
+    pub fn run(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[Array],
+        outputs: &[Array],
+    ) -> Result<(Vec<Array>, RunReport), DriverError> {
+        let data: Vec<Vec<u8>> = self.inputs.iter().map(|i| i.bytes(device.config(), inputs)).collect();
+        let data: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let (results, report) = run_program(device, &self.program, &data)?;
+        let arrays = results.into_iter().zip(outputs).map(|(bytes, like)| Array { bytes, ..like.clone() });
+        Ok((arrays.collect(), report))
+    }
+}
+
+/// The state of lowering.
+pub(super) struct Lower<'l> {
+    pub config: &'l HwConfig,
+    pub f: &'l Function,
+    pub b: Builder,
+    pub region: RegionId,
+    /// First byte of each tensor in device memory, and of each buffer of param in packed form.
+    pub tensors: HashMap<Name, u64>,
+    pub places: HashMap<Name, Place>,
+    /// Values of the loops that run one iteration after the other.
+    pub values: HashMap<Name, i64>,
+    /// Ranges of all loops.
+    pub bounds: Bounds,
+    /// The buffer whose entries a buffer of param shares.
+    pub shares: HashMap<Name, Name>,
+    /// Initial values of buffers.
+    inits: HashMap<Name, i64>,
+    instructions: &'l HashMap<Name, Instruction>,
+    /// First entry of each descriptor.
+    descriptors: HashMap<Vec<u8>, u32>,
+    /// Offset and length of constant bytes for padding.
+    pads: HashMap<i8, (u64, u64)>,
+}
+
+/// Lowers a program.
+///
+/// # Errors
+/// [`LowerError`].
+pub fn lower(
+    config: &HwConfig,
+    f: &Function,
+    instructions: &HashMap<Name, Instruction>,
+) -> Result<Lowered, LowerError> {
+    let packed = params(f, instructions)?;
+    let shares = packed.iter().flat_map(|p| p.buffers[1..].iter().map(|b| (b.clone(), p.buffers[0].clone())));
+    let shares: HashMap<Name, Name> = shares.collect();
+    let mut descriptors: Vec<Vec<u8>> = Vec::new();
+    f.body.visit_blocks(&mut |_, block| {
+        if let Some(Instruction::Vector(VectorCall { descriptor: Some(d), .. })) = called(block, instructions) {
+            let bytes = pack_descriptor(config, d);
+            if !descriptors.contains(&bytes) {
+                descriptors.push(bytes);
+            }
+        }
+    });
+    let each = config.descriptor_entries();
+    let reserved = descriptors.len() as u32 * each;
+    let places = memory::places(config, f, &shares, reserved)?;
+    let footprint = memory::footprint(config, &places);
+    let mut b = Builder::new(config)?;
+    let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
+    let descriptors: HashMap<Vec<u8>, u32> =
+        descriptors.into_iter().zip(0..).map(|(bytes, i)| (bytes, first + i * each)).collect();
+    let region = b.region("tensors", Role::Scratch, 0)?;
+    let mut bounds = Bounds::new();
+    f.body.visit_loops(&mut |l| {
+        bounds.insert(l.var.clone(), (0, l.extent - 1));
+    });
+    let (tensors, inputs) = memory_of(config, f, &packed, &mut b, region);
+    let mut l = Lower {
+        config,
+        f,
+        b,
+        region,
+        tensors,
+        places,
+        values: HashMap::new(),
+        bounds,
+        shares,
+        inits: inits(f),
+        instructions,
+        descriptors,
+        pads: HashMap::new(),
+    };
+    let mut entries: Vec<(Vec<u8>, u32)> = l.descriptors.clone().into_iter().collect();
+    entries.sort_by_key(|e| e.1);
+    for (bytes, entry) in entries {
+        let offset = l.b.constant("descriptor", Role::Params, &bytes);
+        let constants = l.b.constants();
+        l.b.load_linear(Mem::Param, constants, offset, entry * PARAM_ROWS, bytes.len() as u64)?;
+    }
+    l.statement(&f.body)?;
+    Ok(Lowered { program: l.b.finish()?, inputs, footprint })
+}
+
+/// Three buffers of param that are parts of the same entries.
+struct Packed {
+    /// Biases, multipliers, shifts.
+    buffers: [Name; 3],
+    /// The inputs from which they are copied.
+    inputs: [usize; 3],
+}
+
+fn called<'i>(block: &Block, instructions: &'i HashMap<Name, Instruction>) -> Option<&'i Instruction> {
+    match &block.action {
+        Action::Call { intrinsic, .. } => instructions.get(intrinsic),
+        Action::Store { .. } => None,
+    }
+}
+
+/// Returns the buffers that requantizations read from param.
+fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Packed>, LowerError> {
+    let mut sources: HashMap<Name, Name> = HashMap::new();
+    let mut used: Vec<[Name; 3]> = Vec::new();
+    f.body.visit_blocks(&mut |_, block| match &block.action {
+        Action::Store { buffer, value: Expr::Load { buffer: from, .. }, .. } => {
+            sources.insert(buffer.clone(), from.clone());
+        }
+        Action::Call { args, .. } => {
+            if let (Some(Instruction::Vector(v)), [_, bias, multiplier, shift, _]) =
+                (called(block, instructions), args.as_slice())
+                && v.b == tilewright_hw::isa::VecSrc::Param
+            {
+                let buffers = [bias, multiplier, shift].map(|view| view.buffer.clone());
+                if !used.contains(&buffers) {
+                    used.push(buffers);
+                }
+            }
+        }
+        Action::Store { .. } => {}
+    });
+    let mut found: Vec<Packed> = Vec::new();
+    for buffers in used {
+        let mut inputs = [0; 3];
+        for (input, buffer) in inputs.iter_mut().zip(&buffers) {
+            let place = sources.get(buffer).and_then(|from| f.inputs().iter().position(|i| i.name == *from));
+            let Some(place) = place else {
+                let reason = "the accelerator reads it from param, where it must be a copy of an input".into();
+                return Err(LowerError::Buffer { buffer: buffer.clone(), reason });
+            };
+            *input = place;
+        }
+        let shapes: Vec<_> = buffers.iter().filter_map(|b| Some(f.buffer(b)?.shape.clone())).collect();
+        if shapes.windows(2).any(|w| w[0] != w[1]) {
+            let reason = "biases, multipliers and shifts share entries of param, so they need the same shape".into();
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        if found.iter().any(|p| p.buffers.iter().any(|b| buffers.contains(b))) {
+            let reason = "it is used with two different sets of biases, multipliers and shifts".into();
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        found.push(Packed { buffers, inputs });
+    }
+    Ok(found)
+}
+
+/// Gives every tensor its bytes in the region, and declares inputs and outputs.
+fn memory_of(
+    config: &HwConfig,
+    f: &Function,
+    packed: &[Packed],
+    b: &mut Builder,
+    region: RegionId,
+) -> (HashMap<Name, u64>, Vec<HostInput>) {
+    let (mut tensors, mut inputs, mut next) = (HashMap::new(), Vec::new(), 0u64);
+    let mut take = |bytes: u64| {
+        let at = next;
+        next = (at + bytes).next_multiple_of(ALIGN);
+        at
+    };
+    for (i, p) in f.inputs().iter().enumerate() {
+        if packed.iter().any(|packed| packed.inputs.contains(&i)) {
+            continue;
+        }
+        let bytes = p.size_bytes() as u64;
+        let at = take(bytes);
+        b.grow(region, at + bytes);
+        b.input(p.name.as_str(), region, at, bytes);
+        tensors.insert(p.name.clone(), at);
+        inputs.push(HostInput::Tensor(i));
+    }
+    for p in packed {
+        let biases = &f.inputs()[p.inputs[0]];
+        let entries = (biases.len().unsigned_abs()).div_ceil(u64::from(config.block_out));
+        let bytes = entries * u64::from(config.param_entry_bytes());
+        let at = take(bytes);
+        b.grow(region, at + bytes);
+        b.input(&format!("{} packed", biases.name), region, at, bytes);
+        tensors.insert(p.buffers[0].clone(), at);
+        inputs.push(HostInput::Params(p.inputs));
+    }
+    let middle = f.locals.iter().filter(|local| local.scope == Scope::Global);
+    for (p, is_output) in f.output_buffers().iter().map(|p| (p, true)).chain(middle.map(|p| (p, false))) {
+        let bytes = p.size_bytes() as u64;
+        let at = take(bytes);
+        b.grow(region, at + bytes);
+        if is_output {
+            b.output(p.name.as_str(), region, at, bytes);
+        }
+        tensors.insert(p.name.clone(), at);
+    }
+    (tensors, inputs)
+}
+
+/// Returns the constants with which buffers of scratchpads are filled before a reduction.
+fn inits(f: &Function) -> HashMap<Name, i64> {
+    let mut found = HashMap::new();
+    f.body.visit_blocks(&mut |_, block| {
+        if let Action::Store { buffer, value: Expr::Int(v, _), .. } = &block.action {
+            found.insert(buffer.clone(), *v);
+        }
+    });
+    found
+}
+
+impl Lower<'_> {
+    /// Returns an error about a block.
+    pub fn refuse(&self, block: &Block, reason: impl Into<String>) -> LowerError {
+        LowerError::Block { block: block.name.clone(), reason: reason.into() }
+    }
+
+    fn statement(&mut self, s: &Stmt) -> Result<(), LowerError> {
+        if let Some((loops, block)) = memory::leaf(s) {
+            return self.nest(&loops, block);
+        }
+        match s {
+            Stmt::Seq(list) => list.iter().try_for_each(|s| self.statement(s)),
+            Stmt::For(l) => self.each(l, |lower| lower.statement(&l.body)),
+            Stmt::Block(_) => Ok(()),
+        }
+    }
+
+    /// Runs the iterations of a loop one after the other.
+    fn each(&mut self, l: &For, mut body: impl FnMut(&mut Self) -> Result<(), LowerError>) -> Result<(), LowerError> {
+        for i in 0..l.extent {
+            self.values.insert(l.var.clone(), i);
+            body(self)?;
+            if self.b.len() > MOST_INSTRUCTIONS {
+                return Err(LowerError::TooLong { most: MOST_INSTRUCTIONS });
+            }
+        }
+        self.values.remove(&l.var);
+        Ok(())
+    }
+
+    /// Adds a nest around one block. If it is no single copy or nest of instructions, its outermost loop runs on its
+    /// own.
+    fn nest(&mut self, loops: &[&For], block: &Block) -> Result<(), LowerError> {
+        let done = match &block.action {
+            Action::Call { .. } => self.calls(loops, block)?,
+            Action::Store { buffer, indices, value } => match value {
+                // The first product of a reduction overwrites; see `overwrites`.
+                Expr::Int(..) if self.places.contains_key(buffer) => true,
+                _ => self.copy(loops, block, (buffer, indices), value)?,
+            },
+        };
+        match loops {
+            _ if done => Ok(()),
+            [outer, inner @ ..] => self.each(outer, |lower| lower.nest(inner, block)),
+            [] => Err(self.refuse(block, "the accelerator has no instruction for this access to memory")),
+        }
+    }
+
+    /// Returns the instruction that a block calls.
+    pub fn instruction(&self, block: &Block) -> Result<Instruction, LowerError> {
+        let known = called(block, self.instructions).cloned();
+        known.ok_or_else(|| self.refuse(block, "it calls an intrinsic that is no instruction of the accelerator"))
+    }
+
+    /// Returns whether a call's first products overwrite its result, because the reduction begins there.
+    ///
+    /// # Errors
+    /// The reduction starts from another value than the instruction can.
+    pub fn overwrites(&self, block: &Block, dst: &Name, identity: i64) -> Result<bool, LowerError> {
+        match self.inits.get(dst) {
+            None => Ok(false),
+            Some(v) if *v == identity => {
+                Ok(block.reduce.iter().all(|r| self.values.get(r).is_none_or(|&value| value == 0)))
+            }
+            Some(v) => Err(self.refuse(
+                block,
+                format!("its reduction starts from {v}; the accelerator can only start this one from {identity}"),
+            )),
+        }
+    }
+
+    /// Returns the descriptor's first entry.
+    pub fn descriptor(&self, v: &VectorCall) -> u32 {
+        v.descriptor.and_then(|d| self.descriptors.get(&pack_descriptor(self.config, &d)).copied()).unwrap_or(0)
+    }
+
+    /// Returns an index as an affine function of the loops that are not running yet; `None` if it is not affine.
+    pub fn affine(&self, e: &Expr) -> Option<Affine> {
+        let known = e.substitute(&|v| self.values.get(v).map(|&k| Expr::int(k)));
+        Affine::of(&simplify(&known, &self.bounds))
+    }
+
+    /// Returns the position of an element in its buffer, row by row; `None` if an index is not affine.
+    pub fn position(&self, buffer: &Name, indices: &[Expr]) -> Option<Affine> {
+        let shape = &self.f.buffer(buffer)?.shape;
+        let mut at = Affine::default();
+        for (e, &n) in indices.iter().zip(shape) {
+            at = at.times(n).plus(&self.affine(e)?, 1);
+        }
+        Some(at)
+    }
+
+    /// Returns the first entry of a buffer, in the slot of the running iteration.
+    pub fn slot(&self, place: &Place) -> u32 {
+        let iteration = place.pipeline.as_ref().and_then(|l| self.values.get(l)).copied().unwrap_or(0);
+        place.first + (iteration.unsigned_abs() % u64::from(place.slots())) as u32 * place.entries
+    }
+
+    /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.
+    ///
+    /// # Errors
+    /// The argument is not one entry.
+    pub fn entry(&self, block: &Block, view: &View, shape: &[i64]) -> Result<Option<Affine>, LowerError> {
+        let Some(place) = self.places.get(&view.buffer) else {
+            return Err(self.refuse(block, format!("its operand {} is not in a scratchpad", view.buffer)));
+        };
+        let Some(at) = self.position(&view.buffer, &view.indices) else { return Ok(None) };
+        let (within, mut start) = at.partition(|v| view.dims.contains(v));
+        let mut stride = 1;
+        for (dim, &n) in view.dims.iter().zip(shape).rev() {
+            if n > 1 && within.coefficient(dim) != stride {
+                let reason = format!(
+                    "an entry of {} is not stored as one: its elements are {} apart instead of {stride}; make the \
+                     last dimensions of the tensor those of an entry, {shape:?}",
+                    view.buffer,
+                    within.coefficient(dim)
+                );
+                return Err(self.refuse(block, reason));
+            }
+            stride *= n;
+        }
+        let whole = |v: i64| v % place.elements == 0;
+        if !whole(start.constant) || !start.terms.values().all(|&c| whole(c)) {
+            let reason = format!(
+                "an entry of {} begins at element {}; entries have {} elements",
+                view.buffer,
+                start.to_expr(),
+                place.elements
+            );
+            return Err(self.refuse(block, reason));
+        }
+        start.constant /= place.elements;
+        start.terms.values_mut().for_each(|c| *c /= place.elements);
+        start.constant += i64::from(self.slot(place));
+        Ok(Some(start))
+    }
+
+    /// Returns the offset of constants of that value, at least `bytes` long.
+    pub fn pad(&mut self, value: i8, bytes: u64) -> u64 {
+        match self.pads.get(&value) {
+            Some(&(offset, there)) if there >= bytes => offset,
+            _ => {
+                let offset = self.b.constant("padding", Role::Constants, &vec![value as u8; bytes as usize]);
+                self.pads.insert(value, (offset, bytes));
+                offset
+            }
+        }
+    }
+}

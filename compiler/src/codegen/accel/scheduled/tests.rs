@@ -1,0 +1,165 @@
+//! Scheduled programs on the cycle model with `--strict`, against the evaluator.
+
+use super::Mapping;
+use crate::schedule::text::parse_steps;
+use crate::te::{self, Array, DType, Scalar};
+use crate::tir::{evaluate, tests::inputs};
+use tilewright_hw::HwConfig;
+use tilewright_sim::{Csim, CsimOptions};
+
+const MEMORY: u64 = 1 << 20;
+
+/// Inputs in the ranges of their roles: multipliers and shifts of a requantization, small biases.
+fn data(program: &te::Program) -> Vec<Array> {
+    let f = crate::tir::lower(program).unwrap();
+    let mut all = inputs(&f);
+    for (a, b) in all.iter_mut().zip(f.inputs()) {
+        let range = match b.name.as_str() {
+            "multiplier" => (1 << 30, i64::from(i32::MAX)),
+            "shift" => (-9, -4),
+            _ if b.dtype == DType::I32 => (-2000, 2000),
+            _ => continue,
+        };
+        for i in 0..a.len() {
+            let v = a.get(i).map_or(0, |v| v.int());
+            a.set(i, Scalar::I(range.0 + v.rem_euclid(range.1 - range.0)));
+        }
+    }
+    all
+}
+
+/// Applies the schedule, runs the instructions and compares them with the evaluator. Returns exact cycles and assembly.
+fn check(config: &HwConfig, expression: &str, schedule: &str) -> (u64, String) {
+    let program = te::text::parse(expression).unwrap_or_else(|e| panic!("{e}"));
+    let mut m = Mapping::new(config, &program).unwrap();
+    for (line, step) in parse_steps(schedule).unwrap() {
+        m.apply(step).unwrap_or_else(|e| panic!("line {line}: {e}\n{}", m.function()));
+    }
+    let inputs = data(&program);
+    let want = evaluate(&program, &inputs).unwrap();
+    assert_eq!(crate::tir::run(&m.function(), &inputs).unwrap(), want, "the schedule changed the result");
+    let lowered = m.lower().unwrap_or_else(|e| panic!("{e}\n{}", m.function()));
+    let text = lowered.program.disassemble(config).unwrap();
+    let mut device = Csim::new(config.clone(), MEMORY, CsimOptions { strict: true, ..CsimOptions::default() });
+    let (got, report) = lowered.run(&mut device, &inputs, &want).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    assert_eq!(got, want, "{text}");
+    (report.cycles.unwrap(), text)
+}
+
+fn preset(name: &str) -> HwConfig {
+    HwConfig::load(name).unwrap()
+}
+
+const ADD: &str = "te add {
+  input a: i8[64, 16]
+  input b: i8[64, 16]
+  output c: i8[i in 64, j in 16] = i8(min(max(i32(a[i, j]) + i32(b[i, j]), -128i32), 127i32))
+}";
+
+#[test]
+fn vectors_are_added_in_scratchpads() {
+    let plain = "cache_read c a inp; cache_read c b out; cache_write c out; tensorize c.j add";
+    let (whole, text) = check(&preset("1x16x16"), ADD, plain);
+    assert_eq!(text.matches("op=add").count(), 1, "{text}");
+    let tiled = "cache_read c a inp; cache_read c b out; cache_write c out
+                 split c.i 16; compute_at a.inp c.i.0; compute_at b.out c.i.0; compact a.inp; compact b.out
+                 annotate c.i.0 pipeline; tensorize c.j add";
+    let (overlapped, text) = check(&preset("1x16x16"), ADD, tiled);
+    assert_eq!((whole, overlapped), (707, 938));
+    assert_eq!(text.matches("op=add").count(), 4, "{text}");
+}
+
+const PRODUCT: &str = "te product {
+  input a: i8[32, 64]
+  input w: i8[4, 4, 16, 16]
+  input bias: i32[4, 16]
+  input multiplier: i32[4, 16]
+  input shift: i32[4, 16]
+  sum: i32[j in 4, i in 32, o in 16] = sum(k in 64) i32(a[i, k]) * i32(w[j, k / 16, o, k % 16])
+  output c: i8[i in 32, j in 4, o in 16] = i8(offset_clamp(
+    scale_double(sum[j, i, o] + bias[j, o], multiplier[j, o], shift[j, o]), 3i32, -128i32, 127i32))
+}";
+
+#[test]
+fn products_are_requantized() {
+    let steps = "cache_read sum a inp; cache_read sum w wgt; set_scope sum acc
+                 cache_read c bias param; cache_read c multiplier param; cache_read c shift param; cache_write c out
+                 split sum.k 16; reorder sum.j sum.i sum.k.0 sum.o sum.k.1; decompose_reduction sum sum.j
+                 tensorize sum.o gemm; tensorize c.o requant";
+    let (cycles, text) = check(&preset("1x16x16"), PRODUCT, steps);
+    assert_eq!(cycles, 2083);
+    assert_eq!(text.matches("\ngemm ").count(), 2, "{text}");
+}
+
+/// A 3x3 convolution with padding, requantized, in tiles of rows. The last tile has fewer rows.
+const CONV: &str = "te conv {
+  input x: i8[2, 14, 14, 16]
+  input w: i8[3, 2, 3, 3, 16, 16]
+  input bias: i32[3, 16]
+  input multiplier: i32[3, 16]
+  input shift: i32[3, 16]
+  padded: i8[b in 2, y in 16, x in 16, c in 16] =
+    select(0 <= y - 1 && y - 1 < 14 && 0 <= x - 1 && x - 1 < 14, x[b, y - 1, x - 1, c], 5i8)
+  sum: i32[j in 3, y in 14, x in 14, o in 16] = sum(b in 2, r in 3, s in 3, i in 16)
+    i32(padded[b, y + r, x + s, i]) * i32(w[j, b, r, s, o, i])
+  output c: i8[j in 3, y in 14, x in 14, o in 16] = i8(offset_clamp(
+    scale_double(sum[j, y, x, o] + bias[j, o], multiplier[j, o], shift[j, o]), 3i32, -128i32, 127i32))
+}";
+
+#[test]
+fn convolutions_run_in_tiles() {
+    let steps = "set_scope padded inp; cache_read sum w wgt; set_scope sum acc
+                 cache_read c bias param; cache_read c multiplier param; cache_read c shift param; cache_write c out
+                 split c.write.i1 4; reorder c.write.i1.0 c.write.i0 c.write.i1.1
+                 compute_at c c.write.i1.0; compute_at sum c.write.i1.0; compute_at padded c.write.i1.0
+                 compact c.out; compact sum; compact padded; annotate c.write.i1.0 pipeline
+                 reorder sum.j sum.y sum.x sum.b sum.r sum.s sum.o sum.i; decompose_reduction sum sum.j
+                 tensorize sum.o gemm; tensorize c.o requant";
+    let (cycles, text) = check(&preset("1x16x16"), CONV, steps);
+    // 10,584 products of 16x16 at least.
+    assert_eq!(cycles, 13377);
+    assert!(text.contains("pad_value=5 x_before=1 x_after=1 y_before=1\n"), "{text}");
+}
+
+/// Returns why a schedule cannot become instructions.
+fn refused(config: &HwConfig, expression: &str, schedule: &str) -> String {
+    let mut m = Mapping::new(config, &te::text::parse(expression).unwrap()).unwrap();
+    for (_, step) in parse_steps(schedule).unwrap() {
+        if let Err(e) = m.apply(step) {
+            return e.to_string();
+        }
+    }
+    m.lower().expect_err("it cannot be lowered").to_string()
+}
+
+#[test]
+fn refusals_say_what_to_change() {
+    let (large, small) = (preset("1x16x16"), preset("1x4x4"));
+    let steps = "cache_read c a inp; cache_read c b out; cache_write c out; ";
+    assert_eq!(
+        refused(&large, ADD, steps),
+        "block c: it computes i8(min(max(i32(a.inp[c.i, c.j]) + i32(b.out[c.i, c.j]), -128i32), 127i32)), which is \
+         neither a copy nor an instruction; tensorize one of its loops"
+    );
+    assert_eq!(
+        refused(&large, ADD, &format!("{steps} tensorize c.j plus")),
+        "cannot apply `tensorize c.j plus`: there is no instruction plus; there are gemm, move, min, max, add, sub, \
+         shr, shl, clip, requant"
+    );
+    assert_eq!(
+        refused(&large, ADD, "cache_write c out; tensorize c.j add"),
+        "cannot apply `tensorize c.j add`: the vector unit cannot read a, which is in global; it reads acc, out, and \
+         inp if block_in equals block_out"
+    );
+    assert_eq!(
+        refused(&small, ADD, &format!("{steps} split c.j 4; tensorize c.j.1 add; set_scope a.inp wgt")),
+        "cannot apply `set_scope a.inp wgt`: the result is invalid: function add is not well formed: block c: argument \
+         x0 of add must be in inp, but a.inp is in wgt"
+    );
+    let wide = ADD.replace("64, 16", "4096, 16").replace("i in 64", "i in 4096");
+    assert_eq!(
+        refused(&large, &wide, &format!("{steps} tensorize c.j add")),
+        "inp has 2048 entries, and the schedule needs 4096: a.inp 4096; split a loop, or compute a buffer further \
+         inside and compact it"
+    );
+}
