@@ -16,6 +16,7 @@ mod program;
 mod progress;
 mod quantize;
 mod run;
+mod schedule;
 mod synth;
 mod virtual_board;
 mod workload;
@@ -53,6 +54,8 @@ enum Command {
     Profile(Box<profile::Profile>),
     /// Find the first rewrite of a model's graph that changes its result
     Bisect(bisect::Bisect),
+    /// Run a tensor expression as its schedule says, and check the result
+    Schedule(schedule::ScheduleArguments),
     /// Quantize a float model to int8, calibrated with samples of its data
     Quantize(quantize::Quantize),
     /// Describe an artifact or a model
@@ -92,6 +95,7 @@ pub fn main() -> ExitCode {
         Command::Bench(command) => command.run(),
         Command::Bisect(command) => command.run(),
         Command::Profile(command) => command.run(),
+        Command::Schedule(command) => command.run(),
         Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),

@@ -8,10 +8,12 @@
 //! | [`model`] | model files to artifacts, artifacts to results: import, compile, quantize, zoo, pictures, class names |
 //! | [`device`] | devices that run programs: simulators and boards, by the names that `--device` accepts |
 //! | [`examine`] | analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks |
+//! | [`schedule`] | tensor expressions with a schedule, on the accelerator and checked |
 //! | [`flow`] | hardware to bitstreams: board shells and netlist checks |
 
 pub mod device;
 pub mod examine;
 pub mod flow;
 pub mod model;
+pub mod schedule;
 pub mod text_table;

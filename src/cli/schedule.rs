@@ -1,0 +1,172 @@
+//! `schedule`: runs a tensor expression as its schedule says, and checks the result.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::json;
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::schedule::{Checked, Scheduled, schedule};
+use tilewright_compiler::graph::Tensor;
+use tilewright_compiler::schedule::file;
+use tilewright_compiler::te::Array;
+use tilewright_hw::HwConfig;
+use tilewright_hw::config::Mem;
+use tilewright_runtime::npy;
+
+use super::progress::tell;
+use super::{Hw, Verdict, read_file, write_or_print};
+
+/// Arguments of `schedule`.
+#[derive(clap::Args)]
+pub struct ScheduleArguments {
+    /// A tensor expression with its schedule (.te)
+    file: PathBuf,
+    #[command(flatten)]
+    hw: Hw,
+    /// The device to run on
+    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    device: DeviceKind,
+    /// Data for an input: a .npy file, or a .npz file with an array for each input; inputs without data are random
+    #[arg(long, value_name = "[NAME=]FILE")]
+    input: Vec<String>,
+    /// Seed of the random inputs
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print the loop program before the first step and after each
+    #[arg(long)]
+    steps: bool,
+    /// Print the instructions
+    #[arg(long)]
+    asm: bool,
+    /// Refuse programs that are correct only by accident of timing (csim only)
+    #[arg(long)]
+    strict: bool,
+    /// Write each output as NAME.npy to this folder
+    #[arg(long, value_name = "DIR")]
+    output_dir: Option<PathBuf>,
+    /// Print one JSON object on standard output
+    #[arg(long)]
+    json: bool,
+}
+
+impl ScheduleArguments {
+    pub fn run(self) -> Result<Verdict> {
+        let name = self.file.display().to_string();
+        let config = self.hw.load()?;
+        let text = String::from_utf8(read_file(&self.file)?).map_err(|_| anyhow!("{name} is no text"))?;
+        let file = file::parse(&text).with_context(|| name.clone())?;
+        let scheduled = schedule(&config, file, self.steps).with_context(|| name.clone())?;
+        let data = scheduled.data(&self.given(&scheduled)?, self.seed)?;
+        let extras = Extras { strict: self.strict, ..Extras::default() };
+        let Some(mut device) = device::open(self.device.clone(), &config, extras, &tell)? else {
+            bail!("{} runs no programs of the accelerator; use --device fsim, csim or rtl", self.device);
+        };
+        let checked = scheduled.check(device.as_mut(), &data).with_context(|| name.clone())?;
+        if let Some(folder) = &self.output_dir {
+            write(folder, &checked)?;
+        }
+        let told = if self.json {
+            format!("{}\n", self.to_json(&config, &scheduled, &checked))
+        } else {
+            self.to_text(&config, &scheduled, &checked)?
+        };
+        write_or_print(None, told.as_bytes())?;
+        Ok(if checked.differing.iter().all(|&n| n == 0) { Verdict::Fine } else { Verdict::No })
+    }
+
+    /// Reads the data that were given.
+    fn given(&self, scheduled: &Scheduled) -> Result<Vec<(String, Array)>> {
+        let inputs = scheduled.inputs();
+        let mut given: Vec<(String, Array)> = Vec::new();
+        for argument in &self.input {
+            let (name, path) = match argument.split_once('=') {
+                Some((name, path)) => (Some(name.to_string()), path),
+                None => (None, argument.as_str()),
+            };
+            for (inner, tensor) in npy::read_any(Path::new(path))? {
+                let first = || inputs.iter().map(|i| i.0.clone()).find(|i| !given.iter().any(|g| g.0 == *i));
+                let Some(name) = name.clone().or(inner).or_else(first) else {
+                    bail!("{path}: every input has data already");
+                };
+                if given.iter().any(|g| g.0 == name) {
+                    bail!("{path}: input {name} has data already");
+                }
+                let tensor = Tensor::try_from(&tensor).map_err(|e| anyhow!("{path}: {e}"))?;
+                let shape = tensor.shape().iter().map(|&n| n as i64).collect();
+                given.push((name, Array { dtype: tensor.dtype(), shape, bytes: tensor.to_bytes() }));
+            }
+        }
+        Ok(given)
+    }
+
+    fn to_text(&self, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> Result<String> {
+        let mut text = String::new();
+        for stage in &scheduled.stages {
+            let _ = writeln!(text, "{stage}");
+        }
+        if self.asm {
+            let program = scheduled.lowered.program.disassemble(config);
+            text += &program.map_err(|(i, e)| anyhow!("instruction {i}: {e}"))?;
+            text.push('\n');
+        }
+        let _ = writeln!(text, "{} on {} ({})", self.file.display(), self.device, config.name);
+        let insns = scheduled.lowered.program.insn_count();
+        if let Some(cycles) = checked.report.cycles {
+            let used =
+                utilization(config, scheduled, cycles).map(|u| format!(" ({u:.1} % of the multipliers' time used)"));
+            let _ = writeln!(text, "cycles        {cycles}{}", used.unwrap_or_default());
+        }
+        let _ = writeln!(text, "instructions  {insns}");
+        for (mem, used, there) in &scheduled.lowered.footprint {
+            let _ = writeln!(text, "{:<13} {used} of {there} entries", mem.name());
+        }
+        for ((name, array), wrong) in checked.outputs.iter().zip(&checked.differing) {
+            let verdict = match wrong {
+                0 => format!("all {} elements equal the evaluator's", array.len()),
+                n => format!("{n} of {} elements differ from the evaluator's", array.len()),
+            };
+            let _ = writeln!(text, "{name:<13} {verdict}");
+        }
+        Ok(text)
+    }
+
+    fn to_json(&self, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> serde_json::Value {
+        let entries =
+            |(mem, used, there): &(Mem, u32, u32)| (mem.name().to_string(), json!({ "used": used, "entries": there }));
+        let outputs = checked.outputs.iter().zip(&checked.differing);
+        let output = |((name, array), wrong): (&(String, Array), &usize)| {
+            (name.clone(), json!({ "elements": array.len(), "differing": wrong }))
+        };
+        json!({
+            "file": self.file.display().to_string(),
+            "device": self.device.to_string(),
+            "configuration": config.name,
+            "cycles": checked.report.cycles,
+            "macs": scheduled.macs(),
+            "utilization": checked.report.cycles.and_then(|c| utilization(config, scheduled, c)).map(|u| u / 100.0),
+            "instructions": scheduled.lowered.program.insn_count(),
+            "footprint": scheduled.lowered.footprint.iter().map(entries).collect::<serde_json::Map<_, _>>(),
+            "outputs": outputs.map(output).collect::<serde_json::Map<_, _>>(),
+        })
+    }
+}
+
+/// Returns the share of the array's time in percent that the products use.
+fn utilization(config: &HwConfig, scheduled: &Scheduled, cycles: u64) -> Option<f64> {
+    let macs = scheduled.macs();
+    (macs > 0 && cycles > 0).then(|| 100.0 * macs as f64 / (cycles * config.macs_per_cycle()) as f64)
+}
+
+/// Writes the outputs.
+fn write(folder: &Path, checked: &Checked) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    for (name, array) in &checked.outputs {
+        let dtype = tilewright_runtime::DType::from_name(&array.dtype.to_string())
+            .ok_or_else(|| anyhow!("output {name} is of type {}, which .npy files do not have", array.dtype))?;
+        let shape = array.shape.iter().map(|&n| n as usize).collect();
+        let tensor = tilewright_runtime::Tensor { dtype, shape, bytes: array.bytes.clone() };
+        npy::write(&folder.join(format!("{name}.npy")), &tensor)?;
+    }
+    Ok(())
+}
