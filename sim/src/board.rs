@@ -24,7 +24,7 @@ use tilewright_hw::rtl::SOURCES;
 
 /// The pins of a link and its speed, in clock cycles of the design per bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Line {
+pub enum LinkPins {
     /// `uart_rx` and `uart_tx`.
     Uart {
         /// Clock cycles per bit.
@@ -37,10 +37,10 @@ pub enum Line {
     },
 }
 
-impl Line {
+impl LinkPins {
     fn clocks_per_bit(self) -> u32 {
         match self {
-            Line::Uart { clocks_per_bit } | Line::Spi { clocks_per_bit } => clocks_per_bit,
+            LinkPins::Uart { clocks_per_bit } | LinkPins::Spi { clocks_per_bit } => clocks_per_bit,
         }
     }
 }
@@ -53,7 +53,7 @@ pub struct BoardDesign {
     /// The top module.
     pub top: String,
     /// The link.
-    pub line: Line,
+    pub link: LinkPins,
     /// Clock frequency in Hz, to convert timeouts into cycles.
     pub clock_hz: f64,
     /// The board's SDRAM chip, if any. It is simulated with the design and checks how it is used.
@@ -63,11 +63,11 @@ pub struct BoardDesign {
 impl BoardDesign {
     /// Builds a design from a shell's Verilog and the core of a configuration, without a board. The bit rate is 3
     /// Mbaud.
-    pub fn of_shell(config: &HwConfig, shell: &str, top: &str, line: Line) -> BoardDesign {
+    pub fn of_shell(config: &HwConfig, shell: &str, top: &str, link: LinkPins) -> BoardDesign {
         let mut files = vec![("tw_cfg_pkg.sv".to_string(), config_package(config))];
         files.extend(SOURCES.iter().map(|(name, text)| (name.to_string(), text.to_string())));
         files.push(("tw_shell.v".into(), shell.into()));
-        BoardDesign { files, top: top.into(), line, clock_hz: f64::from(line.clocks_per_bit()) * 3e6, sdram: None }
+        BoardDesign { files, top: top.into(), link, clock_hz: f64::from(link.clocks_per_bit()) * 3e6, sdram: None }
     }
 
     /// Builds the whole design of a board, including its top module, around a shell's Verilog, for a clock of `mhz`.
@@ -79,15 +79,15 @@ impl BoardDesign {
         let design::Sources { files, mhz: made } = design::simulated(board, config, shell, mhz)?;
         let files = files.into_iter().map(|file| (file.name, file.text)).collect();
         let clocks_per_bit = board.clocks_per_bit(mhz)?;
-        let line = match board.host {
-            Host::Uart { .. } | Host::Processor { .. } => Line::Uart { clocks_per_bit },
-            Host::Spi { .. } => Line::Spi { clocks_per_bit },
+        let link = match board.host {
+            Host::Uart { .. } | Host::Processor { .. } => LinkPins::Uart { clocks_per_bit },
+            Host::Spi { .. } => LinkPins::Spi { clocks_per_bit },
         };
         let sdram = match &board.memory {
             Memory::Sdram(chip) => Some((**chip).clone()),
             _ => None,
         };
-        Ok(BoardDesign { files, top: design::TOP.into(), line, clock_hz: made * 1e6, sdram })
+        Ok(BoardDesign { files, top: design::TOP.into(), link, clock_hz: made * 1e6, sdram })
     }
 
     /// Returns the board's SDRAM chip in its power-up state, if it has one.
@@ -99,7 +99,7 @@ impl BoardDesign {
     fn defines(&self) -> Vec<(&'static str, u32)> {
         let pins = self.sdram.as_ref().map(|chip| &chip.pins);
         let all = [
-            ("TW_SPI", matches!(self.line, Line::Spi { .. })),
+            ("TW_SPI", matches!(self.link, LinkPins::Spi { .. })),
             ("TW_SDRAM", pins.is_some()),
             ("TW_SDRAM_CKE", pins.is_some_and(|pins| pins.cke.is_some())),
             ("TW_SDRAM_CS", pins.is_some_and(|pins| pins.cs.is_some())),
@@ -167,11 +167,11 @@ impl VirtualBoard {
             verilator: None,
         };
         let library = verilate::library(&recipe, &cache, progress, &|_| Ok(()))?;
-        let bench = Bench::new(&library, design.line.clocks_per_bit(), design.chip()).map_err(|reason| {
+        let bench = Bench::new(&library, design.link.clocks_per_bit(), design.chip()).map_err(|reason| {
             let remedy = "remove it from the cache to rebuild it";
             tool_error(&library.display().to_string(), reason, remedy)
         })?;
-        let spi = matches!(design.line, Line::Spi { .. }).then(SpiBytes::default);
+        let spi = matches!(design.link, LinkPins::Spi { .. }).then(SpiBytes::default);
         Ok(VirtualBoard { pins: Pins { bench, clock_hz: design.clock_hz }, spi })
     }
 

@@ -26,9 +26,9 @@ use crate::access::Context;
 use crate::dram::Dram;
 use crate::functional::dma::StoreRows;
 use crate::functional::{Fsim, Stop};
-use bursts::{Cut, Row};
-use check::{Checker, Found, Memories};
-use engine::{Engine, Halt, Order, Work};
+use bursts::{Cut, PendingBytes};
+use check::{Checker, Memories, TimedDiagnosis};
+use engine::{Engine, Environment, Halt, Order};
 use ports::MicroOps;
 use slots::Time;
 use std::rc::Rc;
@@ -179,7 +179,7 @@ impl Values<'_> {
                 continue;
             }
             end = Err(Stop::Trap(TrapCause::Bus));
-            let (mut bursts, mut from) = (Row::new(addr, x.row_bytes.into(), 0), source.start);
+            let (mut bursts, mut from) = (PendingBytes::new(addr, x.row_bytes.into(), 0), source.start);
             while !bursts.is_empty() {
                 let (at, request) = (bursts.at(), bursts.next(cut));
                 let bytes = bursts.granted(request, cut, 0);
@@ -196,7 +196,7 @@ impl Values<'_> {
     }
 }
 
-impl Work for Values<'_> {
+impl Environment for Values<'_> {
     fn wrote(&mut self, bytes: u64) {
         self.undo.forget(bytes);
     }
@@ -214,7 +214,7 @@ impl Work for Values<'_> {
         opcode.map_or(Unit::Load, Opcode::unit)
     }
 
-    fn found(&mut self) -> Vec<Found> {
+    fn found(&mut self) -> Vec<TimedDiagnosis> {
         self.check.take().map(|(checker, _)| checker.into_found()).unwrap_or_default()
     }
 

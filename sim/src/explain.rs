@@ -4,7 +4,7 @@
 //! therefore explained as well as a model's trap.
 
 use crate::functional::Stop;
-use crate::functional::dma::{LoadRows, Place, StoreRows};
+use crate::functional::dma::{LoadRows, RowPlace, StoreRows};
 use crate::functional::loops::Affine;
 use crate::functional::vector::is_inside;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -49,8 +49,8 @@ fn limit(bases: &[Base], base: u32) -> (u32, u64) {
 /// Returns the place of the first row that traps, and the cause.
 fn first_trap<T, R: Iterator<Item = Result<T, Stop>>>(
     mut rows: R,
-    place: impl Fn(&R) -> Place,
-) -> Option<(Place, TrapCause)> {
+    place: impl Fn(&R) -> RowPlace,
+) -> Option<(RowPlace, TrapCause)> {
     loop {
         let at = place(&rows);
         if let Err(stop) = rows.next()? {
@@ -62,7 +62,7 @@ fn first_trap<T, R: Iterator<Item = Result<T, Stop>>>(
 /// Describes a row that traps.
 fn row(
     config: &HwConfig,
-    Place { plane, row, dram, first, len }: Place,
+    RowPlace { plane, row, dram, first, len }: RowPlace,
     cause: TrapCause,
     (mem, bytes): (Mem, u32),
     (base, limit): (u32, u64),

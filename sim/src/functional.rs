@@ -40,7 +40,7 @@ pub(crate) enum Stop {
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum StepResult {
     /// This instruction ran and retired.
     Retired(Insn),
     /// The device trapped and runs nothing more.
@@ -168,7 +168,7 @@ impl Fsim {
 
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
         let mut stepper = self.step_through(command)?;
-        while let Step::Retired(_) = stepper.step()? {}
+        while let StepResult::Retired(_) = stepper.step()? {}
         Ok(stepper.into_report())
     }
 }
@@ -237,12 +237,12 @@ impl Stepper<'_> {
     /// - [`DeviceError::Program`] if the instruction breaks a rule that the hardware does not check
     /// - [`DeviceError::InsnLimit`] after as many instructions, or micro-ops or rows of one unit, as the command allows
     ///   cycles; a timed device would take at least that long
-    pub fn step(&mut self) -> Result<Step, DeviceError> {
+    pub fn step(&mut self) -> Result<StepResult, DeviceError> {
         if let Some(trap) = self.report.trap {
-            return Ok(Step::Trapped(trap));
+            return Ok(StepResult::Trapped(trap));
         }
         let insn = match self.peek() {
-            None => return Ok(Step::Finished),
+            None => return Ok(StepResult::Finished),
             Some(Err(trap)) => return Ok(self.trapped(trap)),
             Some(Ok(insn)) => insn,
         };
@@ -282,12 +282,12 @@ impl Stepper<'_> {
             *counter += 1;
         }
         self.place += 1;
-        Ok(Step::Retired(insn))
+        Ok(StepResult::Retired(insn))
     }
 
-    fn trapped(&mut self, trap: Trap) -> Step {
+    fn trapped(&mut self, trap: Trap) -> StepResult {
         self.report.trap = Some(trap);
-        Step::Trapped(trap)
+        StepResult::Trapped(trap)
     }
 }
 

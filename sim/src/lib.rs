@@ -24,5 +24,5 @@ mod verilate;
 
 pub use cycle::{Csim, CsimOptions};
 pub use explain::explain;
-pub use functional::{Fsim, Kernel, Step, Stepper};
+pub use functional::{Fsim, Kernel, StepResult, Stepper};
 pub use rtl::{Rtl, RtlOptions};

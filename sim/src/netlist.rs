@@ -152,11 +152,11 @@ impl Simulation {
     fn evaluate(&mut self, gate: u32) {
         let Gate { inputs, kind, .. } = self.circuit.gates[gate as usize];
         match kind {
-            circuit::Kind::Table { table, output } => {
+            circuit::GateKind::Table { table, output } => {
                 let place = (0..4).fold(0, |place, at| place | u32::from(self.get(inputs[at])) << at);
                 self.set(output, table >> place & 1 == 1);
             }
-            circuit::Kind::Read(read) => {
+            circuit::GateKind::Read(read) => {
                 let port = &self.circuit.reads[read as usize];
                 let (memory, address) = (port.memory as usize, self.number(&port.address));
                 let width = port.data.len();

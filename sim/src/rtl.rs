@@ -13,7 +13,7 @@ use crate::dram::Dram;
 use crate::span;
 use crate::verilate::{self, Flags};
 use std::path::{Path, PathBuf};
-use sys::{Bench, End};
+use sys::{Bench, RunEnd};
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport};
@@ -155,12 +155,12 @@ impl Rtl {
         let end = self.bench.run(limit);
         self.bench.record(false);
         match end {
-            End::Stopped => {}
-            End::Limit => {
+            RunEnd::Stopped => {}
+            RunEnd::Limit => {
                 self.soft_reset()?;
                 return Err(DeviceError::CycleLimit { limit });
             }
-            End::Failed(reason) => {
+            RunEnd::Failed(reason) => {
                 self.reset();
                 return Err(fault(reason));
             }
@@ -177,7 +177,7 @@ impl Rtl {
     fn soft_reset(&mut self) -> Result<(), DeviceError> {
         self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
         for _ in 0..RESET_CYCLES / RESET_STEP {
-            if let End::Failed(reason) = self.bench.run(RESET_STEP) {
+            if let RunEnd::Failed(reason) = self.bench.run(RESET_STEP) {
                 self.reset();
                 return Err(fault(reason));
             }

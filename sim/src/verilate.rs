@@ -11,7 +11,7 @@ mod verilator;
 pub use compiler::Compiler;
 pub use verilator::Verilator;
 
-use compile::{Unit, compile, shared};
+use compile::{CompileUnit, compile, shared};
 use compiler::{INSTALL_CXX, Pass};
 use sha2::{Digest, Sha256};
 use sources::Sources;
@@ -341,9 +341,10 @@ fn build(
     write(SMALL, &(includes(small) + &format!("#include \"{SHIM}\"\n")))?;
     let unit = |source: PathBuf, slow| {
         let object = source.with_extension("o");
-        Unit { source, object, slow }
+        CompileUnit { source, object, slow }
     };
-    let mut units: Vec<Unit> = large.into_iter().map(|name| unit(obj.join(format!("{name}.cpp")), false)).collect();
+    let mut units: Vec<CompileUnit> =
+        large.into_iter().map(|name| unit(obj.join(format!("{name}.cpp")), false)).collect();
     units.extend([(SLOW, true), (SMALL, false)].map(|(name, slow)| unit(work.join(name), slow)));
 
     let flags = recipe.flags;

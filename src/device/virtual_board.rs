@@ -12,7 +12,7 @@ use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::board::Board;
 use tilewright_hw::link::{ByteStream, UART_CLOCKS};
 use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
-use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, LinkPins, VirtualBoard};
 use tilewright_sim::rtl::Progress;
 
 use crate::flow::synth;
@@ -61,7 +61,7 @@ pub fn build(
             let host = Host::Uart { clocks_per_bit: FAST_CLOCKS };
             let shell = ShellConfig { host, memory: Memory::Host, leds: 0 };
             let verilog = tilewright_shell::generate(config, &shell)?;
-            BoardDesign::of_shell(config, &verilog, TOP, Line::Uart { clocks_per_bit: FAST_CLOCKS })
+            BoardDesign::of_shell(config, &verilog, TOP, LinkPins::Uart { clocks_per_bit: FAST_CLOCKS })
         }
     };
     Ok(VirtualBoard::new(&design, None, progress)?)

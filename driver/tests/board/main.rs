@@ -12,13 +12,13 @@ use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::HwConfig;
 use tilewright_hw::link::{ByteStream, UART_CLOCKS};
 use tilewright_shell::{Host, Memory, ShellConfig, TOP};
-use tilewright_sim::board::{BoardDesign, Line, VirtualBoard};
+use tilewright_sim::board::{BoardDesign, LinkPins, VirtualBoard};
 use tilewright_sim::random::MEMORY_BYTES;
 
 /// Cycles per bit on a serial line: the fewest that the shell supports.
 const CLOCKS: u32 = UART_CLOCKS;
 /// The line with this speed.
-const LINE: Line = Line::Uart { clocks_per_bit: CLOCKS };
+const LINE: LinkPins = LinkPins::Uart { clocks_per_bit: CLOCKS };
 
 /// Timeouts for a board that answers at once.
 const OPTIONS: LinkOptions =
@@ -31,20 +31,20 @@ fn config() -> HwConfig {
 
 /// A simulated board, or `None` without Verilator. The other end of its line has `line` cycles per bit.
 fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
-    with_memory(config, Line::Uart { clocks_per_bit: line }, Memory::Host)
+    with_memory(config, LinkPins::Uart { clocks_per_bit: line }, Memory::Host)
 }
 
 /// The same with any link and any place of the memory.
-fn with_memory(config: &HwConfig, line: Line, memory: Memory) -> Option<VirtualBoard> {
+fn with_memory(config: &HwConfig, link: LinkPins, memory: Memory) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
     }
-    let host = match line {
-        Line::Uart { .. } => Host::Uart { clocks_per_bit: CLOCKS },
-        Line::Spi { .. } => Host::Spi,
+    let host = match link {
+        LinkPins::Uart { .. } => Host::Uart { clocks_per_bit: CLOCKS },
+        LinkPins::Spi { .. } => Host::Spi,
     };
     let verilog = tilewright_shell::generate(config, &ShellConfig { host, memory, leds: 0 }).expect("a shell");
-    let design = BoardDesign { line, ..BoardDesign::of_shell(config, &verilog, TOP, LINE) };
+    let design = BoardDesign { link, ..BoardDesign::of_shell(config, &verilog, TOP, LINE) };
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
 }
 

@@ -9,14 +9,14 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 /// A burst to request: its address, aligned to a beat, and its number of beats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct BurstRequest {
     pub(super) addr: u64,
     pub(super) beats: u32,
 }
 
 /// The bytes of a row in device memory that are not requested yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
+pub(super) struct PendingBytes {
     at: u64,
     end: u64,
     /// The first cycle in which the next request is pending.
@@ -38,9 +38,9 @@ impl Cut {
     }
 }
 
-impl Row {
-    pub(super) fn new(addr: u64, bytes: u64, stands: Time) -> Row {
-        Row { at: addr, end: addr + bytes, stands }
+impl PendingBytes {
+    pub(super) fn new(addr: u64, bytes: u64, stands: Time) -> PendingBytes {
+        PendingBytes { at: addr, end: addr + bytes, stands }
     }
 
     /// Returns the first byte that is not requested yet.
@@ -54,16 +54,16 @@ impl Row {
 
     /// Returns the next burst. It has at most `longest` beats and does not cross a page.
     #[inline]
-    pub(super) fn next(&self, cut: Cut) -> Request {
+    pub(super) fn next(&self, cut: Cut) -> BurstRequest {
         let addr = self.at & !(cut.beat_bytes - 1);
         let end = self.end.min((addr | (PAGE - 1)) + 1);
         let beats = (end - addr + cut.beat_bytes - 1) >> cut.beat_bytes.trailing_zeros();
-        Request { addr, beats: beats.min(cut.longest.into()) as u32 }
+        BurstRequest { addr, beats: beats.min(cut.longest.into()) as u32 }
     }
 
     /// Records that the next burst is granted in cycle `at`. Returns the bytes of the row in it.
     #[inline]
-    pub(super) fn granted(&mut self, request: Request, cut: Cut, at: Time) -> u64 {
+    pub(super) fn granted(&mut self, request: BurstRequest, cut: Cut, at: Time) -> u64 {
         let end = self.end.min(request.addr + u64::from(request.beats) * cut.beat_bytes);
         let bytes = end - self.at;
         (self.at, self.stands) = (end, at + 1);
@@ -75,9 +75,9 @@ impl Row {
 pub(super) struct Splitter {
     cut: Cut,
     /// Waiting rows, each with whether it is the last of its instruction.
-    rows: VecDeque<(Row, bool)>,
+    rows: VecDeque<(PendingBytes, bool)>,
     places: Slots,
-    row: Option<(Row, bool)>,
+    row: Option<(PendingBytes, bool)>,
     /// The cycle in which the last burst of the previous row was granted.
     ended: Time,
 }
@@ -108,7 +108,7 @@ impl Splitter {
     /// Queues a row that is pending from cycle `visible` on.
     pub(super) fn push(&mut self, addr: u64, bytes: u64, visible: Time, last: bool) {
         self.places.take(1);
-        self.rows.push_back((Row::new(addr, bytes, visible), last));
+        self.rows.push_back((PendingBytes::new(addr, bytes, visible), last));
     }
 
     /// Takes the next row from the queue. Returns whether there was one.
@@ -127,12 +127,12 @@ impl Splitter {
 
     /// Returns the next burst, and the first cycle in which it can be requested.
     #[inline]
-    pub(super) fn next(&self) -> Option<(Time, Request)> {
+    pub(super) fn next(&self) -> Option<(Time, BurstRequest)> {
         self.row.as_ref().map(|(row, _)| (row.stands, row.next(self.cut)))
     }
 
     /// Records that the next burst is granted in cycle `at`.
-    pub(super) fn granted(&mut self, request: Request, at: Time) -> Option<Granted> {
+    pub(super) fn granted(&mut self, request: BurstRequest, at: Time) -> Option<Granted> {
         let (row, last) = self.row.as_mut()?;
         let stood = row.stands;
         let bytes = row.granted(request, self.cut, at);

@@ -1,7 +1,7 @@
 //! The bus: which request is granted next, and when.
 
-use super::bursts::Request;
-use super::engine::{Engine, Work};
+use super::bursts::BurstRequest;
+use super::engine::{Engine, Environment};
 use super::slots::Time;
 use crate::dram::{Burst, Direction};
 use tilewright_hw::isa::Unit;
@@ -14,11 +14,12 @@ pub(super) enum Client {
     Store,
 }
 
-impl<W: Work> Engine<'_, W> {
+impl<E: Environment> Engine<'_, E> {
     /// Grants the earliest request, if it comes no later than `until`. Returns its cycle and client.
     pub(super) fn grant(&mut self, until: Time) -> Option<(Time, Client)> {
         let (fetch, load, store) = (self.fetch.request(), self.load.request(), self.store.request());
-        let read_at = |asked: Option<&(Time, Request)>| asked.map_or(Time::MAX, |(t, _)| (*t).max(self.last_read + 1));
+        let read_at =
+            |asked: Option<&(Time, BurstRequest)>| asked.map_or(Time::MAX, |(t, _)| (*t).max(self.last_read + 1));
         let [fetch_at, load_at] = [read_at(fetch.as_ref()), read_at(load.as_ref())];
         let (read, write) = (fetch_at.min(load_at), store.as_ref().map_or(Time::MAX, |(t, _)| *t));
         let at = read.min(write);
@@ -52,7 +53,7 @@ impl<W: Work> Engine<'_, W> {
         }
     }
 
-    fn ask(&mut self, at: Time, request: Request, direction: Direction) -> Burst {
+    fn ask(&mut self, at: Time, request: BurstRequest, direction: Direction) -> Burst {
         let burst = self.dram.request(at, request.addr, request.beats, direction);
         if direction == Direction::Read {
             self.read += u64::from(request.beats) * u64::from(self.config.bus_bytes());

@@ -103,7 +103,7 @@ struct Past {
 }
 
 /// A program error, with the cycle in which the last instruction involved starts.
-pub(super) type Found = (Time, Diagnosis);
+pub(super) type TimedDiagnosis = (Time, Diagnosis);
 
 /// The checker for one command.
 #[derive(Debug)]
@@ -114,7 +114,7 @@ pub(super) struct Checker {
     unwritten: bool,
     past: [VecDeque<Past>; 4],
     clocks: [Clock; 4],
-    found: Vec<Found>,
+    found: Vec<TimedDiagnosis>,
 }
 
 impl Checker {
@@ -214,7 +214,7 @@ impl Checker {
     }
 
     /// Returns the errors found.
-    pub(super) fn into_found(self) -> Vec<Found> {
+    pub(super) fn into_found(self) -> Vec<TimedDiagnosis> {
         self.found
     }
 }

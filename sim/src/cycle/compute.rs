@@ -1,6 +1,6 @@
 //! The gemm and vector units. Their times depend only on the instruction and its predecessor.
 
-use super::ports::{Accesses, Collision, Indices, MicroOps, Ports, Use, Walk};
+use super::ports::{AccessPattern, Accesses, Collision, Indices, MicroOps, Ports, Use};
 use super::slots::Time;
 use super::states::Layers;
 use crate::functional::loops::Affine;
@@ -75,10 +75,10 @@ pub(super) fn gemm_ports(
     let loops = Affine::from(x);
     let mut add = |mem, write, delay: Time, operand| {
         let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
-        let walk = Walk::Rows { indices, every: 1, accesses: Accesses::EACH };
+        let pattern = AccessPattern::Rows { indices, every: 1, accesses: Accesses::EACH };
         let from = t.first + delay;
         let to = (from + extent.micro_ops).min(extent.end);
-        let used = Use { unit: Unit::Gemm, ordinal, from, to, walk };
+        let used = Use { unit: Unit::Gemm, ordinal, from, to, pattern };
         ports.add(mem, write, used)
     };
     let inp = add(Mem::Inp, false, READ, 1);
@@ -107,9 +107,9 @@ pub(super) fn vector_ports(
     let loops = Affine::from(x);
     let mut add = |mem: Option<Mem>, write, from, to: Time, operand, accesses| {
         let indices = Indices { micro_ops: Rc::clone(uops), loops, operand };
-        let walk = Walk::Rows { indices, every: t.step, accesses };
+        let pattern = AccessPattern::Rows { indices, every: t.step, accesses };
         let to = to.min(extent.end);
-        ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, walk })
+        ports.add(mem.filter(|m| Ports::shares(*m))?, write, Use { unit: Unit::Vector, ordinal, from, to, pattern })
     };
     // The cycle after the last row's issue.
     let issued = t.first + extent.micro_ops * t.step;

@@ -1,7 +1,7 @@
 //! The end of a run: its last cycle, the first trap, the units in a deadlock, and the report.
 
 use super::check::{Diagnosis, DiagnosisKind};
-use super::engine::{Candidate, Engine, Outcome, Work};
+use super::engine::{Candidate, Engine, EngineOutcome, Environment};
 use super::slots::Time;
 use super::states::missing;
 use crate::span;
@@ -13,10 +13,10 @@ use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 /// Cycles without progress before a deadlock is reported.
 const STUCK: Time = 15;
 
-impl<W: Work> Engine<'_, W> {
+impl<E: Environment> Engine<'_, E> {
     /// Ends the run when nothing can proceed, or, if `cut`, nothing before the limit. Finds the end, the first trap or
     /// the deadlock.
-    pub(super) fn finish(mut self, cut: bool) -> Option<Outcome> {
+    pub(super) fn finish(mut self, cut: bool) -> Option<EngineOutcome> {
         for over in self.tokens.overflows() {
             self.overflow(over);
         }
@@ -57,7 +57,7 @@ impl<W: Work> Engine<'_, W> {
                 self.read -= read;
                 self.store.written -= written;
             }
-            self.work.take_back(self.store.written);
+            self.environment.take_back(self.store.written);
             if let Some((at, unit)) = self.refused {
                 let place = self.queues[unit as usize].places.ready(1);
                 self.fetch.refused(at, place.is_none_or(|free| free > at));
@@ -121,7 +121,7 @@ impl<W: Work> Engine<'_, W> {
         Some(candidate)
     }
 
-    fn report(mut self, cycles: Time, trap: Option<Candidate>) -> Outcome {
+    fn report(mut self, cycles: Time, trap: Option<Candidate>) -> EngineOutcome {
         let counted = |times: &Vec<Time>| times.partition_point(|t| *t < cycles) as u32;
         let retired = [0, 1, 2, 3].map(|unit| counted(&self.retirements[unit]));
         let trap_text =
@@ -170,12 +170,12 @@ impl<W: Work> Engine<'_, W> {
             counters,
             spans,
         };
-        self.found.extend(self.work.found());
+        self.found.extend(self.environment.found());
         // Ignore everything after a trap here too.
         let mut diagnoses: Vec<Diagnosis> =
             self.found.into_iter().filter(|(at, _)| *at < cycles).map(|(_, found)| found).collect();
         diagnoses.sort_by_key(|found| (found.place, found.kind));
         let program = self.program.map(|(_, place, text)| (place, text));
-        Outcome { report, program, last_load: self.last_load, diagnoses }
+        EngineOutcome { report, program, last_load: self.last_load, diagnoses }
     }
 }

@@ -5,7 +5,7 @@
 //! and so comes later.
 
 use super::bus::Client;
-use super::check::{Clock, Diagnosis, DiagnosisKind, Found};
+use super::check::{Clock, Diagnosis, DiagnosisKind, TimedDiagnosis};
 use super::compute::{self, Compute, Extent, READ, Times};
 use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
@@ -73,9 +73,9 @@ pub(super) enum Halt {
 }
 
 /// What the engine needs from the rest of the simulator.
-pub(super) trait Work {
+pub(super) trait Environment {
     /// Returns the program errors found so far.
-    fn found(&mut self) -> Vec<Found>;
+    fn found(&mut self) -> Vec<TimedDiagnosis>;
 
     /// Returns the instruction at a place of the stream, which fetch dispatches in cycle `at`.
     fn decode(&mut self, place: u32, at: Time) -> Result<Insn, TrapCause>;
@@ -146,7 +146,7 @@ pub(super) struct Candidate {
 }
 
 /// Result of a run.
-pub(super) struct Outcome {
+pub(super) struct EngineOutcome {
     pub(super) report: RunReport,
     /// The first broken rule that the hardware does not check, as place and text.
     pub(super) program: Option<(u32, String)>,
@@ -155,11 +155,11 @@ pub(super) struct Outcome {
     pub(super) diagnoses: Vec<Diagnosis>,
 }
 
-pub(super) struct Engine<'a, W: Work> {
+pub(super) struct Engine<'a, E: Environment> {
     pub(super) config: &'a HwConfig,
     pub(super) bases: &'a [Base],
     pub(super) dram: Dram,
-    pub(super) work: W,
+    pub(super) environment: E,
     pub(super) limit: Time,
     pub(super) fetch: Fetch,
     pub(super) standing: Option<(Joined, Insn)>,
@@ -195,7 +195,7 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) macs: Vec<u64>,
     /// Start, place and text of the first instruction that breaks a rule the hardware does not check.
     pub(super) program: Option<(Time, u32, String)>,
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<TimedDiagnosis>,
     /// Bytes read.
     pub(super) read: u64,
     /// Grants since a token counter may have overflowed: cycle, bytes read and bytes written. They are undone if it
@@ -203,16 +203,16 @@ pub(super) struct Engine<'a, W: Work> {
     pub(super) late: Vec<(Time, u64, u64)>,
 }
 
-impl<'a, W: Work> Engine<'a, W> {
+impl<'a, E: Environment> Engine<'a, E> {
     pub(super) fn new(
         config: &'a HwConfig,
         bases: &'a [Base],
         dram: Dram,
-        work: W,
+        environment: E,
         stream: (u64, u32),
         limit: Time,
         last_load: bool,
-    ) -> Engine<'a, W> {
+    ) -> Engine<'a, E> {
         let queue = || Queue {
             waiting: VecDeque::new(),
             places: Slots::new(config.queue_depth),
@@ -227,7 +227,7 @@ impl<'a, W: Work> Engine<'a, W> {
             config,
             bases,
             dram,
-            work,
+            environment,
             limit,
             fetch: Fetch::new(config, stream.0, stream.1),
             standing: None,
@@ -267,7 +267,7 @@ impl<'a, W: Work> Engine<'a, W> {
     }
 
     /// Runs to the end or to a trap. Returns `None` if the limit comes first.
-    pub(super) fn run(mut self) -> Option<Outcome> {
+    pub(super) fn run(mut self) -> Option<EngineOutcome> {
         let mut client = Client::Fetch;
         loop {
             self.propagate(client);
@@ -282,7 +282,7 @@ impl<'a, W: Work> Engine<'a, W> {
             } else {
                 self.late.clear();
                 if granted == Client::Store {
-                    self.work.wrote(self.store.written);
+                    self.environment.wrote(self.store.written);
                 }
             }
             (self.now, client) = (at, granted);
@@ -404,12 +404,13 @@ impl<'a, W: Work> Engine<'a, W> {
             if self.standing.is_none() {
                 let Some(joined) = self.fetch.join() else { return any };
                 any = true;
-                let found = if joined.error { Err(TrapCause::Bus) } else { self.work.decode(joined.place, joined.at) };
+                let found =
+                    if joined.error { Err(TrapCause::Bus) } else { self.environment.decode(joined.place, joined.at) };
                 match found {
                     Ok(insn) => self.standing = Some((joined, insn)),
                     Err(cause) => {
                         if !joined.error {
-                            self.refused = Some((joined.at, self.work.refuses(joined.place)));
+                            self.refused = Some((joined.at, self.environment.refuses(joined.place)));
                         }
                         self.candidate(Candidate {
                             at: joined.at,
@@ -501,10 +502,10 @@ impl<'a, W: Work> Engine<'a, W> {
         }
         // An instruction that starts after its unit trapped has no effect.
         let dead = queue.dead;
-        let micro_ops = if dead { None } else { self.work.micro_ops(&head.insn) };
+        let micro_ops = if dead { None } else { self.environment.micro_ops(&head.insn) };
         let most = self.limit.saturating_sub(start);
         let order = Order { place: head.place, ordinal, start, most, clock };
-        let halt = if dead { None } else { self.work.run(&head.insn, order).err() };
+        let halt = if dead { None } else { self.environment.run(&head.insn, order).err() };
         if let Some(Halt::Program(text)) = &halt
             && self.program.as_ref().is_none_or(|(at, place, _)| (start, head.place) < (*at, *place))
         {

@@ -1,6 +1,6 @@
 //! The fetch unit: requests bursts of the stream, joins beats into instructions, and fills the queues.
 
-use super::bursts::{Cut, Request, Row};
+use super::bursts::{BurstRequest, Cut, PendingBytes};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -33,7 +33,7 @@ pub(super) struct Fetch {
     cut: Cut,
     insns: u32,
     /// The part of the stream that is not requested yet.
-    stream: Row,
+    stream: PendingBytes,
     /// The cycle of the last beat that is known.
     last_beat: Time,
     places: Slots,
@@ -59,7 +59,7 @@ impl Fetch {
         Fetch {
             cut,
             insns,
-            stream: Row::new(stream_addr, u64::from(insns) * INSN_BYTES as u64, 1),
+            stream: PendingBytes::new(stream_addr, u64::from(insns) * INSN_BYTES as u64, 1),
             last_beat: 0,
             places: Slots::new(config.fetch_buffer_beats()),
             words: Words::new(config.front_words()),
@@ -80,7 +80,7 @@ impl Fetch {
     }
 
     /// Returns the next burst and the first cycle in which it is requested, if known.
-    pub(super) fn request(&self) -> Option<(Time, Request)> {
+    pub(super) fn request(&self) -> Option<(Time, BurstRequest)> {
         if self.stream.is_empty() {
             return None;
         }
@@ -89,7 +89,7 @@ impl Fetch {
     }
 
     /// Records that the request is granted in cycle `at`, with the beats of `burst`.
-    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: BurstRequest, burst: Burst) {
         self.states.add(layer::REQUEST, asked, at, UnitState::Request);
         self.places.take(request.beats as usize);
         self.stream.granted(request, self.cut, at);

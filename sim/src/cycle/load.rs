@@ -1,8 +1,8 @@
 //! The load unit: walks rows, requests bursts and writes entries.
 
-use super::bursts::{Cut, Request, Splitter};
+use super::bursts::{BurstRequest, Cut, Splitter};
 use super::engine::{Fault, Retired};
-use super::ports::{Bytes, Ports, Use, Walk as Access};
+use super::ports::{AccessPattern, Bytes, Ports, Use};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -57,7 +57,7 @@ struct Walk {
 
 /// A row on its way from the walk to the writing side.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct RowInFlight {
     visible: Time,
     first: bool,
     last: bool,
@@ -98,7 +98,7 @@ pub(super) struct Load {
     contexts: VecDeque<Context>,
     context_places: Slots,
     row_places: Slots,
-    rows: VecDeque<Row>,
+    rows: VecDeque<RowInFlight>,
     splitter: Splitter,
     outstanding: Slots,
     places: Slots,
@@ -169,8 +169,8 @@ impl Load {
             && from < to
             && Ports::shares(mem)
         {
-            let walk = Access::Bytes(Bytes { first, end, piece });
-            uses.push((mem, Use { unit: Unit::Load, ordinal, from: from + 1, to: to + 1, walk }));
+            let pattern = AccessPattern::Bytes(Bytes { first, end, piece });
+            uses.push((mem, Use { unit: Unit::Load, ordinal, from: from + 1, to: to + 1, pattern }));
         }
     }
 
@@ -254,7 +254,8 @@ impl Load {
             walk.rows.next();
             let last = walk.rows.peek().is_none();
             let src = dram.unwrap_or(0) & (self.bus - 1);
-            let row = Row { visible: at + 1, first: walk.first, last, pad: dram.is_none(), at: first_byte, src };
+            let row =
+                RowInFlight { visible: at + 1, first: walk.first, last, pad: dram.is_none(), at: first_byte, src };
             if let Some(addr) = dram {
                 self.splitter.push(addr, walk.row_bytes, at + 1, last);
             }
@@ -270,14 +271,14 @@ impl Load {
     }
 
     /// Returns the next burst and the first cycle in which it is pending and has room, if known.
-    pub(super) fn request(&self) -> Option<(Time, Request)> {
+    pub(super) fn request(&self) -> Option<(Time, BurstRequest)> {
         let (stands, request) = self.splitter.next()?;
         let room = self.outstanding.ready(1)?.max(self.places.ready(request.beats as usize)?);
         Some((stands.max(room), request))
     }
 
     /// Records that the request is granted in cycle `at`, with the beats of `burst`.
-    pub(super) fn granted(&mut self, asked: Time, at: Time, request: Request, burst: Burst) {
+    pub(super) fn granted(&mut self, asked: Time, at: Time, request: BurstRequest, burst: Burst) {
         let Some(granted) = self.splitter.granted(request, at) else { return };
         self.states.add(layer::ASK, granted.stood, asked, UnitState::Space);
         self.states.add(layer::ASK, asked, at, UnitState::Request);

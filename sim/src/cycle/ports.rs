@@ -87,7 +87,7 @@ impl Accesses {
 
 /// What is accessed in each cycle of a use.
 #[derive(Debug, Clone)]
-pub(super) enum Walk {
+pub(super) enum AccessPattern {
     /// Row `n`, in the cycles from `n * every` on.
     Rows { indices: Indices, every: Time, accesses: Accesses },
     /// Pieces of bytes, one per cycle.
@@ -101,7 +101,7 @@ pub(super) struct Use {
     pub(super) ordinal: u32,
     pub(super) from: Time,
     pub(super) to: Time,
-    pub(super) walk: Walk,
+    pub(super) pattern: AccessPattern,
 }
 
 /// Two units in one port: the cycle, and the unit of lower number with its instruction.
@@ -162,7 +162,9 @@ impl Lane {
 impl Use {
     /// Merges the next use into this one if it continues the same bytes in the next cycle. Returns whether it did.
     fn continues(&mut self, next: &Use) -> bool {
-        let (Walk::Bytes(a), Walk::Bytes(b)) = (&mut self.walk, &next.walk) else { return false };
+        let (AccessPattern::Bytes(a), AccessPattern::Bytes(b)) = (&mut self.pattern, &next.pattern) else {
+            return false;
+        };
         let goes_on = self.to == next.from
             && self.ordinal == next.ordinal
             && a.end == b.first
@@ -210,12 +212,14 @@ impl Port {
     }
 
     fn banks(&self, used: &Use) -> u64 {
-        let (first, last) = match &used.walk {
-            Walk::Rows { indices, .. } => {
+        let (first, last) = match &used.pattern {
+            AccessPattern::Rows { indices, .. } => {
                 let (first, last) = indices.bounds();
                 (self.bank(first), self.bank(last))
             }
-            Walk::Bytes(b) => (self.bank(b.first / self.entry_bytes), self.bank((b.end - 1) / self.entry_bytes)),
+            AccessPattern::Bytes(b) => {
+                (self.bank(b.first / self.entry_bytes), self.bank((b.end - 1) / self.entry_bytes))
+            }
         };
         (first..=last.min(63)).fold(0, |mask, bank| mask | 1 << bank)
     }
@@ -223,11 +227,11 @@ impl Port {
     /// Returns the bank that a use accesses in a cycle, if any.
     fn bank_at(&self, used: &Use, at: Time) -> Option<u64> {
         let cycle = at - used.from;
-        match &used.walk {
-            Walk::Rows { indices, every, accesses } => {
+        match &used.pattern {
+            AccessPattern::Rows { indices, every, accesses } => {
                 accesses.at(cycle % every).then(|| self.bank(indices.at(cycle / every)))
             }
-            Walk::Bytes(b) => {
+            AccessPattern::Bytes(b) => {
                 let byte = if cycle == 0 { b.first } else { (b.first / b.piece + cycle) * b.piece };
                 Some(self.bank(byte / self.entry_bytes))
             }

@@ -1,6 +1,6 @@
 //! Attributes each cycle of a unit to one of its instructions, by the rule of `hw/TIMING.md`.
 
-use super::engine::{Engine, Work};
+use super::engine::{Engine, Environment};
 use super::states::During;
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::Unit;
@@ -38,7 +38,7 @@ impl Passed {
     }
 }
 
-impl<W: Work> Engine<'_, W> {
+impl<E: Environment> Engine<'_, E> {
     /// Turns on the recording of when each instruction started and retired, and of its share of its unit's cycles.
     pub(super) fn keep_spans(mut self, keep: bool) -> Self {
         self.keep_spans = keep;

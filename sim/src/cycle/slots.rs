@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 pub(crate) type Time = u64;
 
 /// A run of consecutive cycles: the first, and how many.
-pub(super) type Run = (Time, u32);
+pub(super) type CycleRun = (Time, u32);
 
 /// Cycles in non-decreasing order, stored as runs.
 #[derive(Debug, Default)]
 struct Runs {
-    runs: VecDeque<Run>,
+    runs: VecDeque<CycleRun>,
 }
 
 impl Runs {
     #[inline]
-    fn push(&mut self, (from, n): Run) {
+    fn push(&mut self, (from, n): CycleRun) {
         match self.runs.back_mut() {
             Some((first, known)) if *first + Time::from(*known) == from => *known += n,
             _ => self.runs.push_back((from, n)),
@@ -102,7 +102,7 @@ impl Slots {
 
     /// Gives a place back in each of these cycles.
     #[inline]
-    pub(super) fn give_run(&mut self, run: Run) {
+    pub(super) fn give_run(&mut self, run: CycleRun) {
         if self.free != usize::MAX {
             self.given.push(run);
         }
@@ -144,7 +144,7 @@ impl Words {
 
     /// Adds a word in each of these cycles.
     #[inline]
-    pub(super) fn enter_run(&mut self, run: Run, places: &mut Slots) {
+    pub(super) fn enter_run(&mut self, run: CycleRun, places: &mut Slots) {
         self.entering.push(run);
         self.read(places);
     }
@@ -152,7 +152,7 @@ impl Words {
     /// Uses up to `most` words, one per cycle, from `clock` or the first cycle after it that has a word. Returns the
     /// cycles. Works only for four or more words without a pause in between, or for all remaining words.
     #[inline]
-    pub(super) fn use_run(&mut self, clock: Time, most: u32, places: &mut Slots) -> Option<Run> {
+    pub(super) fn use_run(&mut self, clock: Time, most: u32, places: &mut Slots) -> Option<CycleRun> {
         let from = clock.max(self.usable[0]);
         let Some(&(enters, n)) = self.entering.runs.front() else {
             let count = self.held.min(most as usize);

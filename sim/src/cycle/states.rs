@@ -7,7 +7,7 @@ use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
 
 /// A half-open range of cycles.
-type Span = (Time, Time);
+type CycleRange = (Time, Time);
 
 /// A half-open range of cycles and the state of a unit in it.
 pub(super) type During = (Time, Time, UnitState);
@@ -15,7 +15,7 @@ pub(super) type During = (Time, Time, UnitState);
 /// Sorted intervals of one kind. Adjacent intervals with the same state are merged.
 #[derive(Debug, Default)]
 struct Lane {
-    spans: VecDeque<(Span, UnitState)>,
+    spans: VecDeque<(CycleRange, UnitState)>,
 }
 
 impl Lane {

@@ -1,8 +1,8 @@
 //! The store unit: walks rows, reads chunks, moves them into beats, and requests bursts once their beats are buffered.
 
-use super::bursts::{Cut, Request, Splitter};
+use super::bursts::{BurstRequest, Cut, Splitter};
 use super::engine::{Fault, Retired};
-use super::ports::{Bytes, Use, Walk as Access};
+use super::ports::{AccessPattern, Bytes, Use};
 use super::slots::{Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
@@ -42,7 +42,7 @@ struct Walk {
 
 /// A row on its way from the walk to the moves.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct RowInFlight {
     visible: Time,
     ordinal: u32,
     mem: Mem,
@@ -63,12 +63,12 @@ pub(super) struct Store {
     walked: Time,
     under_way: Slots,
     row_places: Slots,
-    rows: VecDeque<Row>,
+    rows: VecDeque<RowInFlight>,
     splitter: Splitter,
     /// The row whose chunks are being read; the rows that are read at least in part but not moved; the row being moved.
-    reading: Option<Row>,
-    read: VecDeque<Row>,
-    row: Option<Row>,
+    reading: Option<RowInFlight>,
+    read: VecDeque<RowInFlight>,
+    row: Option<RowInFlight>,
     words: Words,
     /// Cycles of chunk reads that are not recorded in `uses` yet. Only room in the registers delays reads.
     reads: Slots,
@@ -193,7 +193,7 @@ impl Store {
             walk.rows.next();
             let last = walk.rows.peek().is_none();
             let (src, dst) = (bytes.start as u64 % walk.chunk, addr % self.bus);
-            self.rows.push_back(Row {
+            self.rows.push_back(RowInFlight {
                 visible: at + 1,
                 ordinal: walk.ordinal,
                 mem: walk.mem,
@@ -221,8 +221,8 @@ impl Store {
         for from in self.reads.drain() {
             let (first, end, piece) = (row.chunk_at, row.chunk_at + row.chunk, row.chunk);
             row.chunk_at = end;
-            let walk = Access::Bytes(Bytes { first, end, piece });
-            let used = Use { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, walk };
+            let pattern = AccessPattern::Bytes(Bytes { first, end, piece });
+            let used = Use { unit: Unit::Store, ordinal: row.ordinal, from, to: from + 1, pattern };
             uses.push((row.mem, used));
         }
     }
@@ -288,7 +288,7 @@ impl Store {
     }
 
     /// Returns the next burst and the first cycle in which it is requested, if known.
-    pub(super) fn request(&self) -> Option<(Time, Request)> {
+    pub(super) fn request(&self) -> Option<(Time, BurstRequest)> {
         let (stands, request) = self.splitter.next()?;
         let buffered = self.beats.get(request.beats as usize - 1)? + BUFFERED;
         Some((stands.max(self.outstanding.ready(1)?).max(buffered), request))
@@ -296,7 +296,7 @@ impl Store {
 
     /// Records that the request is granted in cycle `at`, with the beats and the response of `burst`. Returns the
     /// instruction that retires with it, if any.
-    pub(super) fn granted(&mut self, at: Time, request: Request, burst: Burst) -> Option<Retired> {
+    pub(super) fn granted(&mut self, at: Time, request: BurstRequest, burst: Burst) -> Option<Retired> {
         let response = burst.response;
         let slot = self.outstanding.ready(1)?;
         let granted = self.splitter.granted(request, at)?;

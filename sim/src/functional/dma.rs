@@ -49,7 +49,7 @@ impl Rows {
 }
 
 /// One row of a load or store.
-pub(crate) struct Row {
+pub(crate) struct DmaRow {
     /// DRAM address; `None` for a row of padding.
     pub(crate) dram: Option<u64>,
     /// Scratchpad bytes, including those that `fill` adds.
@@ -68,7 +68,7 @@ fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop>
 
 /// Where a row is, whether it traps or not.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RowPlace {
     /// Its plane, and its row within that plane, both counting padding.
     pub(crate) plane: u32,
     pub(crate) row: u32,
@@ -124,26 +124,26 @@ impl LoadRows {
     }
 
     /// Returns the place of the next row.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> RowPlace {
         let [row, plane] = self.at;
         let dram = self.dram(row, plane).map(|(plane, row)| self.rows.first(plane, row));
-        Place { plane, row, dram, first: self.first(row, plane), len: self.len }
+        RowPlace { plane, row, dram, first: self.first(row, plane), len: self.len }
     }
 
-    fn row(&self, y: u32, z: u32) -> Result<Row, Stop> {
+    fn row(&self, y: u32, z: u32) -> Result<DmaRow, Stop> {
         let dram = self.dram(y, z).map(|(plane, row)| self.rows.address(plane, row)).transpose()?;
         let mut bytes = scratchpad_row(self.size, self.first(y, z), self.len)?;
         if self.x.fill {
             bytes.end = bytes.end.next_multiple_of(self.entry_bytes as usize);
         }
-        Ok(Row { dram, bytes, before: self.before as usize })
+        Ok(DmaRow { dram, bytes, before: self.before as usize })
     }
 }
 
 impl Iterator for LoadRows {
-    type Item = Result<Row, Stop>;
+    type Item = Result<DmaRow, Stop>;
 
-    fn next(&mut self) -> Option<Result<Row, Stop>> {
+    fn next(&mut self) -> Option<Result<DmaRow, Stop>> {
         let x = &self.x;
         let [y, z] = self.at;
         if z == x.z_before + x.planes + x.z_after {
@@ -188,10 +188,10 @@ impl StoreRows {
     }
 
     /// Returns the place of the next row.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> RowPlace {
         let [row, plane] = self.at;
         let (dram, first) = (Some(self.rows.first(plane, row)), self.first(row, plane));
-        Place { plane, row, dram, first, len: self.x.row_bytes.into() }
+        RowPlace { plane, row, dram, first, len: self.x.row_bytes.into() }
     }
 
     fn row(&self, y: u32, z: u32) -> Result<(u64, Range<usize>), Stop> {

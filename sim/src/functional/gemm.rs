@@ -1,6 +1,6 @@
 //! Matrix products: runs the loops over micro-ops and checks their indices.
 
-use super::kernel::{Operands, Walk};
+use super::kernel::{GemmLoops, Operands};
 use super::loops::{Affine, Loops};
 use super::{Fsim, Stop};
 use tilewright_hw::device::RunReport;
@@ -12,7 +12,7 @@ impl Fsim {
         self.state.refresh_inp();
         let uops = &self.state.gemm_uops;
         let affine = Affine::from(x);
-        let walk = Walk { loops: Loops::new(uops, &affine), accumulate: x.accumulate, wgt_zp: x.wgt_zp };
+        let walk = GemmLoops { loops: Loops::new(uops, &affine), accumulate: x.accumulate, wgt_zp: x.wgt_zp };
         let depths = [self.config.acc_depth, self.config.inp_depth, self.config.wgt_depth];
         let mut operands = Operands {
             acc: &mut self.state.acc,

@@ -24,7 +24,7 @@ pub enum Kernel {
 }
 
 /// Products and their loops; indices in the order acc, inp, wgt.
-pub(super) struct Walk<'a> {
+pub(super) struct GemmLoops<'a> {
     pub(super) loops: Loops<'a>,
     pub(super) accumulate: bool,
     /// Subtracted from every weight.
@@ -72,7 +72,7 @@ impl Kernel {
     }
 
     /// Runs a walk whose indices are all in bounds.
-    pub(super) fn run(self, walk: &Walk, operands: &mut Operands) {
+    pub(super) fn run(self, walk: &GemmLoops, operands: &mut Operands) {
         match self {
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 if walk.wgt_zp == 0 => {
@@ -107,7 +107,7 @@ impl Kernel {
     }
 }
 
-impl Walk<'_> {
+impl GemmLoops<'_> {
     /// Returns whether the largest indices are within memories of these depths.
     pub(super) fn last_indices_fit(&self, depths: [u32; 3]) -> bool {
         (0..3).all(|i| *self.loops.span(i).end() < u64::from(depths[i]))
@@ -136,7 +136,7 @@ impl Walk<'_> {
 
 impl Operands<'_> {
     /// Runs one micro-op on widened copies of weights without a zero point.
-    fn tile_of_pairs(&mut self, [acc, inp, wgt]: [usize; 3], walk: &Walk) {
+    fn tile_of_pairs(&mut self, [acc, inp, wgt]: [usize; 3], walk: &GemmLoops) {
         let Copies::Pairs { inp: inps, wgt: wgts } = self.copies else { return };
         let (inputs, outputs) = (self.block_in, self.block_out);
         let wgt = &wgts[wgt * inputs * outputs..][..inputs * outputs];
@@ -156,7 +156,7 @@ impl Operands<'_> {
     }
 
     /// Runs one micro-op.
-    fn tile(&mut self, [acc, inp, wgt]: [usize; 3], walk: &Walk) {
+    fn tile(&mut self, [acc, inp, wgt]: [usize; 3], walk: &GemmLoops) {
         let (inputs, outputs) = (self.block_in, self.block_out);
         let wgt = &self.wgt[wgt * inputs * outputs..][..inputs * outputs];
         let rows = self.acc[acc * self.batch * outputs..].chunks_exact_mut(outputs);

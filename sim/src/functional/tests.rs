@@ -178,13 +178,13 @@ fn steps_can_be_watched() {
     let mut command =
         command(&config, &mut fsim, "load row_bytes=4 push=store\nstore mem=inp row_bytes=4 offset=8 pop=load");
     let mut stepper = fsim.step_through(&command).expect("starts");
-    assert!(matches!(stepper.step(), Ok(Step::Retired(_))));
+    assert!(matches!(stepper.step(), Ok(StepResult::Retired(_))));
     assert_eq!(stepper.tokens(0, 3), 1);
     assert_eq!(stepper.device().scratchpad(Mem::Inp, 0, 1).expect("in range"), [5; 4]);
     assert_eq!(stepper.device().memory()[8], 0);
-    assert!(matches!(stepper.step(), Ok(Step::Retired(_))));
+    assert!(matches!(stepper.step(), Ok(StepResult::Retired(_))));
     assert_eq!(stepper.tokens(0, 3), 0);
-    assert_eq!(stepper.step().expect("no error"), Step::Finished);
+    assert_eq!(stepper.step().expect("no error"), StepResult::Finished);
     assert_eq!(fsim.memory()[8..12], [5; 4]);
     command.cycle_limit = Some(1);
     assert!(matches!(fsim.run(&command), Err(DeviceError::InsnLimit { limit: 1 })));

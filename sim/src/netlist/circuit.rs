@@ -47,13 +47,13 @@ pub enum NetlistError {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Gate {
     pub(super) inputs: [Net; 4],
-    pub(super) kind: Kind,
+    pub(super) kind: GateKind,
     /// One more than the largest depth among the gates that it reads.
     pub(super) depth: u32,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum GateKind {
     Table { table: u16, output: Net },
     Read(u32),
 }
@@ -93,7 +93,7 @@ pub(super) struct WritePort {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Memory {
+pub(super) struct MemoryArray {
     first: u64,
     words: u64,
     pub(super) begins: Vec<bool>,
@@ -101,7 +101,7 @@ pub(super) struct Memory {
     pub(super) readers: Vec<u32>,
 }
 
-impl Memory {
+impl MemoryArray {
     /// Returns the word at an address, if there is one.
     pub(super) fn place(&self, address: u64) -> Option<usize> {
         address.checked_sub(self.first).filter(|word| *word < self.words).map(|word| word as usize)
@@ -132,7 +132,7 @@ pub struct Circuit {
     pub(super) gates: Vec<Gate>,
     pub(super) depths: usize,
     pub(super) registers: Vec<Register>,
-    pub(super) memories: Vec<Memory>,
+    pub(super) memories: Vec<MemoryArray>,
     pub(super) reads: Vec<ReadPort>,
     pub(super) writes: Vec<WritePort>,
     pub(super) clock: Net,
@@ -151,13 +151,13 @@ struct Design {
 
 #[derive(Deserialize)]
 struct Module {
-    ports: BTreeMap<String, Port>,
+    ports: BTreeMap<String, NetlistPort>,
     cells: BTreeMap<String, Cell>,
     netnames: BTreeMap<String, Name>,
 }
 
 #[derive(Deserialize)]
-struct Port {
+struct NetlistPort {
     #[serde(default)]
     direction: String,
     bits: Vec<Bit>,
@@ -398,7 +398,7 @@ impl Circuit {
                 *input = LOW;
             }
         }
-        self.gates.push(Gate { inputs, kind: Kind::Table { table, output }, depth: 0 });
+        self.gates.push(Gate { inputs, kind: GateKind::Table { table, output }, depth: 0 });
     }
 
     fn memory(&mut self, at: &At, edge: &dyn Fn(Net, bool) -> Result<bool, NetlistError>) -> Result<(), NetlistError> {
@@ -421,7 +421,7 @@ impl Circuit {
         for port in 0..at.number("RD_PORTS")? as usize {
             let (address, data) = (part(&addresses, bits, port)?, part(&data, width, port)?);
             readers.push(self.gates.len() as u32);
-            let kind = Kind::Read(self.reads.len() as u32);
+            let kind = GateKind::Read(self.reads.len() as u32);
             self.gates.push(Gate { inputs: [LOW; 4], kind, depth: 0 });
             self.reads.push(ReadPort { memory, address, data });
         }
@@ -436,23 +436,23 @@ impl Circuit {
             let (address, data) = (part(&addresses, bits, port)?, part(&data, width, port)?);
             self.writes.push(WritePort { memory, address, data, enable: part(&enables, width, port)?, edge });
         }
-        self.memories.push(Memory { first: at.number("OFFSET")?, words, begins, readers });
+        self.memories.push(MemoryArray { first: at.number("OFFSET")?, words, begins, readers });
         Ok(())
     }
 
     /// Returns the nets that a gate reads.
     fn inputs(&self, gate: &Gate) -> Vec<Net> {
         match gate.kind {
-            Kind::Table { .. } => gate.inputs.to_vec(),
-            Kind::Read(read) => self.reads[read as usize].address.clone(),
+            GateKind::Table { .. } => gate.inputs.to_vec(),
+            GateKind::Read(read) => self.reads[read as usize].address.clone(),
         }
     }
 
     /// Returns the nets that a gate drives.
     fn outputs<'a>(&'a self, gate: &'a Gate) -> &'a [Net] {
         match &gate.kind {
-            Kind::Table { output, .. } => std::slice::from_ref(output),
-            Kind::Read(read) => &self.reads[*read as usize].data,
+            GateKind::Table { output, .. } => std::slice::from_ref(output),
+            GateKind::Read(read) => &self.reads[*read as usize].data,
         }
     }
 

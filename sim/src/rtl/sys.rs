@@ -18,7 +18,7 @@ type Beat = extern "C" fn(*const Burst, u64) -> u64;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum RunEnd {
     /// The device is idle or trapped.
     Stopped,
     /// The limit came first.
@@ -173,13 +173,13 @@ impl Bench {
     }
 
     /// Runs until the device raises its interrupt, for at most `limit` cycles.
-    pub(super) fn run(&mut self, limit: u64) -> End {
+    pub(super) fn run(&mut self, limit: u64) -> RunEnd {
         // SAFETY: see `reset`; the message is a C string of the bench, valid until the next call.
         unsafe {
             match (self.run)(self.raw, limit) {
-                0 => End::Stopped,
-                1 => End::Limit,
-                _ => End::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
+                0 => RunEnd::Stopped,
+                1 => RunEnd::Limit,
+                _ => RunEnd::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
             }
         }
     }

@@ -39,7 +39,7 @@ impl Rtl {
                 return;
             }
             self.bench.write_reg(regs::IRQ_CLEAR, 1);
-            assert_eq!(self.bench.run(100_000), End::Stopped);
+            assert_eq!(self.bench.run(100_000), RunEnd::Stopped);
         }
         panic!("{} of {completed} commands have completed", self.bench.read_reg(regs::COMPLETION));
     }
@@ -95,7 +95,7 @@ fn a_trap_empties_the_ring() {
     for stream in &streams {
         rtl.ring_the_doorbell(*stream, 2);
     }
-    assert_eq!(rtl.bench.run(100_000), End::Stopped);
+    assert_eq!(rtl.bench.run(100_000), RunEnd::Stopped);
     assert_eq!(rtl.bench.read_reg(regs::TRAP_CAUSE), regs::TrapCause::Limit as u32);
     assert_eq!(rtl.bench.read_reg(regs::COMPLETION), 0);
     rtl.soft_reset().expect("is reset");

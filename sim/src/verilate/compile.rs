@@ -8,7 +8,7 @@ use tilewright_hw::device::DeviceError;
 
 /// A file to compile.
 #[derive(Debug)]
-pub(super) struct Unit {
+pub(super) struct CompileUnit {
     pub(super) source: PathBuf,
     /// Path of its object file.
     pub(super) object: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Unit {
 /// Compiles all files in a folder and returns the paths of the object files.
 pub(super) fn compile(
     compiler: &Compiler,
-    units: &[Unit],
+    units: &[CompileUnit],
     flags: &[String],
     folder: &Path,
     progress: &dyn Fn(Progress),
@@ -78,7 +78,7 @@ pub(super) fn shared(
     let object = |source: &PathBuf| {
         let home = cache.join(format!("verilated-{}", key(source)));
         place(cache, &home, OBJECT, |work| {
-            let unit = Unit { source: source.clone(), object: work.join(OBJECT), slow: false };
+            let unit = CompileUnit { source: source.clone(), object: work.join(OBJECT), slow: false };
             compile(compiler, &[unit], flags, work, progress).map(|_| ())
         })
     };

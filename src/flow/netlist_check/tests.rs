@@ -8,7 +8,7 @@ use tilewright_hw::flow::design::SHELL;
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::flow::steps::Progress;
 use tilewright_hw::link::ByteStream;
-use tilewright_sim::board::Line;
+use tilewright_sim::board::LinkPins;
 use tilewright_sim::board::sdram::SdramChip;
 
 const SMALL: &str = include_str!("../../../driver/tests/board/small.toml");
@@ -94,7 +94,7 @@ fn a_line_that_is_dead_or_spoiled_or_stops_is_a_difference() {
     let host = tilewright_shell::Host::Uart { clocks_per_bit: CLOCKS };
     let shell = tilewright_shell::ShellConfig { host, memory: tilewright_shell::Memory::Host, leds: 0 };
     let shell = tilewright_shell::generate(&config, &shell).expect("a shell");
-    let design = BoardDesign::of_shell(&config, &shell, SHELL, Line::Uart { clocks_per_bit: CLOCKS });
+    let design = BoardDesign::of_shell(&config, &shell, SHELL, LinkPins::Uart { clocks_per_bit: CLOCKS });
     let board = || VirtualBoard::new(&design, None, &|_| {}).expect("the design builds");
     let any = Board::load("hx8k-evn").expect("a board");
     let runs = of_sources(board(), &config, jobs(&any, &config)).expect("the sources run");

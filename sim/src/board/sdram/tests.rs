@@ -11,7 +11,7 @@ const RFC: u64 = 7;
 const WR: u64 = 2;
 
 /// What happens at an edge, and the number of edges until the next step.
-type Step = (Pins, u64);
+type PinStep = (Pins, u64);
 
 fn pins(command: u8, a: u32) -> Pins {
     Pins { command, a, ..IDLE }
@@ -32,7 +32,7 @@ fn chip() -> Sdram {
     *chip
 }
 
-fn run(chip: &mut SdramChip, steps: &[Step]) -> Result<(), String> {
+fn run(chip: &mut SdramChip, steps: &[PinStep]) -> Result<(), String> {
     for (pins, edges) in steps {
         chip.clock(*pins)?;
         for _ in 1..*edges {
@@ -43,7 +43,7 @@ fn run(chip: &mut SdramChip, steps: &[Step]) -> Result<(), String> {
 }
 
 /// The power-up sequence.
-fn start() -> Vec<Step> {
+fn start() -> Vec<PinStep> {
     let mut steps = vec![(IDLE, 100), (ALL, RP)];
     steps.extend([(pins(REFRESH, 0), RFC); START_REFRESHES as usize]);
     steps.push((pins(MODE, 0x20), 2));
@@ -111,7 +111,7 @@ fn what_keeps_every_time_is_allowed() {
 #[test]
 fn every_violation_is_found() {
     let open = (pins(ACTIVATE, 1), RCD);
-    let cases: &[(&[Step], &str)] = &[
+    let cases: &[(&[PinStep], &str)] = &[
         (&[(pins(ACTIVATE, 1), RCD - 1), (pins(READ, 0), 1)], "after its row was opened: 20.0 ns, but tRCD is 21 ns"),
         (&[(pins(ACTIVATE, 1), RAS - 1), (ALL, 1)], "40.0 ns, but tRAS is 45 ns"),
         (&[(pins(ACTIVATE, 1), RAS), (ALL, RP - 1), (pins(ACTIVATE, 1), 1)], "20.0 ns, but tRP is 21 ns"),
@@ -170,13 +170,13 @@ fn each_wrong_start_is_found() {
         steps.remove(at);
         steps
     };
-    let with = |at: usize, step: Step| {
+    let with = |at: usize, step: PinStep| {
         let mut steps = start();
         steps[at] = step;
         steps
     };
     let last = start().len() - 1;
-    let cases: &[(Vec<Step>, &str)] = &[
+    let cases: &[(Vec<PinStep>, &str)] = &[
         (with(0, (IDLE, 99)), "the first command comes 0.99 us after power-up"),
         (without(1), "the first command is not a precharge"),
         (with(1, (pins(PRECHARGE, 0), RP)), "the first command is not a precharge of all banks"),

@@ -1,6 +1,6 @@
 //! Matrix products by 256-bit multiply-add of 16-bit pairs.
 
-use super::{Copies, Operands, Walk};
+use super::{Copies, GemmLoops, Operands};
 use std::arch::x86_64::*;
 
 /// Runs all micro-ops of a walk. `IN`, `OUT` and `BATCH` are the geometry, or all 0 to read it from `x`.
@@ -8,7 +8,7 @@ use std::arch::x86_64::*;
 /// # Safety
 /// The machine must have AVX2, block_out must be a multiple of 8, and every index of the walk must be in bounds.
 #[target_feature(enable = "avx2")]
-pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>(walk: &Walk, x: &mut Operands) {
+pub(super) unsafe fn walk<const IN: usize, const OUT: usize, const BATCH: usize>(walk: &GemmLoops, x: &mut Operands) {
     let inputs = if IN > 0 { IN } else { x.block_in };
     let outputs = if OUT > 0 { OUT } else { x.block_out };
     let batch = if BATCH > 0 { BATCH } else { x.batch };

@@ -3,7 +3,7 @@
 //! A position is one pass of the loops that leave the weights unchanged, and one row of the batch. Weights are read
 //! once for eight positions, whose sums stay in registers over all micro-ops of one acc entry.
 
-use super::{Copies, Operands, Walk};
+use super::{Copies, GemmLoops, Operands};
 use std::arch::x86_64::*;
 
 /// Offsets of a position's operands, in elements, added to those of a micro-op.
@@ -17,12 +17,12 @@ struct Position {
 const GATHERED: usize = 64;
 
 /// The memories, and what all positions share.
-struct Work<'a> {
+struct RawOperands<'a> {
     acc: *mut i32,
     inp: *const u8,
     wgt: *const i8,
     excess: *const i32,
-    walk: &'a Walk<'a>,
+    walk: &'a GemmLoops<'a>,
     inputs: usize,
     outputs: usize,
     batch: usize,
@@ -34,9 +34,9 @@ struct Work<'a> {
 /// The machine must have the instructions, block_out must be a multiple of 16 and block_in of 4, and every index of the
 /// walk must be in bounds.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni")]
-pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mut Operands) {
+pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &GemmLoops, x: &mut Operands) {
     let Copies::Quads { inp, wgt, excess } = x.copies else { return };
-    let work = Work {
+    let raw = RawOperands {
         acc: x.acc.as_mut_ptr(),
         inp: inp.as_ptr(),
         wgt: wgt.as_ptr(),
@@ -65,21 +65,21 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
     for l0 in range(0, false) {
         for l1 in range(1, false) {
             for l2 in range(2, false) {
-                let outer = work.at([0; 3], [l0, l1, l2]);
+                let outer = raw.at([0; 3], [l0, l1, l2]);
                 let mut n = 0;
                 for l0 in range(0, true) {
                     for l1 in range(1, true) {
                         for l2 in range(2, true) {
-                            let at = work.at(outer, [l0, l1, l2]);
-                            for row in 0..work.batch {
+                            let at = raw.at(outer, [l0, l1, l2]);
+                            for row in 0..raw.batch {
                                 positions[n] = Position {
-                                    acc: (at[0] * work.batch + row) * work.outputs,
-                                    inp: (at[1] * work.batch + row) * work.inputs,
+                                    acc: (at[0] * raw.batch + row) * raw.outputs,
+                                    inp: (at[1] * raw.batch + row) * raw.inputs,
                                 };
                                 n += 1;
                                 if n == GATHERED {
                                     // SAFETY: the same conditions as this function.
-                                    unsafe { work.positions::<IN, OUT>(&positions, uops, outer[2]) };
+                                    unsafe { raw.positions::<IN, OUT>(&positions, uops, outer[2]) };
                                     n = 0;
                                 }
                             }
@@ -87,13 +87,13 @@ pub(super) unsafe fn walk<const IN: usize, const OUT: usize>(walk: &Walk, x: &mu
                     }
                 }
                 // SAFETY: the same conditions as this function.
-                unsafe { work.positions::<IN, OUT>(&positions[..n], uops, outer[2]) };
+                unsafe { raw.positions::<IN, OUT>(&positions[..n], uops, outer[2]) };
             }
         }
     }
 }
 
-impl Work<'_> {
+impl RawOperands<'_> {
     /// Returns the indices at a pass of the loops.
     #[inline(always)]
     fn at(&self, from: [usize; 3], pass: [usize; 3]) -> [usize; 3] {
@@ -122,8 +122,8 @@ impl Work<'_> {
         }
     }
 
-    /// Does the work of [`Work::positions`] in blocks of 8, 4 and the rest. `ZP` says whether weights have a zero
-    /// point.
+    /// Does the work of [`RawOperands::positions`] in blocks of 8, 4 and the rest. `ZP` says whether weights have a
+    /// zero point.
     ///
     /// # Safety
     /// The same conditions as [`walk`].
