@@ -43,6 +43,6 @@ mod zynq;
 
 pub use checks::RandomPrograms;
 pub use error::FlowError;
-pub use outcome::Outcome;
-pub use request::Request;
+pub use outcome::FlowOutcome;
+pub use request::FlowRequest;
 pub use synthesize::{synthesize, write_sources};

@@ -9,12 +9,12 @@
 //! with [`ToHost::Value`]. A host waits for the answer before it sends the next register access. [`ToHost::Interrupt`]
 //! reports that the core raised its interrupt.
 //!
-//! **Memory at the host** ([`Memory::Host`]): the board has no memory of its own. The core's bus reads and writes
+//! **Memory at the host** ([`MemorySide::Host`]): the board has no memory of its own. The core's bus reads and writes
 //! arrive as [`ToHost::ReadRequest`] and [`ToHost::WriteRequest`], in the order in which the core issued them. The host
 //! answers each with [`ToBoard::ReadData`] or [`ToBoard::WriteDone`]. Answers to one client's reads keep their order.
 //! Requests and answers can come between the frames of register accesses, in both directions.
 //!
-//! **Memory on the board** ([`Memory::Board`]): the host writes it with [`ToBoard::WriteMemory`], answered by
+//! **Memory on the board** ([`MemorySide::Board`]): the host writes it with [`ToBoard::WriteMemory`], answered by
 //! [`ToHost::Done`], and reads it with [`ToBoard::ReadMemory`], answered by [`ToHost::MemoryData`]. A host treats these
 //! as register accesses and uses them only while no command runs.
 //!
@@ -68,7 +68,7 @@ pub const MOST_FRAME_BYTES: usize = 1 << 13;
 
 /// Where the memory is that the core reads and writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Memory {
+pub enum MemorySide {
     /// At the host, reached over the link.
     Host,
     /// On the board.
@@ -78,17 +78,17 @@ pub enum Memory {
     },
 }
 
-impl Memory {
+impl MemorySide {
     /// Memory of `bytes` bytes, a power of two, on the board.
-    pub fn on_board(bytes: u64) -> Memory {
-        Memory::Board { bytes_log: bytes.max(1).ilog2() as u8 }
+    pub fn on_board(bytes: u64) -> MemorySide {
+        MemorySide::Board { bytes_log: bytes.max(1).ilog2() as u8 }
     }
 
     /// Its size in bytes, if it is on the board.
     pub fn bytes(self) -> Option<u64> {
         match self {
-            Memory::Host => None,
-            Memory::Board { bytes_log } => Some(1u64.checked_shl(bytes_log.into()).unwrap_or(u64::MAX)),
+            MemorySide::Host => None,
+            MemorySide::Board { bytes_log } => Some(1u64.checked_shl(bytes_log.into()).unwrap_or(u64::MAX)),
         }
     }
 }
@@ -163,10 +163,10 @@ kinds! {
 }
 
 /// The body of a shell's [`ToHost::Hello`].
-pub fn hello(config: &HwConfig, memory: Memory) -> [u8; HELLO_BYTES] {
+pub fn hello(config: &HwConfig, memory: MemorySide) -> [u8; HELLO_BYTES] {
     let (place, bytes_log) = match memory {
-        Memory::Host => (0, 0),
-        Memory::Board { bytes_log } => (1, bytes_log),
+        MemorySide::Host => (0, 0),
+        MemorySide::Board { bytes_log } => (1, bytes_log),
     };
     [VERSION, config.bus_bytes().ilog2() as u8, place, bytes_log]
 }

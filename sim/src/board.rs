@@ -15,7 +15,7 @@ use sys::Bench;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
-use tilewright_hw::flow::board::{Board, Host, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory, HostLink};
 use tilewright_hw::flow::design;
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::config_package;
@@ -80,11 +80,11 @@ impl BoardDesign {
         let files = files.into_iter().map(|file| (file.name, file.text)).collect();
         let clocks_per_bit = board.clocks_per_bit(mhz)?;
         let link = match board.host {
-            Host::Uart { .. } | Host::Processor { .. } => LinkPins::Uart { clocks_per_bit },
-            Host::Spi { .. } => LinkPins::Spi { clocks_per_bit },
+            HostLink::Uart { .. } | HostLink::Processor { .. } => LinkPins::Uart { clocks_per_bit },
+            HostLink::Spi { .. } => LinkPins::Spi { clocks_per_bit },
         };
         let sdram = match &board.memory {
-            Memory::Sdram(chip) => Some((**chip).clone()),
+            CoreMemory::Sdram(chip) => Some((**chip).clone()),
             _ => None,
         };
         Ok(BoardDesign { files, top: design::TOP.into(), link, clock_hz: made * 1e6, sdram })

@@ -9,7 +9,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::board::{Board, legal_mhz};
 use tilewright_hw::flow::report::NetlistCheck;
 use tilewright_hw::flow::steps;
-use tilewright_hw::flow::{FlowError, RandomPrograms, Request};
+use tilewright_hw::flow::{FlowError, FlowRequest, RandomPrograms};
 
 use super::{Verdict, progress, write_or_print};
 
@@ -78,7 +78,7 @@ impl Synth {
         let seed = self.seed.unwrap_or(board.seed);
         let shell = synth::shell(&board, &config, mhz)?;
         let output = self.output.clone().unwrap_or_else(|| Path::new("build/synth").join(&board.name));
-        let request = Request {
+        let request = FlowRequest {
             board: &board,
             config: &config,
             hw: &hw,

@@ -11,7 +11,7 @@ use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::board::Board;
 use tilewright_hw::link::{ByteStream, UART_CLOCKS};
-use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP};
+use tilewright_shell::{ShellConfig, ShellError, ShellLink, ShellMemory, TOP};
 use tilewright_sim::board::{BoardDesign, LinkPins, VirtualBoard};
 use tilewright_sim::rtl::Progress;
 
@@ -58,8 +58,8 @@ pub fn build(
     let design = match board {
         Some((board, mhz)) => BoardDesign::of_board(board, config, &synth::shell(board, config, mhz)?, mhz)?,
         None => {
-            let host = Host::Uart { clocks_per_bit: FAST_CLOCKS };
-            let shell = ShellConfig { host, memory: Memory::Host, leds: 0 };
+            let host = ShellLink::Uart { clocks_per_bit: FAST_CLOCKS };
+            let shell = ShellConfig { host, memory: ShellMemory::Host, leds: 0 };
             let verilog = tilewright_shell::generate(config, &shell)?;
             BoardDesign::of_shell(config, &verilog, TOP, LinkPins::Uart { clocks_per_bit: FAST_CLOCKS })
         }

@@ -22,11 +22,11 @@ use sha2::{Digest, Sha256};
 use tilewright_driver::link::{LinkDevice, LinkError, LinkOptions};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport};
-use tilewright_hw::flow::board::{Board, Host, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory, HostLink};
 use tilewright_hw::flow::design::TOP;
 use tilewright_hw::flow::model::{MODEL, Stage, model};
 use tilewright_hw::flow::report::NetlistCheck;
-use tilewright_hw::flow::{FlowError, Outcome, steps};
+use tilewright_hw::flow::{FlowError, FlowOutcome, steps};
 use tilewright_sim::board::{BoardDesign, SimulatedBoard, VirtualBoard};
 use tilewright_sim::netlist::{self, Circuit, NetlistBoard, NetlistError};
 use tilewright_sim::random::{FaultKind, MEMORY_BYTES, Program, series_with_faults};
@@ -109,7 +109,7 @@ pub struct Request<'a> {
 /// although the sources do not; and a netlist that cannot be checked.
 pub fn check(
     request: &Request,
-    outcome: &Outcome,
+    outcome: &FlowOutcome,
     cache: &Path,
     checks: &mut Vec<NetlistCheck>,
     tell: &mut dyn FnMut(steps::Progress),
@@ -208,10 +208,12 @@ fn compare<S: SimulatedBoard>(
 /// Why no netlist of a board can be checked; none if they can be.
 pub fn cannot(board: &Board) -> Option<&'static str> {
     match &board.host {
-        Host::Processor { .. } => Some("the core is a peripheral of the processor, but the check needs a serial line"),
-        Host::Spi { .. } => Some("the board's link is SPI, but the check needs a serial line"),
-        Host::Uart { .. } => match board.memory {
-            Memory::Block { kib } | Memory::Spram { kib } if u64::from(kib) * 1024 < MEMORY_BYTES => {
+        HostLink::Processor { .. } => {
+            Some("the core is a peripheral of the processor, but the check needs a serial line")
+        }
+        HostLink::Spi { .. } => Some("the board's link is SPI, but the check needs a serial line"),
+        HostLink::Uart { .. } => match board.memory {
+            CoreMemory::Block { kib } | CoreMemory::Spram { kib } if u64::from(kib) * 1024 < MEMORY_BYTES => {
                 Some("its on-chip memory is smaller than what the programs need")
             }
             _ => None,

@@ -2,7 +2,7 @@
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::flow::FlowError;
-use tilewright_hw::flow::board::{Board, Host, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory, HostLink};
 use tilewright_shell::ShellConfig;
 
 /// The Verilog of a board's shell around a configuration's core at a clock of `mhz`; empty if a processor is the host.
@@ -11,9 +11,9 @@ use tilewright_shell::ShellConfig;
 /// [`FlowError::Unfit`] if there is no such shell, [`FlowError::Board`] if the link does not support the clock.
 pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowError> {
     let host = match board.host {
-        Host::Uart { .. } => tilewright_shell::Host::Uart { clocks_per_bit: board.clocks_per_bit(mhz)? },
-        Host::Spi { .. } => tilewright_shell::Host::Spi,
-        Host::Processor { .. } => return Ok(String::new()),
+        HostLink::Uart { .. } => tilewright_shell::ShellLink::Uart { clocks_per_bit: board.clocks_per_bit(mhz)? },
+        HostLink::Spi { .. } => tilewright_shell::ShellLink::Spi,
+        HostLink::Processor { .. } => return Ok(String::new()),
     };
     let memory = memory(board, config, mhz)?;
     let shell = ShellConfig { host, memory, leds: board.leds.pins.len() as u32 };
@@ -24,17 +24,17 @@ pub fn shell(board: &Board, config: &HwConfig, mhz: f64) -> Result<String, FlowE
 ///
 /// # Errors
 /// [`FlowError::Unfit`] if the part does not have this memory, or the memory does not support the clock.
-fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::Memory, FlowError> {
+fn memory(board: &Board, config: &HwConfig, mhz: f64) -> Result<tilewright_shell::ShellMemory, FlowError> {
     Ok(match &board.memory {
-        Memory::Host {} => tilewright_shell::Memory::Host,
-        Memory::Block { kib } => tilewright_shell::Memory::BlockRam { kib: *kib },
-        Memory::Spram { kib } => tilewright_shell::Memory::Spram { kib: *kib },
-        Memory::Sdram(chip) => {
+        CoreMemory::Host {} => tilewright_shell::ShellMemory::Host,
+        CoreMemory::Block { kib } => tilewright_shell::ShellMemory::BlockRam { kib: *kib },
+        CoreMemory::Spram { kib } => tilewright_shell::ShellMemory::Spram { kib: *kib },
+        CoreMemory::Sdram(chip) => {
             // Uses the clock that the part really generates: the time between two refreshes must not grow.
             let cycles = chip.cycles(board.clock_mhz(mhz)?).map_err(|reason| unfit(board, config, reason))?;
-            tilewright_shell::Memory::Sdram { geometry: chip.geometry(), cycles }
+            tilewright_shell::ShellMemory::Sdram { geometry: chip.geometry(), cycles }
         }
-        Memory::Processor {} => {
+        CoreMemory::Processor {} => {
             let reason = "memory.kind is processor, but this part has no processor; choose host, block, spram or sdram";
             return Err(unfit(board, config, reason.into()));
         }

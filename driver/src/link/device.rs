@@ -8,7 +8,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, memory_range};
 use tilewright_hw::host::{BaseRegisters, Registers, retired_macs};
-use tilewright_hw::link::{ByteStream, Memory, memory_beats};
+use tilewright_hw::link::{ByteStream, MemorySide, memory_beats};
 use tilewright_hw::regs;
 
 /// How often a command, or an access to the board's memory, is repeated after the link failed.
@@ -66,7 +66,7 @@ impl<S: ByteStream> LinkDevice<S> {
             Some(bytes) => bytes.min(1 << config.offset_bits),
             None => at_host,
         };
-        if identity.hello.memory == Memory::Host {
+        if identity.hello.memory == MemorySide::Host {
             session.memory = Some(HostMemory::new(&config, at_host));
         }
         let bases = BaseRegisters::new(&config);

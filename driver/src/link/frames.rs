@@ -4,7 +4,7 @@ use super::error::Fault;
 use super::session::Hello;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::{
-    ADDR_BYTES, CRC_BYTES, HELLO_BYTES, MOST_FRAME_BYTES, Memory, ToHost, crc, longest_burst, strobe_bytes,
+    ADDR_BYTES, CRC_BYTES, HELLO_BYTES, MOST_FRAME_BYTES, MemorySide, ToHost, crc, longest_burst, strobe_bytes,
 };
 
 /// Idle bytes in a row between frames after which the line counts as broken. There are more than in a frame, because
@@ -174,7 +174,7 @@ impl Frames {
             ToHost::Hello => Frame::Hello(Hello {
                 version: body[0],
                 beat_log: body[1],
-                memory: if body[2] == 0 { Memory::Host } else { Memory::Board { bytes_log: body[3] } },
+                memory: if body[2] == 0 { MemorySide::Host } else { MemorySide::Board { bytes_log: body[3] } },
             }),
             ToHost::ReadRequest if body[0] > 1 => return Err(bad(format!("client {} is unknown", body[0]))),
             ToHost::ReadRequest => {

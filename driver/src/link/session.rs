@@ -7,7 +7,7 @@ use std::io;
 use std::time::Duration;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::host::{self, Registers};
-use tilewright_hw::link::{self, ByteStream, Memory, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
+use tilewright_hw::link::{self, ByteStream, MemorySide, ToBoard, ToHost, addr_bytes, frame, resync_bytes};
 
 /// Bytes without a greeting after which the search for one fails.
 const MOST_GARBAGE: usize = 1 << 16;
@@ -40,7 +40,7 @@ pub struct Hello {
     /// Base-2 logarithm of a beat's bytes.
     pub beat_log: u8,
     /// Where the core's memory is.
-    pub memory: Memory,
+    pub memory: MemorySide,
 }
 
 /// Identity of a board.

@@ -8,7 +8,7 @@ use std::io;
 use std::time::Duration;
 use tilewright_hw::HwConfig;
 use tilewright_hw::host::WrongHardware;
-use tilewright_hw::link::{self, ByteStream, Memory, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
+use tilewright_hw::link::{self, ByteStream, MemorySide, ToHost, addr_bytes, frame, longest_burst, strobe_bytes};
 
 const BEAT: usize = 8;
 
@@ -26,8 +26,8 @@ fn sent(value: &Frame) -> Vec<u8> {
         Frame::Refused(reason) => (ToHost::Refused, vec![*reason]),
         Frame::Hello(hello) => {
             let (place, bytes_log) = match hello.memory {
-                Memory::Host => (0, 0),
-                Memory::Board { bytes_log } => (1, bytes_log),
+                MemorySide::Host => (0, 0),
+                MemorySide::Board { bytes_log } => (1, bytes_log),
             };
             (ToHost::Hello, vec![hello.version, hello.beat_log, place, bytes_log])
         }
@@ -52,7 +52,7 @@ fn any_frame() -> impl Strategy<Value = Frame> {
         Just(Frame::Interrupt),
         any::<u8>().prop_map(Frame::Refused),
         (any::<u8>(), any::<u8>(), any::<Option<u8>>()).prop_map(|(version, beat_log, bytes_log)| {
-            let memory = bytes_log.map_or(Memory::Host, |bytes_log| Memory::Board { bytes_log });
+            let memory = bytes_log.map_or(MemorySide::Host, |bytes_log| MemorySide::Board { bytes_log });
             Frame::Hello(Hello { version, beat_log, memory })
         }),
         (0u8..2, addr.clone(), 1..=most).prop_map(|(client, addr, beats)| Frame::Read { client, addr, beats }),
@@ -213,7 +213,7 @@ impl ByteStream for Simulated {
 
 #[test]
 fn a_slow_simulation_has_the_time_of_its_own_clock() {
-    let says = sent(&Frame::Hello(Hello { version: link::VERSION, beat_log: 3, memory: Memory::Host })).into();
+    let says = sent(&Frame::Hello(Hello { version: link::VERSION, beat_log: 3, memory: MemorySide::Host })).into();
     let options = LinkOptions { answer: Duration::from_millis(1), ..LinkOptions::default() };
     let fault = LinkDevice::open(Simulated { says }, config(), options).err().expect("it says no more").fault;
     // The greeting was understood; the request after it was not answered.
@@ -234,7 +234,7 @@ fn peers_that_are_no_boards_are_told_apart() {
         "{full}"
     );
     assert!(matches!(opened(b"login: ".to_vec()), Fault::Garbage { .. }));
-    let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: Memory::Host }));
+    let hello = |version| sent(&Frame::Hello(Hello { version, beat_log: 3, memory: MemorySide::Host }));
     assert_eq!(opened(hello(9)), Fault::OtherLink { found: 9, known: link::VERSION });
     // Endless greetings are not an answer.
     assert!(matches!(opened(hello(link::VERSION)), Fault::Silent { .. }));

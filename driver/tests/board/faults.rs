@@ -10,7 +10,7 @@ use tilewright_hw::host::WrongHardware;
 use tilewright_hw::isa::{encode, parse_program};
 use tilewright_hw::link::ByteStream;
 use tilewright_hw::{HwConfig, Mem};
-use tilewright_shell::Memory;
+use tilewright_shell::ShellMemory;
 use tilewright_sim::Fsim;
 use tilewright_sim::board::VirtualBoard;
 use tilewright_sim::random::{MEMORY_BYTES, generate};
@@ -88,10 +88,10 @@ impl ByteStream for Failing {
 }
 
 fn failing(config: &HwConfig) -> Option<LinkDevice<Failing>> {
-    failing_with(config, Memory::Host)
+    failing_with(config, ShellMemory::Host)
 }
 
-fn failing_with(config: &HwConfig, memory: Memory) -> Option<LinkDevice<Failing>> {
+fn failing_with(config: &HwConfig, memory: ShellMemory) -> Option<LinkDevice<Failing>> {
     Some(device(Failing { board: with_memory(config, LINE, memory)?, harm: None, gone: false }, config))
 }
 
@@ -148,7 +148,7 @@ fn a_command_that_needs_what_others_left_is_not_run_again() {
 #[test]
 fn with_memory_on_the_board_bytes_are_brought_again_and_commands_are_not_run_again() {
     let config = config();
-    let Some(mut device) = failing_with(&config, Memory::BlockRam { kib: 16 }) else { return };
+    let Some(mut device) = failing_with(&config, ShellMemory::BlockRam { kib: 16 }) else { return };
     let row = config.entry_bytes(Mem::Out) * 8;
     let text =
         format!("load mem=out row_bytes={row} offset=7 push=store\nstore mem=out row_bytes={row} offset=1001 pop=load");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tilewright_driver::link::{LinkDevice, LinkOptions};
 use tilewright_hw::HwConfig;
 use tilewright_hw::link::{ByteStream, UART_CLOCKS};
-use tilewright_shell::{Host, Memory, ShellConfig, TOP};
+use tilewright_shell::{ShellConfig, ShellLink, ShellMemory, TOP};
 use tilewright_sim::board::{BoardDesign, LinkPins, VirtualBoard};
 use tilewright_sim::random::MEMORY_BYTES;
 
@@ -31,17 +31,17 @@ fn config() -> HwConfig {
 
 /// A simulated board, or `None` without Verilator. The other end of its line has `line` cycles per bit.
 fn board(config: &HwConfig, line: u32) -> Option<VirtualBoard> {
-    with_memory(config, LinkPins::Uart { clocks_per_bit: line }, Memory::Host)
+    with_memory(config, LinkPins::Uart { clocks_per_bit: line }, ShellMemory::Host)
 }
 
 /// The same with any link and any place of the memory.
-fn with_memory(config: &HwConfig, link: LinkPins, memory: Memory) -> Option<VirtualBoard> {
+fn with_memory(config: &HwConfig, link: LinkPins, memory: ShellMemory) -> Option<VirtualBoard> {
     if !tilewright_testing::has_program("verilator") {
         return None;
     }
     let host = match link {
-        LinkPins::Uart { .. } => Host::Uart { clocks_per_bit: CLOCKS },
-        LinkPins::Spi { .. } => Host::Spi,
+        LinkPins::Uart { .. } => ShellLink::Uart { clocks_per_bit: CLOCKS },
+        LinkPins::Spi { .. } => ShellLink::Spi,
     };
     let verilog = tilewright_shell::generate(config, &ShellConfig { host, memory, leds: 0 }).expect("a shell");
     let design = BoardDesign { link, ..BoardDesign::of_shell(config, &verilog, TOP, LINE) };

@@ -6,14 +6,14 @@ use tilewright_hw::Mem;
 use tilewright_hw::device::{Base, Command, Device, DeviceError};
 use tilewright_hw::isa::{encode, parse_program};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
-use tilewright_shell::Memory;
+use tilewright_shell::ShellMemory;
 
 const KIB: u32 = 16;
 
 #[test]
 fn memory_on_the_board_is_written_read_and_used() {
     let config = config();
-    let Some(board) = with_memory(&config, LINE, Memory::BlockRam { kib: KIB }) else { return };
+    let Some(board) = with_memory(&config, LINE, ShellMemory::BlockRam { kib: KIB }) else { return };
     let options = LinkOptions { memory_bytes: Some(u64::from(KIB) << 10), ..OPTIONS };
     let mut device = LinkDevice::open(board, config.clone(), options).expect("the board answers");
     // Ends inside beats keep the bytes next to the range.

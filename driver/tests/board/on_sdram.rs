@@ -8,9 +8,9 @@ use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport};
 use tilewright_hw::flow::board::{self, Board};
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_hw::isa::{encode, parse_program};
-use tilewright_hw::link::Memory as Place;
+use tilewright_hw::link::MemorySide;
 use tilewright_hw::{HwConfig, Mem};
-use tilewright_shell::{Host, Memory, ShellConfig};
+use tilewright_shell::{ShellConfig, ShellLink, ShellMemory};
 use tilewright_sim::Fsim;
 use tilewright_sim::board::{BoardDesign, SimulatedBoard, VirtualBoard};
 use tilewright_sim::random::{MEMORY_BYTES, Program, generate};
@@ -20,7 +20,7 @@ const MHZ: f64 = 50.0;
 
 fn chip(board: &str) -> Sdram {
     match Board::load(board).expect("it is there").memory {
-        board::Memory::Sdram(chip) => *chip,
+        board::CoreMemory::Sdram(chip) => *chip,
         other => panic!("{board} has {other:?}"),
     }
 }
@@ -31,15 +31,15 @@ fn with_times_of(config: &HwConfig, chip: &Sdram, kept: &Sdram) -> Option<Virtua
         return None;
     }
     let cycles = kept.cycles(MHZ).expect("they go together");
-    let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
+    let memory = ShellMemory::Sdram { geometry: chip.geometry(), cycles };
     let mut around = Board::load("ulx3s-85f").expect("it is there");
     let leds = around.leds.pins.len() as u32;
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit: CLOCKS }, memory, leds };
+    let shell = ShellConfig { host: ShellLink::Uart { clocks_per_bit: CLOCKS }, memory, leds };
     let verilog = tilewright_shell::generate(config, &shell).expect("a shell");
-    let memory = board::Memory::Sdram(Box::new(chip.clone()));
+    let memory = board::CoreMemory::Sdram(Box::new(chip.clone()));
     let baud = (MHZ * 1e6) as u32 / CLOCKS;
     let reach = around.host.reach().expect("it has a link");
-    let host = board::Host::Uart { rx: "A1".into(), tx: "A2".into(), baud, reach: reach.clone() };
+    let host = board::HostLink::Uart { rx: "A1".into(), tx: "A2".into(), baud, reach: reach.clone() };
     (around.memory, around.host, around.core_mhz) = (memory, host, MHZ);
     let design = BoardDesign::of_board(&around, config, &verilog, MHZ).expect("a design");
     Some(VirtualBoard::new(&design, None, &|_| {}).expect("the design builds"))
@@ -60,7 +60,7 @@ fn the_link_tells_the_size_and_carries_bytes_there_and_back() {
         let chip = chip(name);
         let Some(board) = board(&config, &chip) else { return };
         let mut device = device(board, &config);
-        assert_eq!(device.identity().hello.memory, Place::on_board(chip.geometry().bytes()));
+        assert_eq!(device.identity().hello.memory, MemorySide::on_board(chip.geometry().bytes()));
         // The small configuration's addresses reach 1 MiB of it.
         let size = chip.geometry().bytes().min(1 << config.offset_bits);
         assert_eq!(device.memory_bytes(), size);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tilewright_driver::link::{Fault, LinkDevice, LinkOptions};
 use tilewright_hw::device::Device;
 use tilewright_hw::link::{ByteStream, SPI_CLOCKS, SpiBytes, SpiMaster};
-use tilewright_shell::Memory;
+use tilewright_shell::ShellMemory;
 use tilewright_sim::Fsim;
 use tilewright_sim::board::{LinkPins, VirtualBoard};
 use tilewright_sim::random::{MEMORY_BYTES, generate};
@@ -20,7 +20,7 @@ fn link(clocks_per_bit: u32) -> LinkPins {
 fn random_programs_give_what_the_functional_simulator_gives() {
     let config = config();
     for clocks in [SPI_CLOCKS, 11] {
-        let Some(board) = with_memory(&config, link(clocks), Memory::Host) else { return };
+        let Some(board) = with_memory(&config, link(clocks), ShellMemory::Host) else { return };
         let mut device = device(board, &config);
         let mut fsim = Fsim::new(config.clone(), MEMORY_BYTES);
         for seed in 0..6 {
@@ -37,7 +37,7 @@ fn random_programs_give_what_the_functional_simulator_gives() {
 #[test]
 fn memory_on_the_board_is_reached() {
     let config = config();
-    let Some(board) = with_memory(&config, link(SPI_CLOCKS), Memory::BlockRam { kib: 16 }) else { return };
+    let Some(board) = with_memory(&config, link(SPI_CLOCKS), ShellMemory::BlockRam { kib: 16 }) else { return };
     let mut device = device(board, &config);
     assert_eq!(device.memory_bytes(), 16 << 10);
     // Includes zeros and ones, which mean nothing between frames.
@@ -52,7 +52,7 @@ fn memory_on_the_board_is_reached() {
 fn a_clock_that_is_too_fast_is_told() {
     let config = config();
     for clocks in [2, 4] {
-        let Some(board) = with_memory(&config, link(clocks), Memory::Host) else { return };
+        let Some(board) = with_memory(&config, link(clocks), ShellMemory::Host) else { return };
         let fault = LinkDevice::open(board, config.clone(), OPTIONS).err().expect("is not opened").fault;
         assert!(matches!(fault, Fault::Garbage { .. } | Fault::Silent { .. }), "{clocks}: {fault}");
         assert!(fault.remedy().contains("bitstream"), "{}", fault.remedy());
@@ -131,7 +131,7 @@ impl ByteStream for Port {
 }
 
 fn port() -> Option<LinkDevice<Port>> {
-    let board = with_memory(&config(), link(SPI_CLOCKS), Memory::Host)?;
+    let board = with_memory(&config(), link(SPI_CLOCKS), ShellMemory::Host)?;
     Some(device(Port { wires: Wires { board, harm: None }, bytes: SpiBytes::default() }, &config()))
 }
 
@@ -174,7 +174,7 @@ fn a_command_is_run_again_where_bits_are_heard_late() {
 fn a_port_that_says_nothing_is_silent() {
     let options = LinkOptions { answer: Duration::from_millis(1), ..OPTIONS };
     for level in [0, 0xff] {
-        let Some(board) = with_memory(&config(), link(SPI_CLOCKS), Memory::Host) else { return };
+        let Some(board) = with_memory(&config(), link(SPI_CLOCKS), ShellMemory::Host) else { return };
         let wires = Wires { board, harm: Some((0, Heard::Level(level))) };
         let opened = LinkDevice::open(Port { wires, bytes: SpiBytes::default() }, config(), options);
         let fault = opened.err().expect("nobody answers").fault;

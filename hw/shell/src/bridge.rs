@@ -3,7 +3,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::Memory;
+use tilewright_hw::link::MemorySide;
 
 use crate::bytes::{LinkBytes, ReceivedBody, RegisterPort, SentBody, SentBytes};
 use crate::receiver::Receiver;
@@ -32,7 +32,7 @@ pub struct Bridge {
 }
 
 impl Bridge {
-    pub fn new(config: &HwConfig, memory: Memory) -> Self {
+    pub fn new(config: &HwConfig, memory: MemorySide) -> Self {
         Bridge {
             clock: Default::default(),
             reset: Default::default(),

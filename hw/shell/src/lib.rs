@@ -33,7 +33,7 @@ mod uart;
 use rust_hdl::prelude::{Block, ModuleDefines, check_all};
 use tilewright_hw::config::{HwConfig, PAGE_BYTES};
 use tilewright_hw::flow::sdram::{Cycles, Geometry};
-use tilewright_hw::link;
+use tilewright_hw::link::MemorySide;
 
 /// Most LEDs of a shell.
 pub use tilewright_hw::flow::board::LEDS;
@@ -44,7 +44,7 @@ pub const TOP: &str = "tw_shell";
 /// Connection between the host and the board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Host {
+pub enum ShellLink {
     /// A UART, ports `uart_rx` and `uart_tx`.
     Uart {
         /// Clock cycles per bit, 4 to 65,536.
@@ -58,7 +58,7 @@ pub enum Host {
 /// Where the memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Memory {
+pub enum ShellMemory {
     /// At the host, reached over the link.
     Host,
     /// Block RAM on the board.
@@ -81,13 +81,13 @@ pub enum Memory {
     },
 }
 
-impl Memory {
-    /// The place of the memory, as the link's frames encode it.
-    pub fn place(self) -> link::Memory {
+impl ShellMemory {
+    /// The side of the link that the memory is on, as the frames encode it.
+    pub fn side(self) -> MemorySide {
         match self {
-            Memory::Host => link::Memory::Host,
-            Memory::BlockRam { kib } | Memory::Spram { kib } => link::Memory::on_board(u64::from(kib) << 10),
-            Memory::Sdram { geometry, .. } => link::Memory::on_board(geometry.bytes()),
+            ShellMemory::Host => MemorySide::Host,
+            ShellMemory::BlockRam { kib } | ShellMemory::Spram { kib } => MemorySide::on_board(u64::from(kib) << 10),
+            ShellMemory::Sdram { geometry, .. } => MemorySide::on_board(geometry.bytes()),
         }
     }
 }
@@ -96,9 +96,9 @@ impl Memory {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 pub struct ShellConfig {
     /// The link to the host.
-    pub host: Host,
+    pub host: ShellLink,
     /// The memory.
-    pub memory: Memory,
+    pub memory: ShellMemory,
     /// LEDs, at most [`LEDS`], active high: a command runs, the core trapped, a frame was refused, a slow blink.
     pub leds: u32,
 }
@@ -160,19 +160,19 @@ pub enum ShellError {
 /// # Errors
 /// [`ShellError`] if a value of `shell` is out of range.
 pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellError> {
-    if let Host::Uart { clocks_per_bit: clocks } = shell.host
+    if let ShellLink::Uart { clocks_per_bit: clocks } = shell.host
         && !(uart::FEWEST_CLOCKS..=uart::MOST_CLOCKS).contains(&clocks)
     {
         return Err(ShellError::ClocksPerBit { clocks });
     }
-    if let Memory::BlockRam { kib } | Memory::Spram { kib } = shell.memory {
+    if let ShellMemory::BlockRam { kib } | ShellMemory::Spram { kib } = shell.memory {
         // No part has more RAM, and more could not be simulated.
         let most = (1u64 << config.offset_bits.min(30)) >> 10;
         if !kib.is_power_of_two() || kib < PAGE_BYTES >> 10 || u64::from(kib) > most {
             return Err(ShellError::RamSize { kib, most });
         }
     }
-    if let Memory::Sdram { geometry, cycles } = shell.memory {
+    if let ShellMemory::Sdram { geometry, cycles } = shell.memory {
         if config.bus_bits < geometry.data_bits {
             return Err(ShellError::NarrowBus { bus_bits: config.bus_bits, data_bits: geometry.data_bits });
         }
@@ -180,8 +180,8 @@ pub fn generate(config: &HwConfig, shell: &ShellConfig) -> Result<String, ShellE
         // The host's beat is written while the next one comes. SPI cannot wait between the bytes of a frame: a byte
         // that is not ready would be sent as a zero.
         let checked = match shell.host {
-            Host::Uart { .. } => [(write, uart::FEWEST_CLOCKS * uart::BITS_OF_BYTE * config.bus_bytes())].to_vec(),
-            Host::Spi => {
+            ShellLink::Uart { .. } => [(write, uart::FEWEST_CLOCKS * uart::BITS_OF_BYTE * config.bus_bytes())].to_vec(),
+            ShellLink::Spi => {
                 [(write, spi::FEWEST_CLOCKS * 8 * config.bus_bytes()), (read, spi::CYCLES_TO_NEXT_BYTE)].to_vec()
             }
         };

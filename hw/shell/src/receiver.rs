@@ -3,7 +3,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::{Memory, ToBoard, hello, resync_bytes};
+use tilewright_hw::link::{MemorySide, ToBoard, hello, resync_bytes};
 
 use crate::bytes::{LinkBytes, ReceivedBody, RegisterPort};
 use crate::crc::Crc;
@@ -76,11 +76,11 @@ fn code(kind: ToBoard) -> Constant<Bits<8>> {
 }
 
 impl Receiver {
-    pub fn new(config: &HwConfig, memory: Memory) -> Self {
+    pub fn new(config: &HwConfig, memory: MemorySide) -> Self {
         let run = resync_bytes(config) as u64;
         let (first, second) = match memory {
-            Memory::Host => (ToBoard::ReadData, ToBoard::WriteDone),
-            Memory::Board { .. } => (ToBoard::WriteMemory, ToBoard::ReadMemory),
+            MemorySide::Host => (ToBoard::ReadData, ToBoard::WriteDone),
+            MemorySide::Board { .. } => (ToBoard::WriteMemory, ToBoard::ReadMemory),
         };
         Receiver {
             clock: Default::default(),
@@ -117,7 +117,7 @@ impl Receiver {
             read_reg: code(ToBoard::ReadReg),
             first_memory: code(first),
             second_memory: code(second),
-            answers_writes: Constant::new(memory != Memory::Host),
+            answers_writes: Constant::new(memory != MemorySide::Host),
             run_mask: Constant::new((run - 1).into()),
             hello: Constant::new(u64::from(u32::from_le_bytes(hello(config, memory))).into()),
         }

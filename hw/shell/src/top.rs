@@ -2,7 +2,7 @@
 
 use rust_hdl::prelude::*;
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link;
+use tilewright_hw::link::MemorySide;
 
 use crate::block_ram::BlockMemory;
 use crate::bridge::Bridge;
@@ -13,7 +13,7 @@ use crate::sdram::SdramMemory;
 use crate::spi::Spi;
 use crate::status::Status;
 use crate::uart::Uart;
-use crate::{Host, Memory, ShellConfig, ShellError, TOP, verilog};
+use crate::{ShellConfig, ShellError, ShellLink, ShellMemory, TOP, verilog};
 
 /// The module below the top.
 const BOARD: &str = "tw_board";
@@ -41,7 +41,13 @@ macro_rules! shell {
         }
 
         impl<const BUS: usize, const BYTES: usize, const LOG: usize> $name<BUS, BYTES, LOG> {
-            fn new(config: &HwConfig, leds: u32, at: link::Memory, link: $link, memory: $memory<BUS, BYTES, LOG>) -> Self {
+            fn new(
+                config: &HwConfig,
+                leds: u32,
+                side: MemorySide,
+                link: $link,
+                memory: $memory<BUS, BYTES, LOG>,
+            ) -> Self {
                 $name {
                     clk: Default::default(),
                     $($in: Default::default(),)*
@@ -49,7 +55,7 @@ macro_rules! shell {
                     leds: Default::default(),
                     $($pins: Default::default(),)?
                     link,
-                    bridge: Bridge::new(config, at),
+                    bridge: Bridge::new(config, side),
                     status: Status::new(leds),
                     memory,
                     core: Core::new(config),
@@ -115,30 +121,30 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
     config: &HwConfig,
     shell: &ShellConfig,
 ) -> Result<String, ShellError> {
-    let (leds, at) = (shell.leds, shell.memory.place());
+    let (leds, side) = (shell.leds, shell.memory.side());
     let host = || HostMemory::<BUS, BYTES, LOG>::new(config);
     let ram = |kib: u32| {
-        let style = if matches!(shell.memory, Memory::Spram { .. }) { "huge" } else { "block" };
+        let style = if matches!(shell.memory, ShellMemory::Spram { .. }) { "huge" } else { "block" };
         BlockMemory::<BUS, BYTES, LOG>::new(u64::from(kib) << 10, style)
     };
     match (shell.host, shell.memory) {
-        (Host::Uart { clocks_per_bit }, Memory::Host) => {
-            verilog(BOARD, UartHost::new(config, leds, at, Uart::new(clocks_per_bit), host()))
+        (ShellLink::Uart { clocks_per_bit }, ShellMemory::Host) => {
+            verilog(BOARD, UartHost::new(config, leds, side, Uart::new(clocks_per_bit), host()))
         }
-        (Host::Uart { clocks_per_bit }, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
-            verilog(BOARD, UartBlock::new(config, leds, at, Uart::new(clocks_per_bit), ram(kib)))
+        (ShellLink::Uart { clocks_per_bit }, ShellMemory::BlockRam { kib } | ShellMemory::Spram { kib }) => {
+            verilog(BOARD, UartBlock::new(config, leds, side, Uart::new(clocks_per_bit), ram(kib)))
         }
-        (Host::Uart { clocks_per_bit }, Memory::Sdram { geometry, cycles }) => {
+        (ShellLink::Uart { clocks_per_bit }, ShellMemory::Sdram { geometry, cycles }) => {
             let memory = SdramMemory::<BUS, BYTES, LOG>::new(geometry, cycles);
-            verilog(BOARD, UartSdram::new(config, leds, at, Uart::new(clocks_per_bit), memory))
+            verilog(BOARD, UartSdram::new(config, leds, side, Uart::new(clocks_per_bit), memory))
         }
-        (Host::Spi, Memory::Sdram { geometry, cycles }) => {
+        (ShellLink::Spi, ShellMemory::Sdram { geometry, cycles }) => {
             let memory = SdramMemory::<BUS, BYTES, LOG>::new(geometry, cycles);
-            verilog(BOARD, SpiSdram::new(config, leds, at, Spi::default(), memory))
+            verilog(BOARD, SpiSdram::new(config, leds, side, Spi::default(), memory))
         }
-        (Host::Spi, Memory::Host) => verilog(BOARD, SpiHost::new(config, leds, at, Spi::default(), host())),
-        (Host::Spi, Memory::BlockRam { kib } | Memory::Spram { kib }) => {
-            verilog(BOARD, SpiBlock::new(config, leds, at, Spi::default(), ram(kib)))
+        (ShellLink::Spi, ShellMemory::Host) => verilog(BOARD, SpiHost::new(config, leds, side, Spi::default(), host())),
+        (ShellLink::Spi, ShellMemory::BlockRam { kib } | ShellMemory::Spram { kib }) => {
+            verilog(BOARD, SpiBlock::new(config, leds, side, Spi::default(), ram(kib)))
         }
     }
 }
@@ -146,8 +152,8 @@ pub fn board<const BUS: usize, const BYTES: usize, const LOG: usize>(
 /// The top module, with as many LEDs as the board has and SDRAM pins as wide as the chip's.
 pub fn ports(shell: &ShellConfig) -> String {
     let pins: &[&str] = match shell.host {
-        Host::Uart { .. } => &["input wire uart_rx", "output wire uart_tx"],
-        Host::Spi => &["input wire spi_cs_n", "input wire spi_sck", "input wire spi_mosi", "output wire spi_miso"],
+        ShellLink::Uart { .. } => &["input wire uart_rx", "output wire uart_tx"],
+        ShellLink::Spi => &["input wire spi_cs_n", "input wire spi_sck", "input wire spi_mosi", "output wire spi_miso"],
     };
     let mut ports = vec!["input wire clk".to_string()];
     ports.extend(pins.iter().map(ToString::to_string));
@@ -162,7 +168,7 @@ pub fn ports(shell: &ShellConfig) -> String {
         ports.push(format!("output wire [{high}:0] leds"));
         body += &format!("    assign leds = all_leds[{high}:0];\n");
     }
-    if let Memory::Sdram { geometry, .. } = shell.memory {
+    if let ShellMemory::Sdram { geometry, .. } = shell.memory {
         for port in ["ras_n", "cas_n", "we_n", "dq_oe"] {
             ports.push(format!("output wire sdram_{port}"));
             joins.push(format!(".sdram${port}(sdram_{port})"));

@@ -6,17 +6,18 @@ use std::process::Command;
 use tilewright_hw::config::{HwConfig, PRESETS};
 use tilewright_hw::flow::board::{self, Board};
 use tilewright_hw::flow::sdram::{Cycles, Geometry};
-use tilewright_hw::flow::{Request, write_sources};
-use tilewright_shell::{Host, Memory, ShellConfig, ShellError, TOP, generate};
+use tilewright_hw::flow::{FlowRequest, write_sources};
+use tilewright_shell::{ShellConfig, ShellError, ShellLink, ShellMemory, TOP, generate};
 
 /// The other link and the other memory.
-const BLOCK: ShellConfig = ShellConfig { host: Host::Spi, memory: Memory::BlockRam { kib: 16 }, leds: 1 };
+const BLOCK: ShellConfig = ShellConfig { host: ShellLink::Spi, memory: ShellMemory::BlockRam { kib: 16 }, leds: 1 };
 
 mod design;
 
 use design::{here, small};
 
-const UART: ShellConfig = ShellConfig { host: Host::Uart { clocks_per_bit: 104 }, memory: Memory::Host, leds: 0 };
+const UART: ShellConfig =
+    ShellConfig { host: ShellLink::Uart { clocks_per_bit: 104 }, memory: ShellMemory::Host, leds: 0 };
 
 /// A chip without masks, and its times at 50 MHz.
 const BARE: Geometry = Geometry { rows: 2048, columns: 256, banks: 4, data_bits: 32, has_masks: false };
@@ -24,7 +25,7 @@ const MASKED: Geometry = Geometry { rows: 8192, columns: 512, banks: 4, data_bit
 const CYCLES: Cycles = Cycles { cas: 2, rcd: 2, rp: 2, ras: 3, rfc: 4, wr: 2, refresh: 390, power_up: 10_000 };
 
 fn sdram(geometry: Geometry) -> ShellConfig {
-    ShellConfig { memory: Memory::Sdram { geometry, cycles: CYCLES }, ..UART }
+    ShellConfig { memory: ShellMemory::Sdram { geometry, cycles: CYCLES }, ..UART }
 }
 
 /// Runs a command and returns its output if it failed or warned.
@@ -55,7 +56,7 @@ fn verilator_lints_shells_of_every_width() {
         let config = HwConfig { bus_bits, ..HwConfig::load("1x4x4").expect("a preset") };
         lint(&config, &ShellConfig { leds: 4, ..UART });
         lint(&config, &BLOCK);
-        lint(&config, &ShellConfig { host: Host::Spi, ..sdram(MASKED) });
+        lint(&config, &ShellConfig { host: ShellLink::Spi, ..sdram(MASKED) });
         if bus_bits >= 32 {
             lint(&config, &sdram(BARE));
         }
@@ -91,7 +92,7 @@ fn the_verilog_is_the_kept_one() {
         let text = generate(&small(), &shell).expect("the shell is legal");
         assert_eq!(text, generate(&small(), &shell).expect("the shell is legal"), "not reproducible");
         let text = match shell.memory {
-            Memory::Sdram { .. } => {
+            ShellMemory::Sdram { .. } => {
                 text.split("module ").filter(is_sdram).map(|module| format!("module {module}")).collect()
             }
             _ => text,
@@ -108,21 +109,21 @@ fn the_verilog_is_the_kept_one() {
 #[test]
 fn what_a_shell_cannot_be_is_refused() {
     for clocks in [0, 3, 65_537] {
-        let shell = ShellConfig { host: Host::Uart { clocks_per_bit: clocks }, ..UART };
+        let shell = ShellConfig { host: ShellLink::Uart { clocks_per_bit: clocks }, ..UART };
         assert_eq!(generate(&small(), &shell), Err(ShellError::ClocksPerBit { clocks }));
     }
     assert_eq!(generate(&small(), &ShellConfig { leds: 5, ..UART }), Err(ShellError::Leds { leds: 5 }));
     for kib in [0, 2, 24, 2048] {
-        let shell = ShellConfig { memory: Memory::BlockRam { kib }, ..UART };
+        let shell = ShellConfig { memory: ShellMemory::BlockRam { kib }, ..UART };
         assert_eq!(generate(&small(), &shell), Err(ShellError::RamSize { kib, most: 1024 }));
     }
     assert_eq!(generate(&small(), &sdram(BARE)), Err(ShellError::NarrowBus { bus_bits: 16, data_bits: 32 }));
     let wide = HwConfig { bus_bits: 512, ..HwConfig::load("1x4x4").expect("a preset") };
-    let slow = ShellConfig { host: Host::Spi, ..sdram(Geometry { data_bits: 8, ..MASKED }) };
+    let slow = ShellConfig { host: ShellLink::Spi, ..sdram(Geometry { data_bits: 8, ..MASKED }) };
     assert_eq!(generate(&wide, &slow), Err(ShellError::SlowSdram { cycles: 81, most: 56 }));
     for (preset, _) in PRESETS {
         let config = HwConfig::load(preset).expect("presets load");
-        generate(&config, &ShellConfig { host: Host::Uart { clocks_per_bit: 4 }, ..UART })
+        generate(&config, &ShellConfig { host: ShellLink::Uart { clocks_per_bit: 4 }, ..UART })
             .expect("every preset has a shell");
     }
 }
@@ -135,8 +136,8 @@ fn yosys_finds_the_rams() {
         return tilewright_testing::skip("needs Yosys in .venv; run `make setup`");
     }
     for (memory, options, cells) in [
-        (Memory::BlockRam { kib: 8 }, "", "16   SB_RAM40_4K"),
-        (Memory::Spram { kib: 64 }, "-spram", "2   SB_SPRAM256KA"),
+        (ShellMemory::BlockRam { kib: 8 }, "", "16   SB_RAM40_4K"),
+        (ShellMemory::Spram { kib: 64 }, "-spram", "2   SB_SPRAM256KA"),
     ] {
         let dir = tempfile::tempdir().expect("a folder");
         let shell = ShellConfig { memory, ..UART };
@@ -165,12 +166,12 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
     }
     for (name, bus_bits) in [("ulx3s-85f", 16), ("colorlight-i5", 32)] {
         let board = Board::load(name).expect("it is there");
-        let board::Memory::Sdram(chip) = &board.memory else { panic!("{name} has an SDRAM") };
+        let board::CoreMemory::Sdram(chip) = &board.memory else { panic!("{name} has an SDRAM") };
         let config = HwConfig { bus_bits, ..small() };
         let cycles = chip.cycles(board.core_mhz).expect("they go together");
-        let memory = Memory::Sdram { geometry: chip.geometry(), cycles };
+        let memory = ShellMemory::Sdram { geometry: chip.geometry(), cycles };
         let shell = generate(&config, &ShellConfig { memory, ..UART }).expect("the shell is legal");
-        let request = Request {
+        let request = FlowRequest {
             board: &board,
             config: &config,
             hw: &board.hw,

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::{self, ToBoard, ToHost, addr_bytes, frame, hello, resync_bytes};
 use tilewright_hw::regs;
-use tilewright_shell::{Host, Memory, ShellConfig, TOP};
+use tilewright_shell::{ShellConfig, ShellLink, ShellMemory, TOP};
 
 mod design;
 
@@ -21,7 +21,7 @@ fn read_reg(addr: u32) -> Vec<u8> {
 
 /// Builds the Verilated shell with its bench, and returns the board's answer to `bytes`.
 fn answer(config: &HwConfig, clocks_per_bit: u32, bytes: &[u8]) -> Vec<u8> {
-    let shell = ShellConfig { host: Host::Uart { clocks_per_bit }, memory: Memory::Host, leds: 0 };
+    let shell = ShellConfig { host: ShellLink::Uart { clocks_per_bit }, memory: ShellMemory::Host, leds: 0 };
     let dir = tempfile::tempdir().expect("a folder");
     let files = design::write(config, &shell, dir.path());
     let built = Command::new("verilator")
@@ -53,7 +53,7 @@ fn run(program: &Path, clocks_per_bit: u32, bytes: &[u8]) -> Vec<u8> {
 #[test]
 fn the_core_answers_over_the_link() {
     let config = design::small();
-    let hello = frame(ToHost::Hello as u8, &hello(&config, link::Memory::Host));
+    let hello = frame(ToHost::Hello as u8, &hello(&config, link::MemorySide::Host));
     let value = |value: u32| frame(ToHost::Value as u8, &value.to_le_bytes());
     let done = frame(ToHost::Done as u8, &[]);
     // Answers come while the next request is sent. Zeros follow a read, because its request is shorter than its answer.

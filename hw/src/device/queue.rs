@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 /// Cycles after which a command without its own limit is aborted.
 pub const DEFAULT_CYCLE_LIMIT: u64 = 20_000_000_000;
 
-type Outcome = Result<RunReport, DeviceError>;
+type CommandResult = Result<RunReport, DeviceError>;
 
 /// Queue of a device that runs its commands in the order of submission, when their reports are requested.
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: VecDeque<(Ticket, Command)>,
-    done: Vec<(Ticket, Outcome)>,
+    done: Vec<(Ticket, CommandResult)>,
     next: u64,
     /// Limit of commands that have none of their own.
     pub cycle_limit: Option<u64>,
@@ -39,7 +39,7 @@ impl Queue {
     }
 
     /// Keeps a command's outcome until it is taken.
-    pub fn done(&mut self, ticket: Ticket, outcome: Outcome) {
+    pub fn done(&mut self, ticket: Ticket, outcome: CommandResult) {
         self.done.push((ticket, outcome));
     }
 
@@ -47,7 +47,7 @@ impl Queue {
     ///
     /// # Errors
     /// [`DeviceError::UnknownTicket`], or the outcome's.
-    pub fn take(&mut self, ticket: Ticket) -> Outcome {
+    pub fn take(&mut self, ticket: Ticket) -> CommandResult {
         match self.done.iter().position(|(known, _)| *known == ticket) {
             Some(at) => self.done.swap_remove(at).1,
             None => Err(DeviceError::UnknownTicket(ticket)),

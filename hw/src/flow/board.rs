@@ -15,7 +15,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 
 pub use check::legal_mhz;
-pub use host::Host;
+pub use host::HostLink;
 pub(super) use ports::ports;
 
 /// The most LEDs that a shell drives.
@@ -58,12 +58,12 @@ pub struct Board {
     /// The clock input.
     pub clock: ClockPin,
     /// The link to the host.
-    pub host: Host,
+    pub host: HostLink,
     /// Links of other kinds that can replace `host`.
     #[serde(default)]
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostLink>,
     /// The core's memory.
-    pub memory: Memory,
+    pub memory: CoreMemory,
     /// Its LEDs.
     #[serde(default)]
     pub leds: Leds,
@@ -85,7 +85,7 @@ pub struct ClockPin {
 /// The core's memory.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Memory {
+pub enum CoreMemory {
     /// In the host, behind the link. The braces make serde reject unknown keys.
     Host {},
     /// Block RAM of the part.
@@ -138,7 +138,7 @@ impl Board {
     }
 
     /// Iterates over its links, each with its key in the file.
-    fn all_hosts(&self) -> impl Iterator<Item = (String, &Host)> {
+    fn all_hosts(&self) -> impl Iterator<Item = (String, &HostLink)> {
         let others = self.hosts.iter().enumerate().map(|(at, host)| (format!("hosts[{at}]"), host));
         std::iter::once(("host".to_string(), &self.host)).chain(others)
     }

@@ -5,7 +5,7 @@ use super::family::Family;
 use super::files;
 use super::report::NetlistCheck;
 use super::steps::Done;
-use super::{FlowError, Outcome};
+use super::{FlowError, FlowOutcome};
 use crate::cache;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
@@ -24,8 +24,8 @@ pub struct RandomPrograms {
     pub seed: u64,
 }
 
-impl Outcome {
-    /// Keeps the results of a checker ([`super::Request::checker`]) for some random programs, in place of earlier
+impl FlowOutcome {
+    /// Keeps the results of a checker ([`super::FlowRequest::checker`]) for some random programs, in place of earlier
     /// results for the same programs.
     ///
     /// # Errors

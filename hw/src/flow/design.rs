@@ -7,8 +7,8 @@ mod sdram;
 mod sources;
 mod top;
 
-use super::board::{Board, Memory};
-use super::{FlowError, Request, multipliers, zynq};
+use super::board::{Board, CoreMemory};
+use super::{FlowError, FlowRequest, multipliers, zynq};
 use crate::config::HwConfig;
 use crate::isa::config_package;
 use crate::rtl::{PART, SOURCES, part_package};
@@ -25,8 +25,8 @@ pub use sources::{SourceFile, Sources};
 ///
 /// # Errors
 /// [`FlowError::Unfit`] if the part cannot make the clock.
-pub fn sources(request: &Request) -> Result<Sources, FlowError> {
-    let Request { board, config, .. } = request;
+pub fn sources(request: &FlowRequest) -> Result<Sources, FlowError> {
+    let FlowRequest { board, config, .. } = request;
     let mut files = core(board, config);
     for file in &mut files {
         if let Some(own) = board.family.own_modules().iter().find(|own| own.name == file.name) {
@@ -99,7 +99,7 @@ fn around(board: &Board, config: &HwConfig, shell: &str, mhz: f64, form: Form) -
         return Ok(Sources { files: Vec::new(), mhz: clock.mhz });
     }
     let mut files = vec![SourceFile::new(SHELL_FILE, shell), SourceFile::new(CLOCK, clock.source)];
-    if let Memory::Sdram(chip) = &board.memory {
+    if let CoreMemory::Sdram(chip) = &board.memory {
         files.extend(pins_module(board.family, chip, form).map(|text| SourceFile::new(SDRAM_PINS, text)));
     }
     files.push(SourceFile::new(format!("{TOP}.v"), top(board, form)));
@@ -107,7 +107,7 @@ fn around(board: &Board, config: &HwConfig, shell: &str, mhz: f64, form: Form) -
 }
 
 /// Writes the script for Yosys.
-fn script(request: &Request, sources: &Sources) -> String {
+fn script(request: &FlowRequest, sources: &Sources) -> String {
     // The clock and the SDRAM's pins instantiate cells of the family. Yosys's own reader accepts them without
     // declarations.
     let (cells, files): (Vec<&str>, Vec<&str>) = sources.verilog().partition(|name| [CLOCK, SDRAM_PINS].contains(name));

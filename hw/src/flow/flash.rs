@@ -12,7 +12,7 @@ pub(super) const LOG: &str = "flash.log";
 
 /// The fields of a report that flashing needs.
 #[derive(Deserialize)]
-struct Made {
+struct FlashReport {
     board: String,
     #[serde(default)]
     link: String,
@@ -83,7 +83,7 @@ fn bitstream(board: &Board, dir: &Path, options: Options) -> Result<(PathBuf, Fl
         let name = &board.name;
         return Err(not(format!("it has no {REPORT}; give a folder that `tilewright synth --board {name} -o` wrote")));
     }
-    let made: Made = read_json(&report, "the report of a board's bitstream")?;
+    let made: FlashReport = read_json(&report, "the report of a board's bitstream")?;
     if made.board != board.name {
         return Err(not(format!("it has a bitstream for {}", made.board)));
     }

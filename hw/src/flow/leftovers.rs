@@ -59,7 +59,7 @@ pub(super) fn clear(dir: &Path) -> Result<(), FlowError> {
 mod tests {
     use super::*;
     use crate::flow::board::Board;
-    use crate::flow::{Request, write_sources};
+    use crate::flow::{FlowRequest, write_sources};
 
     fn names(dir: &Path) -> Vec<String> {
         let mut names: Vec<String> =
@@ -82,7 +82,8 @@ mod tests {
             let (seed, allow_slow, estimate, time_limit, checker) = (1, false, false, None, "");
             let (board, config) = (&board, &config);
             let shell = "";
-            let request = Request { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
+            let request =
+                FlowRequest { board, config, hw, shell, mhz, seed, allow_slow, estimate, time_limit, checker };
             let alone = tempfile::tempdir().unwrap();
             write_sources(&request, alone.path()).unwrap();
             for left in ["report.json", "summary.txt", "board.bit", "routed.json", "synthesis.log", "mine.txt"] {

@@ -4,9 +4,9 @@
 use super::board::Board;
 use super::design::{ROUTED_NETLIST, TOP};
 use super::family::Family;
-use super::steps::{Done, Input, Progress, READ_BACK, Step};
+use super::steps::{Done, FlowStep, Input, Progress, READ_BACK};
 use super::tools::{self, Tools};
-use super::{FlowError, Outcome, design, routed};
+use super::{FlowError, FlowOutcome, design, routed};
 use std::path::Path;
 
 const OWN: &str = "own_models.v";
@@ -52,7 +52,7 @@ impl Stage {
 pub fn model(
     board: &Board,
     stage: Stage,
-    outcome: &Outcome,
+    outcome: &FlowOutcome,
     cache: &Path,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Option<Done>, FlowError> {
@@ -78,8 +78,8 @@ pub fn model(
         Stage::Bitstream => {
             let tools = tools::find_readers(board.family, &outcome.tools)?
                 .ok_or_else(|| unfit("no open tool makes a netlist of its family's bitstreams"))?;
-            let unpacked = Step::unpack(board, &tools, from)?.run(cache, progress)?;
-            Step::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
+            let unpacked = FlowStep::unpack(board, &tools, from)?.run(cache, progress)?;
+            FlowStep::read_back(board, &tools, &unpacked)?.run(cache, progress)?.input(READ_BACK)?
         }
     };
     modeled(board.family, own, &outcome.tools, stage, netlist, cache, progress).map(Some).map_err(|error| {
@@ -107,7 +107,7 @@ fn modeled(
         Input::new(OWN, [family.board_cells().unwrap_or_default(), own].concat()),
         Input::new(SCRIPT, script.join("\n") + "\n"),
     ];
-    Step::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)
+    FlowStep::script("model", tools, SCRIPT, inputs, vec![MODEL.into()]).run(cache, progress)
 }
 
 /// Returns the reason if Yosys's error says that a cell has no model.

@@ -6,7 +6,7 @@ use super::tools::Tools;
 
 /// The result of a flow, with the steps that made it.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct FlowOutcome {
     /// The report.
     pub report: Report,
     /// The programs that were called.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The inputs and options of a flow.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct FlowRequest<'a> {
     /// The board.
     pub board: &'a Board,
     /// The accelerator's configuration.

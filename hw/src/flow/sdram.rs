@@ -238,11 +238,11 @@ impl Pins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::board::{Board, Memory};
+    use crate::flow::board::{Board, CoreMemory};
 
     fn chip() -> Sdram {
         match Board::load("ulx3s-85f").expect("it is there").memory {
-            Memory::Sdram(chip) => *chip,
+            CoreMemory::Sdram(chip) => *chip,
             other => panic!("{other:?}"),
         }
     }

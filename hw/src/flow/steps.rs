@@ -33,7 +33,7 @@ fn log_of(step: &str) -> String {
 }
 
 /// A run of a program, with the files that it reads and writes.
-pub struct Step<'a> {
+pub struct FlowStep<'a> {
     name: &'static str,
     tool: &'a Tool,
     arguments: Vec<String>,
@@ -128,7 +128,7 @@ impl Done {
     }
 }
 
-impl<'a> Step<'a> {
+impl<'a> FlowStep<'a> {
     fn log(&self) -> String {
         log_of(self.name)
     }
@@ -226,7 +226,7 @@ mod tests {
         let command = ["sh", "-c", "echo made > a; echo made > b"].map(String::from).to_vec();
         let tool = Tool { name: "sh", command, version: "1".into(), time_limit: None };
         let outputs = ["a", "b"].map(String::from).to_vec();
-        let step = Step { name: "making", tool: &tool, arguments: Vec::new(), inputs: Vec::new(), outputs };
+        let step = FlowStep { name: "making", tool: &tool, arguments: Vec::new(), inputs: Vec::new(), outputs };
         let mut told = Vec::new();
         for (file, now) in
             [("a", None), ("making.log", None), ("b", Some("")), ("b", Some("wade\n")), (MADE, Some("[]"))]

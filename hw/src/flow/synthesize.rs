@@ -1,8 +1,8 @@
 //! Runs the steps of a flow.
 
 use super::report::{self, Estimate, Report};
-use super::steps::{Done, Progress, Step};
-use super::{FlowError, Outcome, Request};
+use super::steps::{Done, FlowStep, Progress};
+use super::{FlowError, FlowOutcome, FlowRequest};
 use super::{checks, design, files, leftovers, netlist, tools};
 use std::path::Path;
 
@@ -15,17 +15,17 @@ use std::path::Path;
 /// # Errors
 /// [`FlowError`]. `dir` then has no bitstream, and has a report only if the design is larger than the part or too slow.
 pub fn synthesize(
-    request: &Request,
+    request: &FlowRequest,
     dir: &Path,
     cache: &Path,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Outcome, FlowError> {
+) -> Result<FlowOutcome, FlowError> {
     let family = request.board.family;
     let tools = if request.estimate { tools::find_synthesis()? } else { tools::find(family)? };
     let tools = tools.with_time_limit(request.time_limit);
     let sources = design::sources(request)?;
     leftovers::clear(dir)?;
-    let synthesized = Step::synthesis(&tools, &sources).run(cache, progress)?;
+    let synthesized = FlowStep::synthesis(&tools, &sources).run(cache, progress)?;
     synthesized.copy_to(dir)?;
     let netlist = read(netlist::Netlist::read, dir, design::NETLIST, &synthesized)?;
     let estimate = Estimate::of(&netlist, request.board);
@@ -35,7 +35,7 @@ pub fn synthesize(
     let refusal = report::refusal(&netlist, request.board);
     let routed = match family.router() {
         Some(_) if !request.estimate && refusal.is_none() => {
-            let routed = Step::route(request, &tools, &synthesized)?.run(cache, progress)?;
+            let routed = FlowStep::route(request, &tools, &synthesized)?.run(cache, progress)?;
             routed.copy_to(dir)?;
             Some(routed)
         }
@@ -57,7 +57,7 @@ pub fn synthesize(
     }
     let packed = match &routed {
         Some(routed) => {
-            let packed = Step::pack(request, &tools, routed)?.run(cache, progress)?;
+            let packed = FlowStep::pack(request, &tools, routed)?.run(cache, progress)?;
             report.bitstream = Some(report::bitstream(&packed, family.bitstream_file())?);
             packed.copy_to(dir)?;
             Some(packed)
@@ -66,7 +66,7 @@ pub fn synthesize(
     };
     report.checks = checks::kept(cache, request.checker, [Some(&synthesized), routed.as_ref(), packed.as_ref()]);
     report.write(dir)?;
-    Ok(Outcome { report, tools, synthesized, routed, packed })
+    Ok(FlowOutcome { report, tools, synthesized, routed, packed })
 }
 
 /// Reads a file of a step in `dir`. If that fails, removes the step from the cache, so that it runs again next time.
@@ -81,7 +81,7 @@ fn read<T>(reader: fn(&Path) -> Result<T, FlowError>, dir: &Path, name: &str, st
 ///
 /// # Errors
 /// [`FlowError::Unfit`] if the part cannot make the clock, [`FlowError::Io`].
-pub fn write_sources(request: &Request, dir: &Path) -> Result<f64, FlowError> {
+pub fn write_sources(request: &FlowRequest, dir: &Path) -> Result<f64, FlowError> {
     let sources = design::sources(request)?;
     leftovers::clear(dir)?;
     for file in &sources.files {

@@ -83,7 +83,7 @@ struct Captured {
 }
 
 /// A path.
-struct Found {
+struct TimingPath {
     /// Its delay, ns.
     ns: f64,
     hops: Vec<Hop>,
@@ -139,7 +139,7 @@ impl Paths {
     }
 
     /// Finds the longest path; `None` if no path begins and ends at a register.
-    fn longest(&self) -> Option<Found> {
+    fn longest(&self) -> Option<TimingPath> {
         let nets = self.launched.len();
         let mut begins = vec![0usize; nets + 1];
         let mut waits = vec![0u32; nets];
@@ -187,7 +187,7 @@ impl Paths {
         }
         hops.push(Hop { net, ns: self.launched[net].unwrap_or_default() });
         hops.reverse();
-        Some(Found { ns, hops })
+        Some(TimingPath { ns, hops })
     }
 }
 

@@ -9,8 +9,8 @@ mod device_tree;
 mod scripts;
 mod top;
 
-use super::Request;
-use super::board::Host;
+use super::FlowRequest;
+use super::board::HostLink;
 use super::design::{SourceFile, Sources};
 use crate::isa::registers_table;
 use device_tree::device_tree;
@@ -23,8 +23,8 @@ pub(super) const FILES: [&str; 5] =
     ["package.tcl", "build.tcl", "registers.md", "tilewright.dtsi", "tilewright-overlay.dts"];
 
 /// Returns the additional files of a board whose host is a processor; none for other boards.
-pub(super) fn files(request: &Request, sources: &Sources) -> Vec<SourceFile> {
-    let Host::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
+pub(super) fn files(request: &FlowRequest, sources: &Sources) -> Vec<SourceFile> {
+    let HostLink::Processor { registers, interrupt, port, block, board_file } = &request.board.host else {
         return Vec::new();
     };
     let Some(processor) = request.board.family.definition().processor else { return Vec::new() };
@@ -43,7 +43,7 @@ pub(super) fn files(request: &Request, sources: &Sources) -> Vec<SourceFile> {
 #[cfg(test)]
 mod tests {
     use crate::flow::board::Board;
-    use crate::flow::{Request, design};
+    use crate::flow::{FlowRequest, design};
     use crate::regs::REGS;
 
     /// Returns the files of a board with its default configuration.
@@ -51,7 +51,7 @@ mod tests {
         let board = Board::load(name).unwrap();
         let config = board.default_config().unwrap();
         let (board_of, mhz) = (board.clone(), board.core_mhz);
-        let request = Request {
+        let request = FlowRequest {
             board: &board_of,
             config: &config,
             hw: &board_of.hw,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::board::sdram::SdramChip;
 use std::time::Duration;
-use tilewright_hw::flow::board::{Board, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory};
 use tilewright_hw::link::ByteStream;
 
 /// Creates a netlist of these cells with the ports `clk` (net 2), `a` (nets 3 to 6) and `y` (nets 7 to 10).
@@ -235,7 +235,7 @@ fn with_sdram(command: &str, driven: &str) -> String {
 
 /// Creates a board from such a netlist, with a clock of 50 MHz.
 fn board_with_sdram(netlist: &str) -> Result<NetlistBoard, NetlistError> {
-    let Memory::Sdram(chip) = Board::load("ulx3s-25f").expect("a board").memory else { panic!("has an SDRAM") };
+    let CoreMemory::Sdram(chip) = Board::load("ulx3s-25f").expect("a board").memory else { panic!("has an SDRAM") };
     let circuit = Circuit::read(netlist.as_bytes(), "top", "clk").expect("a netlist");
     NetlistBoard::new(circuit, 4, 50e6, Some(SdramChip::new(&chip, 50.0)))
 }

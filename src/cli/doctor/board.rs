@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tilewright::device::board::check_memory;
 use tilewright::device::{Board, Port};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::link::Memory;
+use tilewright_hw::link::MemorySide;
 
 use crate::cli::{Verdict, progress, write_or_print};
 
@@ -73,8 +73,8 @@ fn joined(port: &Port, board: &Board) -> Joined {
         Board::Link(device) => {
             let hello = device.identity().hello;
             let memory = match hello.memory {
-                Memory::Host => "host",
-                Memory::Board { .. } => "board",
+                MemorySide::Host => "host",
+                MemorySide::Board { .. } => "board",
             };
             let memory_bytes = hello.memory.bytes();
             let size = memory_bytes.map_or(String::new(), |bytes| format!(" ({} KiB)", bytes >> 10));

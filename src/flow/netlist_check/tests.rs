@@ -91,8 +91,8 @@ fn a_line_that_is_dead_or_spoiled_or_stops_is_a_difference() {
         return;
     }
     let config = HwConfig::parse("small", SMALL).expect("a configuration");
-    let host = tilewright_shell::Host::Uart { clocks_per_bit: CLOCKS };
-    let shell = tilewright_shell::ShellConfig { host, memory: tilewright_shell::Memory::Host, leds: 0 };
+    let host = tilewright_shell::ShellLink::Uart { clocks_per_bit: CLOCKS };
+    let shell = tilewright_shell::ShellConfig { host, memory: tilewright_shell::ShellMemory::Host, leds: 0 };
     let shell = tilewright_shell::generate(&config, &shell).expect("a shell");
     let design = BoardDesign::of_shell(&config, &shell, SHELL, LinkPins::Uart { clocks_per_bit: CLOCKS });
     let board = || VirtualBoard::new(&design, None, &|_| {}).expect("the design builds");
@@ -122,7 +122,7 @@ fn synthesized(board: &Board, config: &HwConfig) -> Option<(String, Vec<u8>)> {
     let shell = crate::flow::synth::shell(board, config, board.core_mhz).expect("a shell");
     let dir = tempfile::tempdir().expect("a folder");
     let cache = rtl::default_cache_dir().expect("a cache");
-    let asked = tilewright_hw::flow::Request {
+    let asked = tilewright_hw::flow::FlowRequest {
         board,
         config,
         hw: &config.name,

@@ -83,7 +83,7 @@ fn bits_of<const N: usize>(bytes: &[u8]) -> Bits<N> {
 impl<const BUS: usize, const BYTES: usize, const LOG: usize> Bench<BUS, BYTES, LOG> {
     fn new() -> Self {
         let config = HwConfig { bus_bits: BUS as u32, max_burst_beats: 4, ..HwConfig::default() };
-        let mut bridge = Bridge::new(&config, Memory::Host);
+        let mut bridge = Bridge::new(&config, MemorySide::Host);
         // The simulator is slow, and its clock is steady from the start.
         bridge.power_on = Reset::new(3);
         let mut board = Box::new(Board {

@@ -2,7 +2,7 @@ use super::*;
 use crate::bench::settle;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use tilewright_hw::flow::board::{Board, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory};
 use tilewright_hw::flow::sdram::Sdram;
 use tilewright_sim::board::sdram::{Pins, SdramChip};
 
@@ -44,7 +44,7 @@ fn bits_of<const N: usize>(bytes: &[u8]) -> Bits<N> {
 
 /// The chip of a board, with a short wait at power-up.
 fn chip(board: &str) -> Sdram {
-    let Memory::Sdram(mut chip) = Board::load(board).expect("it is there").memory else {
+    let CoreMemory::Sdram(mut chip) = Board::load(board).expect("it is there").memory else {
         panic!("{board} has an SDRAM")
     };
     chip.timing.power_up_us = 2.0;

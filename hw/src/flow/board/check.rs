@@ -1,6 +1,6 @@
 //! Checks boards. Errors name the key of the board's file and say what to change.
 
-use super::{Board, Host, LEDS, Memory, VOLTS, ports};
+use super::{Board, CoreMemory, HostLink, LEDS, VOLTS, ports};
 use crate::flow::family::{Family, SPRAM_KIB};
 use crate::flow::port_pin::PortPin;
 
@@ -33,7 +33,7 @@ impl Board {
                 "leds.pins has {given} pins, but a shell drives at most {LEDS} LEDs; remove the others"
             ));
         }
-        if let Memory::Sdram(chip) = &self.memory {
+        if let CoreMemory::Sdram(chip) = &self.memory {
             chip.check()?;
             if self.family.definition().sdram_cells.is_none() {
                 let supported = Family::ALL.into_iter().filter(|family| family.definition().sdram_cells.is_some());
@@ -45,8 +45,8 @@ impl Board {
                 ));
             }
         }
-        if let Memory::Block { kib } | Memory::Spram { kib } = self.memory {
-            let in_spram = matches!(self.memory, Memory::Spram { .. });
+        if let CoreMemory::Block { kib } | CoreMemory::Spram { kib } = self.memory {
+            let in_spram = matches!(self.memory, CoreMemory::Spram { .. });
             self.check_memory(kib, in_spram)?;
         }
         let clock = self.family.clock(self.clock.mhz, self.core_mhz).map_err(|what| format!("core_mhz: {what}"))?;
@@ -118,12 +118,12 @@ impl Board {
     }
 
     /// Checks a link at the core's clock in MHz.
-    fn check_host(&self, key: &str, host: &Host, mhz: f64) -> Result<(), String> {
+    fn check_host(&self, key: &str, host: &HostLink, mhz: f64) -> Result<(), String> {
         host.clocks_per_bit(mhz).map_err(|what| format!("{key}.{what}"))?;
         if let Some(reach) = host.reach() {
             reach.check(host.pins()).map_err(|what| format!("{key}.reach.{what}"))?;
         }
-        if let Host::Processor { port, .. } = host
+        if let HostLink::Processor { port, .. } = host
             && let Some(wanted) = self.family.definition().processor.map(|processor| processor.port)
             && wanted != port
         {
@@ -132,7 +132,7 @@ impl Board {
                 self.family.name()
             ));
         }
-        if self.family.has_processor() != matches!(host, Host::Processor { .. }) {
+        if self.family.has_processor() != matches!(host, HostLink::Processor { .. }) {
             let (kind, device) = (host.kind(), &self.device);
             return Err(match self.family.has_processor() {
                 true => {

@@ -1,7 +1,7 @@
 //! The default configuration of a board, and its clock.
 
 use super::load::BOARDS;
-use super::{Board, Host, Memory};
+use super::{Board, CoreMemory, HostLink};
 use crate::config::{self, HostSection, HwConfig};
 use crate::flow::FlowError;
 use crate::link::UART_BYTE_BITS;
@@ -48,7 +48,7 @@ impl Board {
     /// a serial line to memory on the board, the rate of that line.
     fn around(&self, host: &HostSection, mhz: f64) -> Result<HostSection, toml::de::Error> {
         let mut around = HostSection { clock_mhz: mhz, ..host.clone() };
-        if let (Host::Uart { baud, .. }, false) = (&self.host, self.memory == Memory::Host {}) {
+        if let (HostLink::Uart { baud, .. }, false) = (&self.host, self.memory == CoreMemory::Host {}) {
             around.transfer_mb_per_s = f64::from(*baud) / f64::from(UART_BYTE_BITS) / 1e6;
         }
         if self.target.is_empty() {
@@ -68,8 +68,8 @@ impl Board {
         self.family.clock(self.clock.mhz, wanted).map(|clock| clock.mhz).map_err(bad)
     }
 
-    /// Returns the clock cycles of a bit of its link ([`Host::clocks_per_bit`]) at the clock that the part makes for a
-    /// wanted one in MHz.
+    /// Returns the clock cycles of a bit of its link ([`HostLink::clocks_per_bit`]) at the clock that the part makes
+    /// for a wanted one in MHz.
     ///
     /// # Errors
     /// [`FlowError::Board`] if the part cannot make a clock near the wanted one, or the link's rate is not possible at

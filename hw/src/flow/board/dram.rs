@@ -3,7 +3,7 @@
 //! The model has one server, and bursts and rows of one size; a shell has a state machine for each kind of memory.
 //! `docs/compare.md` has the difference between model and shell on a network.
 
-use super::{Board, Host, Memory};
+use super::{Board, CoreMemory, HostLink};
 use crate::config::{DramSection, HwConfig};
 use crate::flow::sdram::{PIPELINE_CYCLES, Sdram};
 use crate::link::{ADDR_BYTES, CRC_BYTES, UART_BYTE_BITS, UART_MOST_CLOCKS};
@@ -20,16 +20,16 @@ impl Board {
     /// If the memory does not work at this clock. The text begins with a key of the board's file.
     pub(super) fn dram(&self, config: &HwConfig, mhz: f64) -> Result<DramSection, String> {
         match &self.memory {
-            Memory::Host {} => self.behind_the_link(config, mhz),
-            Memory::Block { .. } | Memory::Spram { .. } => Ok(DramSection {
+            CoreMemory::Host {} => self.behind_the_link(config, mhz),
+            CoreMemory::Block { .. } | CoreMemory::Spram { .. } => Ok(DramSection {
                 latency: 0,
                 beat_sixteenths: SIXTEENTHS,
                 shared: true,
                 row_open_sixteenths: 0,
                 burst_sixteenths: BLOCK_BURST_CYCLES * SIXTEENTHS,
             }),
-            Memory::Sdram(chip) => in_a_chip(chip, config, mhz).map_err(|what| format!("memory: {what}")),
-            Memory::Processor {} => Ok(config.dram),
+            CoreMemory::Sdram(chip) => in_a_chip(chip, config, mhz).map_err(|what| format!("memory: {what}")),
+            CoreMemory::Processor {} => Ok(config.dram),
         }
     }
 
@@ -45,7 +45,7 @@ impl Board {
                 "host.baud: a bit takes {clocks} clock cycles, more than {UART_MOST_CLOCKS}; use a higher baud rate"
             ));
         }
-        let bits = if matches!(self.host, Host::Uart { .. }) { UART_BYTE_BITS } else { 8 };
+        let bits = if matches!(self.host, HostLink::Uart { .. }) { UART_BYTE_BITS } else { 8 };
         let cycles = |bytes: u32| bits * clocks * bytes;
         // A request has kind, client, address and beats; an answer has kind, client, beats and status.
         let request = 1 + 1 + ADDR_BYTES + 1 + CRC_BYTES;

@@ -11,7 +11,7 @@ const MOST_OFF: f64 = 0.02;
 /// The link to the host. Pin directions are those of the part.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Host {
+pub enum HostLink {
     /// A serial port.
     Uart {
         /// Input.
@@ -59,13 +59,13 @@ struct Joint<'a> {
     pin: &'a str,
 }
 
-impl Host {
+impl HostLink {
     /// Returns its kind in board files.
     pub fn kind(&self) -> &'static str {
         match self {
-            Host::Uart { .. } => "uart",
-            Host::Spi { .. } => "spi",
-            Host::Processor { .. } => "processor",
+            HostLink::Uart { .. } => "uart",
+            HostLink::Spi { .. } => "spi",
+            HostLink::Processor { .. } => "processor",
         }
     }
 
@@ -77,9 +77,9 @@ impl Host {
     /// If a serial line's baud rate is not possible at this clock. The text begins with the key `baud`.
     pub fn clocks_per_bit(&self, mhz: f64) -> Result<u32, String> {
         let baud = match self {
-            Host::Uart { baud, .. } => *baud,
-            Host::Spi { .. } => return Ok(SPI_CLOCKS),
-            Host::Processor { .. } => return Ok(0),
+            HostLink::Uart { baud, .. } => *baud,
+            HostLink::Spi { .. } => return Ok(SPI_CLOCKS),
+            HostLink::Processor { .. } => return Ok(0),
         };
         let exact = mhz * 1e6 / f64::from(baud);
         let clocks = exact.round();
@@ -109,17 +109,17 @@ impl Host {
     /// Returns the device name for `--device`, with PORT in place of the host's port. `mhz` is the shell's clock.
     pub fn device(&self, mhz: f64) -> String {
         match self {
-            Host::Uart { baud, .. } => format!("serial:PORT@{baud}"),
-            Host::Spi { .. } => format!("spi:PORT@{}", (mhz * 1e6 / f64::from(SPI_CLOCKS)) as u64),
-            Host::Processor { .. } => "uio".into(),
+            HostLink::Uart { baud, .. } => format!("serial:PORT@{baud}"),
+            HostLink::Spi { .. } => format!("spi:PORT@{}", (mhz * 1e6 / f64::from(SPI_CLOCKS)) as u64),
+            HostLink::Processor { .. } => "uio".into(),
         }
     }
 
     /// Returns the connection to the computer; `None` for a processor.
     pub fn reach(&self) -> Option<&Reach> {
         match self {
-            Host::Uart { reach, .. } | Host::Spi { reach, .. } => Some(reach),
-            Host::Processor { .. } => None,
+            HostLink::Uart { reach, .. } | HostLink::Spi { reach, .. } => Some(reach),
+            HostLink::Processor { .. } => None,
         }
     }
 
@@ -127,11 +127,11 @@ impl Host {
     fn joints(&self) -> Vec<Joint<'_>> {
         let joint = |other, pin| Joint { other, pin };
         match self {
-            Host::Uart { rx, tx, .. } => vec![joint("TX", rx), joint("RX", tx)],
-            Host::Spi { cs, sck, mosi, miso, .. } => {
+            HostLink::Uart { rx, tx, .. } => vec![joint("TX", rx), joint("RX", tx)],
+            HostLink::Spi { cs, sck, mosi, miso, .. } => {
                 vec![joint("chip select", cs), joint("clock", sck), joint("MOSI", mosi), joint("MISO", miso)]
             }
-            Host::Processor { .. } => Vec::new(),
+            HostLink::Processor { .. } => Vec::new(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Host {
                     None => format!("{other} to FPGA pin {pin}"),
                 });
                 let joints: Vec<String> = joints.collect();
-                let what = if matches!(self, Host::Uart { .. }) { "serial adapter" } else { "SPI port" };
+                let what = if matches!(self, HostLink::Uart { .. }) { "serial adapter" } else { "SPI port" };
                 (format!("a {volts} V {what} at {connector}: {}, and ground", joints.join(", ")), note)
             }
         };

@@ -153,9 +153,9 @@ fn memory_in_the_part_is_of_a_kind_and_a_size_that_the_part_has() {
         let text = format!("{}[memory]\n{memory}\n\n{}", &text[..from], &text[to..]);
         Board::parse("b", "b/board.toml", &text).map(|board| board.memory).map_err(|error| error.to_string())
     };
-    assert_eq!(with("upduino", "kind = \"spram\"\nkib = 128"), Ok(Memory::Spram { kib: 128 }));
-    assert_eq!(with("hx8k-evn", "kind = \"block\"\nkib = 16"), Ok(Memory::Block { kib: 16 }));
-    assert_eq!(with("ulx3s-25f", "kind = \"block\"\nkib = 64"), Ok(Memory::Block { kib: 64 }));
+    assert_eq!(with("upduino", "kind = \"spram\"\nkib = 128"), Ok(CoreMemory::Spram { kib: 128 }));
+    assert_eq!(with("hx8k-evn", "kind = \"block\"\nkib = 16"), Ok(CoreMemory::Block { kib: 16 }));
+    assert_eq!(with("ulx3s-25f", "kind = \"block\"\nkib = 64"), Ok(CoreMemory::Block { kib: 64 }));
     let cases = [
         ("upduino", "kind = \"spram\"\nkib = 256", "memory.kib is 256, but up5k has 128 KiB of single-port RAM"),
         ("hx8k-evn", "kind = \"spram\"\nkib = 64", "memory.kind is spram, but hx8k has no single-port RAM"),

@@ -2,7 +2,7 @@
 
 use super::names::{SHELL, TOP};
 use super::sdram::{Form, SdramPorts};
-use crate::flow::board::{Board, Host, Memory};
+use crate::flow::board::{Board, CoreMemory, HostLink};
 use std::fmt::Write as _;
 
 /// A port of the link to the host.
@@ -26,11 +26,11 @@ impl Port {
 pub(super) fn top(board: &Board, form: Form) -> String {
     let leds = board.leds.pins.len();
     let link: &[Port] = match board.host {
-        Host::Uart { .. } => &[Port::input("uart_rx"), Port::output("uart_tx")],
-        Host::Spi { .. } => {
+        HostLink::Uart { .. } => &[Port::input("uart_rx"), Port::output("uart_tx")],
+        HostLink::Spi { .. } => {
             &[Port::input("spi_cs_n"), Port::input("spi_sck"), Port::input("spi_mosi"), Port::output("spi_miso")]
         }
-        Host::Processor { .. } => &[],
+        HostLink::Processor { .. } => &[],
     };
     let mut text = format!("// {}: its pins, its clock and the shell.\nmodule {TOP} (\n  input  wire clk", board.title);
     for Port { direction, name } in link {
@@ -40,7 +40,7 @@ pub(super) fn top(board: &Board, form: Form) -> String {
         let _ = write!(text, ",\n  output wire [{}:0] led", leds - 1);
     }
     let sdram = match &board.memory {
-        Memory::Sdram(chip) => Some(SdramPorts::new(chip, form)),
+        CoreMemory::Sdram(chip) => Some(SdramPorts::new(chip, form)),
         _ => None,
     };
     text.extend(sdram.iter().map(|sdram| sdram.ports.as_str()));

@@ -5,7 +5,7 @@ use crate::flow::board::Board;
 use crate::flow::netlist::Netlist;
 use crate::flow::steps::Done;
 use crate::flow::tools::Tools;
-use crate::flow::{FlowError, Request, files, multipliers, timing};
+use crate::flow::{FlowError, FlowRequest, files, multipliers, timing};
 use std::path::Path;
 
 impl Estimate {
@@ -22,14 +22,14 @@ impl Estimate {
 
 impl Report {
     pub(in crate::flow) fn new(
-        request: &Request,
+        request: &FlowRequest,
         tools: &Tools,
         netlist: &Netlist,
         estimate: Estimate,
         clock_mhz: f64,
         routed: Option<&Routed>,
     ) -> Report {
-        let Request { board, config, .. } = request;
+        let FlowRequest { board, config, .. } = request;
         let programs = [Some(&tools.yosys), tools.router.as_ref(), tools.packer.as_ref()];
         let mut not_done = Vec::new();
         if routed.is_none() {

@@ -31,13 +31,13 @@ struct Path_ {
 #[derive(Debug, Clone, Deserialize)]
 struct Hop {
     delay: f64,
-    to: End,
+    to: PathEnd,
     #[serde(default)]
     net: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct End {
+struct PathEnd {
     cell: String,
 }
 

@@ -1,11 +1,11 @@
 //! The steps of a flow: inputs, arguments and outputs of each program.
 
-use super::{Done, Input, Step, YOSYS_LOG, log_of};
+use super::{Done, FlowStep, Input, YOSYS_LOG, log_of};
 use crate::flow::board::Board;
 use crate::flow::design::{self, Sources};
 use crate::flow::family::{Definition, Files};
 use crate::flow::tools::{Readers, Tools};
-use crate::flow::{FlowError, Request};
+use crate::flow::{FlowError, FlowRequest};
 
 /// Names of the steps whose files are copied to the flow's folder.
 const SYNTHESIS: &str = "synthesis";
@@ -20,14 +20,14 @@ pub(in crate::flow) fn logs() -> impl Iterator<Item = String> {
 /// The Verilog that is read back from a bitstream.
 pub(in crate::flow) const READ_BACK: &str = "read_back.v";
 
-impl<'a> Step<'a> {
+impl<'a> FlowStep<'a> {
     /// Synthesis: sources to a netlist of the family's cells.
-    pub(in crate::flow) fn synthesis(tools: &'a Tools, sources: &Sources) -> Step<'a> {
+    pub(in crate::flow) fn synthesis(tools: &'a Tools, sources: &Sources) -> FlowStep<'a> {
         let mut outputs = vec![design::NETLIST.to_string(), design::NETLIST_VERILOG.into()];
         // The sources are part of the result.
         outputs.extend(sources.files.iter().map(|file| file.name.clone()));
         let inputs = sources.files.iter().map(|file| Input::new(&file.name, file.text.as_bytes())).collect();
-        Step::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
+        FlowStep::script(SYNTHESIS, tools, design::SCRIPT, inputs, outputs)
     }
 
     /// A run of a Yosys script.
@@ -37,17 +37,21 @@ impl<'a> Step<'a> {
         script: &str,
         inputs: Vec<Input>,
         mut outputs: Vec<String>,
-    ) -> Step<'a> {
+    ) -> FlowStep<'a> {
         outputs.push(YOSYS_LOG.into());
         let arguments = vec!["-ql".into(), YOSYS_LOG.into(), script.into()];
-        Step { name, tool: &tools.yosys, arguments, inputs, outputs }
+        FlowStep { name, tool: &tools.yosys, arguments, inputs, outputs }
     }
 
     /// Place and route of a netlist.
     ///
     /// # Errors
     /// [`FlowError::MissingTool`] without a router, [`FlowError::Io`].
-    pub(in crate::flow) fn route(request: &Request, tools: &'a Tools, synthesis: &Done) -> Result<Step<'a>, FlowError> {
+    pub(in crate::flow) fn route(
+        request: &FlowRequest,
+        tools: &'a Tools,
+        synthesis: &Done,
+    ) -> Result<FlowStep<'a>, FlowError> {
         let family = request.board.family;
         let tool = tools.router.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: "nextpnr".into(),
@@ -73,7 +77,7 @@ impl<'a> Step<'a> {
         if files.routed != design::ROUTED_NETLIST {
             outputs.push(files.routed.into());
         }
-        Ok(Step {
+        Ok(FlowStep {
             name: ROUTE,
             tool,
             arguments,
@@ -86,7 +90,11 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`FlowError::MissingTool`] without a packer, [`FlowError::Io`].
-    pub(in crate::flow) fn pack(request: &Request, tools: &'a Tools, routed: &Done) -> Result<Step<'a>, FlowError> {
+    pub(in crate::flow) fn pack(
+        request: &FlowRequest,
+        tools: &'a Tools,
+        routed: &Done,
+    ) -> Result<FlowStep<'a>, FlowError> {
         let family = request.board.family;
         let tool = tools.packer.as_ref().ok_or_else(|| FlowError::MissingTool {
             tool: family.packer().into(),
@@ -94,7 +102,7 @@ impl<'a> Step<'a> {
             remedy: family.definition().programs.install.into(),
         })?;
         let Definition { files, pack_options, .. } = family.definition();
-        Ok(Step {
+        Ok(FlowStep {
             name: PACK,
             tool,
             arguments: request.board.chip().map_or(Vec::new(), |chip| pack_options(&chip)),
@@ -107,9 +115,9 @@ impl<'a> Step<'a> {
     ///
     /// # Errors
     /// [`FlowError::Io`].
-    pub(in crate::flow) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<Step<'a>, FlowError> {
+    pub(in crate::flow) fn unpack(board: &Board, tools: &'a Readers, packed: &Done) -> Result<FlowStep<'a>, FlowError> {
         let Files { bitstream: from, routed: to, .. } = board.family.definition().files;
-        Ok(Step {
+        Ok(FlowStep {
             name: "unpacking",
             tool: &tools.unpacker,
             arguments: vec![from.into(), to.into()],
@@ -126,11 +134,11 @@ impl<'a> Step<'a> {
         board: &Board,
         tools: &'a Readers,
         unpacked: &Done,
-    ) -> Result<Step<'a>, FlowError> {
+    ) -> Result<FlowStep<'a>, FlowError> {
         let Definition { files, bitstream_reader, .. } = board.family.definition();
         let options = bitstream_reader.as_ref().zip(board.chip()).map(|(reader, chip)| (reader.options)(&chip));
         let Files { routed: from, constraints: pins, .. } = *files;
-        Ok(Step {
+        Ok(FlowStep {
             name: "reading back",
             tool: &tools.reader,
             arguments: [READ_BACK.to_string()].into_iter().chain(options.into_iter().flatten()).collect(),

@@ -1,6 +1,6 @@
 //! Device-tree sources.
 
-use crate::flow::Request;
+use crate::flow::FlowRequest;
 use crate::flow::family::Processor;
 use crate::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
 
@@ -9,7 +9,7 @@ const BUFFER_BYTES: u64 = 64 << 20;
 
 /// Writes the nodes through which the operating system provides the registers, the interrupt and a buffer of contiguous
 /// memory.
-pub(super) fn device_tree(request: &Request, processor: &Processor, registers: u64, interrupt: u32) -> String {
+pub(super) fn device_tree(request: &FlowRequest, processor: &Processor, registers: u64, interrupt: u32) -> String {
     let cells = |value: u64| match processor.wide {
         true => format!("{:#x} {:#x}", value >> 32, value & 0xffff_ffff),
         false => format!("{value:#x}"),

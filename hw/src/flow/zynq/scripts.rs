@@ -1,6 +1,6 @@
 //! Scripts for Vivado: one packages the core as a block, the other builds a design around the processor.
 
-use crate::flow::Request;
+use crate::flow::FlowRequest;
 use crate::flow::design::{Sources, TOP};
 use crate::flow::family::Processor;
 use crate::peripheral::WINDOW_BYTES;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 const VLNV: &str = "tilewright:accelerator:tilewright:1.0";
 
 /// Writes the script that packages the core as a block of Vivado's catalog.
-pub(super) fn package(request: &Request, sources: &Sources) -> String {
+pub(super) fn package(request: &FlowRequest, sources: &Sources) -> String {
     let mut text = format!(
         "# Packages configuration {} as a block, in the folder ip.\n# vivado -mode batch -source package.tcl\n\
          create_project -in_memory -part {}\n",
@@ -59,7 +59,7 @@ pub(super) fn package(request: &Request, sources: &Sources) -> String {
 
 /// Writes the script that builds the block design and its bitstream.
 pub(super) fn build(
-    request: &Request,
+    request: &FlowRequest,
     processor: &Processor,
     registers: u64,
     port: &str,

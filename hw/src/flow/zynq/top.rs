@@ -1,7 +1,7 @@
 //! The top module of a processor's peripheral.
 
 use crate::config::HwConfig;
-use crate::flow::Request;
+use crate::flow::FlowRequest;
 use crate::flow::design::TOP;
 use crate::peripheral::WINDOW_BYTES;
 use crate::rtl::PERIPHERAL;
@@ -86,7 +86,7 @@ fn ports(config: &HwConfig) -> Vec<Port> {
 
 /// Writes the top module: the peripheral in plain Verilog, with numbers for widths and attributes that name the
 /// interfaces, so that Vivado need not infer them.
-pub(in crate::flow) fn top(request: &Request) -> String {
+pub(in crate::flow) fn top(request: &FlowRequest) -> String {
     let config = request.config;
     let ports = ports(config);
     let mut text = format!(

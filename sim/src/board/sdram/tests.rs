@@ -1,5 +1,5 @@
 use super::*;
-use tilewright_hw::flow::board::{Board, Memory};
+use tilewright_hw::flow::board::{Board, CoreMemory};
 
 /// A clock with a period of 10 ns, at which the chip's times take these cycles.
 const MHZ: f64 = 100.0;
@@ -25,7 +25,9 @@ const ALL: Pins = Pins { command: PRECHARGE, a: ALL_BANKS, ..IDLE };
 
 /// A 16-bit chip with a short wait at power-up.
 fn chip() -> Sdram {
-    let Memory::Sdram(mut chip) = Board::load("ulx3s-85f").expect("it is there").memory else { panic!("has an SDRAM") };
+    let CoreMemory::Sdram(mut chip) = Board::load("ulx3s-85f").expect("it is there").memory else {
+        panic!("has an SDRAM")
+    };
     chip.rows = 2048;
     chip.timing.power_up_us = 1.0;
     chip.timing.rc_ns = 90.0;
