@@ -3,7 +3,7 @@
 use crate::access::{self, Footprint, Kernel, Outside};
 use crate::affine::{Dim, Nest, Piece};
 use crate::error::DriverError;
-use crate::program::{AccelProgram, Binding, Region, RegionId, Role, Section};
+use crate::program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Section};
 use crate::tokens::Analysis;
 use crate::uops::{Placement, UopCache};
 use std::collections::HashSet;
@@ -35,7 +35,7 @@ use tilewright_hw::isa::{self, Gemm, GemmUop, Insn, Load, Op, Store, Vector, Vec
 /// ```
 pub struct Builder {
     config: HwConfig,
-    regions: Vec<Region>,
+    regions: Vec<MemoryRegion>,
     constants: Vec<u8>,
     sections: Vec<Section>,
     inputs: Vec<Binding>,
@@ -59,7 +59,7 @@ impl Builder {
         let cache = |mem| UopCache::new(config.entries(mem), config.entry_bytes(mem), config.dma_align.into());
         Ok(Builder {
             config: config.clone(),
-            regions: vec![Region { name: "constants".into(), role: Role::Constants, bytes: 0 }],
+            regions: vec![MemoryRegion { name: "constants".into(), role: Role::Constants, bytes: 0 }],
             constants: Vec::new(),
             sections: Vec::new(),
             inputs: Vec::new(),
@@ -100,7 +100,7 @@ impl Builder {
         if self.regions.len() >= self.config.bases as usize {
             return Err(DriverError::TooManyRegions { regions: self.regions.len() + 1, bases: self.config.bases });
         }
-        self.regions.push(Region { name: name.into(), role, bytes });
+        self.regions.push(MemoryRegion { name: name.into(), role, bytes });
         Ok(RegionId(self.regions.len() as u32 - 1))
     }
 

@@ -26,6 +26,6 @@ pub use builder::Builder;
 pub use cache::StreamCache;
 pub use error::DriverError;
 pub use memory::{ALIGN, Block, DeviceMemory};
-pub use program::{AccelProgram, Binding, Region, RegionId, Role, Section, Summary};
+pub use program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Section, Summary};
 pub use run::{Loaded, run_program};
 pub use set::EntrySet;

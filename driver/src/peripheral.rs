@@ -14,6 +14,6 @@ mod tests;
 mod uio;
 
 pub use device::{Interrupts, PeripheralDevice, PeripheralOptions};
-pub use error::{Fault, Kind, PeripheralError};
-pub use find::{Buffer, Found, Names, find};
+pub use error::{Fault, PeripheralError, SystemDeviceKind};
+pub use find::{Buffer, FoundCore, Names, find};
 pub use uio::Uio;

@@ -30,7 +30,7 @@ pub enum Role {
 
 /// A piece of device memory with one base register; its number is its index in the program's list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Region {
+pub struct MemoryRegion {
     /// Name for messages.
     pub name: String,
     /// Its contents.
@@ -75,7 +75,7 @@ pub struct AccelProgram {
     /// Encoded instructions.
     pub stream: Vec<u8>,
     /// Regions; region 0 holds the constants.
-    pub regions: Vec<Region>,
+    pub regions: Vec<MemoryRegion>,
     /// The first bytes of region 0.
     pub constants: Vec<u8>,
     /// Named parts of the constants.

@@ -2,7 +2,7 @@
 
 use crate::error::DriverError;
 use crate::memory::{ALIGN, Block, DeviceMemory};
-use crate::program::{AccelProgram, Region, Role};
+use crate::program::{AccelProgram, MemoryRegion, Role};
 use std::ops::Deref;
 use tilewright_hw::device::{Base, Command, Device, RunReport};
 use tilewright_hw::isa;
@@ -48,7 +48,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
             });
         }
         program.check().map_err(|what| DriverError::Damaged { what })?;
-        let shared = |r: &Region| tensors.filter(|t| r.role == Role::Scratch && r.bytes <= t.bytes);
+        let shared = |r: &MemoryRegion| tensors.filter(|t| r.role == Role::Scratch && r.bytes <= t.bytes);
         let own = program.regions.iter().filter(|r| shared(r).is_none());
         let mut sizes: Vec<(String, u64)> = own.map(|r| (r.name.clone(), r.bytes)).collect();
         sizes.push(("stream".into(), program.stream.len() as u64));

@@ -5,12 +5,12 @@ pub const ALIGN: usize = 64;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; ALIGN]);
+struct CacheLine([u8; ALIGN]);
 
 /// A byte buffer of fixed length whose first byte is aligned to [`ALIGN`].
 #[derive(Clone, Default)]
 pub struct AlignedBytes {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     len: usize,
 }
 
@@ -20,13 +20,13 @@ impl AlignedBytes {
         let count = len.div_ceil(ALIGN);
         let mut lines = Vec::new();
         lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line([0; ALIGN]));
+        lines.resize(count, CacheLine([0; ALIGN]));
         Some(AlignedBytes { lines, len })
     }
 
     /// `len` zero bytes.
     pub fn zeroed(len: usize) -> AlignedBytes {
-        AlignedBytes { lines: vec![Line([0; ALIGN]); len.div_ceil(ALIGN)], len }
+        AlignedBytes { lines: vec![CacheLine([0; ALIGN]); len.div_ceil(ALIGN)], len }
     }
 
     /// A copy of `bytes`.

@@ -17,7 +17,7 @@ mod stream;
 #[cfg(feature = "cuda")]
 mod sys;
 
-pub use code::{Arg, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product, Work};
+pub use code::{Arg, CudaCall, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product};
 #[cfg(feature = "cuda")]
 use compile::compiler_version;
 #[cfg(feature = "cuda")]
@@ -27,7 +27,7 @@ pub use gpu::{Gpu, Program};
 #[cfg(feature = "cuda")]
 pub use libraries::{Library, load_from};
 #[cfg(feature = "cuda")]
-pub use stream::{Mark, Memory};
+pub use stream::{GpuMemory, Mark};
 
 /// Why there is no GPU, or why an operation on it failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

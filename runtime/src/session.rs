@@ -24,7 +24,7 @@ use crate::cuda::CudaError;
 use crate::loader::LoadError;
 use crate::registry::{PackedFn, Registry};
 use crate::tensor::{DType, Tensor, shape_text};
-use accel::{Accelerator, Region};
+use accel::{Accelerator, LoadedProgram};
 use gpu::OnGpu;
 use native::Native;
 pub use report::{RunReport, StepReport};
@@ -138,7 +138,7 @@ type Watch<'a> = dyn FnMut(ValueId, &[u8]) + 'a;
 enum Action {
     Call(Arc<PackedFn>),
     Native(Native),
-    Accel(Region),
+    Accel(LoadedProgram),
     Cuda,
 }
 
@@ -195,9 +195,9 @@ impl Session {
                 StepKind::Accel(accel) => {
                     let accelerator =
                         accelerator.as_mut().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
-                    let region = Region::load(accel, &artifact, accelerator)
+                    let program = LoadedProgram::load(accel, &artifact, accelerator)
                         .map_err(|source| SessionError::Accel { step: step.name.clone(), source })?;
-                    Action::Accel(region)
+                    Action::Accel(program)
                 }
             });
         }
@@ -288,7 +288,7 @@ impl Session {
                     (Action::Call(function), _) => function(&read, &mut written)
                         .map(|()| StepReport::on(Place::Cpu))
                         .map_err(|reason| SessionError::Step { step: step(), reason }),
-                    (Action::Accel(region), Some(accelerator)) => region
+                    (Action::Accel(program), Some(accelerator)) => program
                         .run(accelerator, &read, &mut written)
                         .map_err(|source| SessionError::Accel { step: step(), source }),
                     (Action::Accel(_) | Action::Cuda, _) => Err(SessionError::NoDevice { step: step() }),

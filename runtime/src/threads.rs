@@ -41,7 +41,7 @@ struct Shared {
     asleep: Vec<AtomicBool>,
     job: UnsafeCell<Job>,
     /// The first iteration of the job that no thread has taken.
-    next: Line<AtomicI64>,
+    next: CachePadded<AtomicI64>,
 }
 
 // SAFETY: only the thread that took the team writes the job, while the gate is closed and nobody is inside; only
@@ -54,7 +54,7 @@ unsafe impl Send for Shared {}
 /// A value with a cache line of its own.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Line<T>(T);
+struct CachePadded<T>(T);
 
 #[derive(Debug, Clone, Copy)]
 struct Job {
@@ -165,7 +165,7 @@ impl Team {
             taken: AtomicBool::new(false),
             asleep: (0..helpers).map(|_| AtomicBool::new(false)).collect(),
             job: UnsafeCell::new(Job { body: nothing, context: std::ptr::null_mut(), count: 0, few: 1 }),
-            next: Line(AtomicI64::new(0)),
+            next: CachePadded(AtomicI64::new(0)),
         };
         Team { shared: Arc::new(shared), helpers: Vec::with_capacity(helpers) }
     }

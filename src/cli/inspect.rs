@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use tilewright_runtime::artifact::{Artifact, StepKind};
-use tilewright_runtime::cuda::{CudaCode, Numbers, Work};
+use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
 
 use super::{ModelFile, Verdict, read_file, write_or_print};
@@ -94,9 +94,9 @@ fn describe(artifact: &Artifact) -> String {
 fn product_of(artifact: &Artifact, code: u32, entry: &str) -> String {
     let Some(id) = artifact.manifest.cuda.get(code as usize) else { return String::new() };
     let Ok(code) = CudaCode::decode(artifact.blob(*id)) else { return String::new() };
-    let work = code.entries.into_iter().filter(|e| e.symbol == entry).flat_map(|e| e.library);
-    let products = work.filter_map(|work| match work {
-        Work::Product(p) => {
+    let calls = code.entries.into_iter().filter(|e| e.symbol == entry).flat_map(|e| e.library);
+    let products = calls.filter_map(|call| match call {
+        CudaCall::Product(p) => {
             let numbers = match p.numbers {
                 Numbers::F32 => "float32",
                 Numbers::F16 => "float16",
@@ -105,7 +105,7 @@ fn product_of(artifact: &Artifact, code: u32, entry: &str) -> String {
             let batch = if p.batch > 1 { format!("{} x ", p.batch) } else { String::new() };
             Some(format!(", or with cuBLASLt: {batch}{} x {} x {} of {numbers}", p.rows, p.columns, p.steps))
         }
-        Work::Launch(_) => None,
+        CudaCall::Launch(_) => None,
     });
     products.collect()
 }

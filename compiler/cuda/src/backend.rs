@@ -87,10 +87,10 @@ impl CudaBackend {
                     code.source += &unit.source;
                     let mut workspace = unit.workspace_bytes;
                     let mut library = Vec::new();
-                    if let Some((work, with)) = with_library(&symbol, &region.program, half, least) {
+                    if let Some((calls, with)) = with_library(&symbol, &region.program, half, least) {
                         code.source += &with.source;
                         workspace = workspace.max(with.workspace_bytes);
-                        library = work;
+                        library = calls;
                     }
                     code.entries.push(CudaEntry { symbol: symbol.clone(), launches: unit.launches, library });
                     known.insert(text, (symbol.clone(), workspace));

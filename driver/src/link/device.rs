@@ -42,7 +42,7 @@ pub struct LinkDevice<S> {
 }
 
 /// How a command's run on the board ended.
-enum End {
+enum CommandEnd {
     Done,
     Limit,
 }
@@ -176,7 +176,7 @@ impl<S: ByteStream> LinkDevice<S> {
         self.session.start(command)?;
         let limit = command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         let end = self.wait_for_end(limit)?;
-        if matches!(end, End::Limit) {
+        if matches!(end, CommandEnd::Limit) {
             self.soft_reset();
             return Ok(Err(DeviceError::CycleLimit { limit }));
         }
@@ -195,7 +195,7 @@ impl<S: ByteStream> LinkDevice<S> {
     }
 
     /// Serves the core until the command has ended.
-    fn wait_for_end(&mut self, limit: u64) -> Result<End, Fault> {
+    fn wait_for_end(&mut self, limit: u64) -> Result<CommandEnd, Fault> {
         let mut look_at = self.session.served + FRAMES_A_LOOK;
         let (mut last, mut stalls) = (None, 0);
         loop {
@@ -207,11 +207,11 @@ impl<S: ByteStream> LinkDevice<S> {
             let interrupted = std::mem::take(&mut self.session.interrupted);
             let status = self.session.read_reg(regs::STATUS)?;
             if status & regs::STATUS_BUSY == 0 {
-                return Ok(End::Done);
+                return Ok(CommandEnd::Done);
             }
             let cycle = self.session.read_wide(regs::CYCLES_LO)?;
             if cycle > limit && status & regs::STATUS_TRAPPED == 0 {
-                return Ok(End::Limit);
+                return Ok(CommandEnd::Limit);
             }
             stalls = if heard && !interrupted || last != Some(cycle) { 0 } else { stalls + 1 };
             if stalls == MOST_STALLS {

@@ -21,7 +21,7 @@ pub enum Fault {
     #[error("there are no {kind}s: {path} does not exist")]
     NoClass {
         /// What is missing.
-        kind: Kind,
+        kind: SystemDeviceKind,
         /// Where the system would list them.
         path: String,
     },
@@ -29,7 +29,7 @@ pub enum Fault {
     #[error("no {kind} is named {name}")]
     NoDevice {
         /// What is missing.
-        kind: Kind,
+        kind: SystemDeviceKind,
         /// The requested name.
         name: String,
         /// The existing names.
@@ -123,30 +123,30 @@ pub enum Fault {
 
 /// Kind of a device in the system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SystemDeviceKind {
     /// Registers and an interrupt.
     Uio,
     /// Memory.
     Buffer,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for SystemDeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Kind::Uio => "UIO device",
-            Kind::Buffer => "u-dma-buf buffer",
+            SystemDeviceKind::Uio => "UIO device",
+            SystemDeviceKind::Buffer => "u-dma-buf buffer",
         })
     }
 }
 
-impl Kind {
+impl SystemDeviceKind {
     /// How to make such devices available in the system.
     fn load(self) -> &'static str {
         match self {
-            Kind::Uio => {
+            SystemDeviceKind::Uio => {
                 "add the board's device-tree fragment (tilewright.dtsi) and load the module: modprobe uio_pdrv_genirq of_id=generic-uio"
             }
-            Kind::Buffer => {
+            SystemDeviceKind::Buffer => {
                 "add the board's device-tree fragment (tilewright.dtsi), install the u-dma-buf module, and load it: modprobe u-dma-buf"
             }
         }

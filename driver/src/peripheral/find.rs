@@ -4,7 +4,7 @@
 //! Documentation/driver-api/uio-howto); buffers in `sys/class/u-dma-buf`, one folder each with address and size
 //! (u-dma-buf's Readme).
 
-use super::error::{Fault, Kind, PeripheralError};
+use super::error::{Fault, PeripheralError, SystemDeviceKind};
 use crate::memory::Block;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub struct Buffer {
 
 /// Registers and buffer of a core.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundCore {
     /// The names that were searched for.
     pub names: Names,
     /// File name of the UIO device: `uio0`.
@@ -68,11 +68,11 @@ pub struct Found {
 ///
 /// # Errors
 /// What is missing, and what to do.
-pub fn find(root: &Path, names: &Names) -> Result<Found, PeripheralError> {
+pub fn find(root: &Path, names: &Names) -> Result<FoundCore, PeripheralError> {
     find_both(root, names).map_err(|fault| PeripheralError { device: names.to_string(), fault })
 }
 
-fn find_both(root: &Path, names: &Names) -> Result<Found, Fault> {
+fn find_both(root: &Path, names: &Names) -> Result<FoundCore, Fault> {
     let class = root.join("sys/class/uio");
     let uio = choose(&class, &names.uio)?;
     let map = class.join(&uio).join("maps/map0");
@@ -83,14 +83,14 @@ fn find_both(root: &Path, names: &Names) -> Result<Found, Fault> {
         return Err(Fault::Window { found: registers.bytes, needed: WINDOW_BYTES });
     }
     let file = root.join("dev").join(&uio);
-    Ok(Found { names: names.clone(), file, uio, registers, offset, buffer: find_buffer(root, &names.buffer)? })
+    Ok(FoundCore { names: names.clone(), file, uio, registers, offset, buffer: find_buffer(root, &names.buffer)? })
 }
 
 fn find_buffer(root: &Path, name: &str) -> Result<Buffer, Fault> {
     let class = root.join("sys/class/u-dma-buf");
-    let buffers = list(&class, Kind::Buffer)?;
+    let buffers = list(&class, SystemDeviceKind::Buffer)?;
     if !buffers.iter().any(|buffer| buffer == name) {
-        return Err(Fault::NoDevice { kind: Kind::Buffer, name: name.into(), there_are: buffers });
+        return Err(Fault::NoDevice { kind: SystemDeviceKind::Buffer, name: name.into(), there_are: buffers });
     }
     let folder = class.join(name);
     // Whole pages are mapped.
@@ -103,7 +103,7 @@ fn find_buffer(root: &Path, name: &str) -> Result<Buffer, Fault> {
 
 /// The UIO device with this name or with this file name.
 fn choose(class: &Path, name: &str) -> Result<String, Fault> {
-    let devices = list(class, Kind::Uio)?;
+    let devices = list(class, SystemDeviceKind::Uio)?;
     if devices.iter().any(|device| device == name) {
         return Ok(name.into());
     }
@@ -116,14 +116,14 @@ fn choose(class: &Path, name: &str) -> Result<String, Fault> {
         1 => Ok(found.remove(0)),
         0 => {
             let there_are = named.iter().map(|(name, device)| format!("{name} ({device})")).collect();
-            Err(Fault::NoDevice { kind: Kind::Uio, name: name.into(), there_are })
+            Err(Fault::NoDevice { kind: SystemDeviceKind::Uio, name: name.into(), there_are })
         }
         _ => Err(Fault::Ambiguous { name: name.into(), devices: found }),
     }
 }
 
 /// Names in a system folder, sorted.
-fn list(class: &Path, kind: Kind) -> Result<Vec<String>, Fault> {
+fn list(class: &Path, kind: SystemDeviceKind) -> Result<Vec<String>, Fault> {
     let path = class.display().to_string();
     let entries = std::fs::read_dir(class).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Fault::NoClass { kind, path: path.clone() },

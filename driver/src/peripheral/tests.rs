@@ -1,8 +1,8 @@
 //! Registers and buffer in ordinary files: a folder plays the system, a thread plays the core.
 
 use super::cache::Cache;
-use super::error::Kind;
-use super::find::Found;
+use super::error::SystemDeviceKind;
+use super::find::FoundCore;
 use super::interrupt::Interrupt;
 use super::uio::{cannot_open, open_alone};
 use super::*;
@@ -82,7 +82,7 @@ impl System {
         fs::remove_dir_all(self.path(name)).or_else(|_| fs::remove_file(self.path(name))).expect("it was there");
     }
 
-    fn find(&self) -> Result<Found, PeripheralError> {
+    fn find(&self) -> Result<FoundCore, PeripheralError> {
         find(self.root(), &Names::default())
     }
 
@@ -292,7 +292,7 @@ fn what_is_missing_is_named_with_what_to_do() {
     assert_eq!(error, expected);
     for buffer in ["udmabuf0", "", "..", "../uio"] {
         let fault = find(system.root(), &named("tilewright", buffer)).expect_err("has another name").fault;
-        assert!(matches!(fault, Fault::NoDevice { kind: Kind::Buffer, .. }), "{fault}");
+        assert!(matches!(fault, Fault::NoDevice { kind: SystemDeviceKind::Buffer, .. }), "{fault}");
         assert!(fault.remedy().contains("there are tilewright"), "{}", fault.remedy());
     }
 
@@ -310,9 +310,10 @@ fn what_is_missing_is_named_with_what_to_do() {
     system.put("sys/class/uio/uio1/maps/map0/size", "0x1000\n");
 
     system.remove("sys/class/u-dma-buf/tilewright");
-    assert!(
-        matches!(system.fault(), Fault::NoDevice { kind: Kind::Buffer, ref there_are, .. } if there_are.is_empty())
-    );
+    assert!(matches!(
+        system.fault(),
+        Fault::NoDevice { kind: SystemDeviceKind::Buffer, ref there_are, .. } if there_are.is_empty()
+    ));
     system.remove("sys/class/u-dma-buf");
     let fault = system.fault();
     assert!(

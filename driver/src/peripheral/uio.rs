@@ -2,7 +2,7 @@
 
 use super::cache::Cache;
 use super::error::{Fault, PeripheralError};
-use super::find::{Found, Names, find};
+use super::find::{FoundCore, Names, find};
 use super::interrupt::Interrupt;
 use memmap2::{MmapOptions, MmapRaw};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -17,7 +17,7 @@ use tilewright_hw::peripheral::{Peripheral, WINDOW_BYTES};
 /// A core accessed through UIO, with a u-dma-buf buffer.
 #[derive(Debug)]
 pub struct Uio {
-    found: Found,
+    found: FoundCore,
     name: String,
     registers: MmapRaw,
     buffer: MmapRaw,
@@ -45,7 +45,7 @@ impl Uio {
     }
 
     /// Like [`Uio::open`], with open files: the one that is mapped, and the one that delivers interrupts.
-    pub(super) fn of_files(found: Found, file: &File, interrupt: File) -> Result<Uio, Fault> {
+    pub(super) fn of_files(found: FoundCore, file: &File, interrupt: File) -> Result<Uio, Fault> {
         let buffer_file = open_alone(&found.buffer.file)?;
         Ok(Uio {
             name: found.names.to_string(),
@@ -60,7 +60,7 @@ impl Uio {
     }
 
     /// What the system reports about it.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &FoundCore {
         &self.found
     }
 

@@ -22,13 +22,13 @@ pub struct CudaEntry {
     pub launches: Vec<Launch>,
     /// Computes the same with a product of cuBLASLt, if that is installed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub library: Vec<Work>,
+    pub library: Vec<CudaCall>,
 }
 
-/// A part of an entry that calls a library.
+/// A call of an entry that uses a library.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Work {
+pub enum CudaCall {
     /// A kernel.
     Launch(Launch),
     /// A library product.
@@ -160,9 +160,9 @@ impl CudaCode {
             Arg::Output(i) => (*i as usize) < outputs,
             Arg::Workspace(at) => *at <= workspace,
         };
-        let launches = entry.library.iter().filter_map(|work| match work {
-            Work::Launch(launch) => Some(launch),
-            Work::Product(_) => None,
+        let launches = entry.library.iter().filter_map(|call| match call {
+            CudaCall::Launch(launch) => Some(launch),
+            CudaCall::Product(_) => None,
         });
         for launch in entry.launches.iter().chain(launches) {
             let threads = launch.block.iter().try_fold(1u32, |n, &b| n.checked_mul(b));
@@ -177,8 +177,8 @@ impl CudaCode {
                 ));
             }
         }
-        for work in &entry.library {
-            let Work::Product(p) = work else { continue };
+        for call in &entry.library {
+            let CudaCall::Product(p) = call else { continue };
             if p.is_damaged() || ![p.of_columns.at, p.of_rows.at, p.result].iter().all(fits) {
                 return Err(format!("the product of entry {symbol} has invalid sizes or arguments"));
             }
@@ -232,7 +232,7 @@ mod tests {
             entries: vec![CudaEntry {
                 symbol: "e".into(),
                 launches: Vec::new(),
-                library: vec![Work::Product(product.clone())],
+                library: vec![CudaCall::Product(product.clone())],
             }],
             ..CudaCode::default()
         };

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::products::{Plan, Products};
-use super::stream::{Function, Mark, Memory, Module, Stream};
-use super::{Arg, CudaCode, CudaEntry, CudaError, Form, Launch, Library, Work, compile_cached, compiler_version};
+use super::stream::{Function, GpuMemory, Mark, Module, Stream};
+use super::{Arg, CudaCall, CudaCode, CudaEntry, CudaError, Form, Launch, Library, compile_cached, compiler_version};
 
 /// A GPU that can be used.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ pub struct Program {
     /// For entries with library products, by symbol: the plans of their products, in order.
     plans: HashMap<String, Vec<Arc<Plan>>>,
     /// Scratch memory of the library.
-    scratch: Option<Memory>,
+    scratch: Option<GpuMemory>,
     _module: Module,
 }
 
@@ -51,8 +51,8 @@ impl Gpu {
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn allocate(&self, bytes: usize) -> Result<Memory, CudaError> {
-        Memory::new(&self.stream, bytes)
+    pub fn allocate(&self, bytes: usize) -> Result<GpuMemory, CudaError> {
+        GpuMemory::new(&self.stream, bytes)
     }
 
     /// Loads code, compiled for this GPU or taken from the cache in `folder`.
@@ -104,9 +104,9 @@ impl Gpu {
     /// The library's plans for an entry's products; `None` if the library is missing or does not support one of them.
     fn plan(&self, entry: &CudaEntry) -> Option<Vec<Arc<Plan>>> {
         let products = self.products.as_ref()?;
-        let wanted = entry.library.iter().filter_map(|work| match work {
-            Work::Product(product) => Some(products.plan(product)),
-            Work::Launch(_) => None,
+        let wanted = entry.library.iter().filter_map(|call| match call {
+            CudaCall::Product(product) => Some(products.plan(product)),
+            CudaCall::Launch(_) => None,
         });
         let found = wanted.collect::<Option<Vec<_>>>()?;
         (!found.is_empty()).then_some(found)
@@ -116,7 +116,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`CudaError::Driver`].
-    pub fn write(&self, memory: &mut Memory, at: usize, bytes: &[u8]) -> Result<(), CudaError> {
+    pub fn write(&self, memory: &mut GpuMemory, at: usize, bytes: &[u8]) -> Result<(), CudaError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`CudaError::Driver`], also if an earlier kernel failed.
-    pub fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
+    pub fn read(&self, memory: &GpuMemory, at: usize, bytes: &mut [u8]) -> Result<(), CudaError> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -156,11 +156,11 @@ impl Gpu {
             return entry.launches.iter().try_for_each(|launch| self.kernel(program, launch, &place, none));
         };
         let mut plans = plans.iter();
-        let scratch = program.scratch.as_ref().map_or(0, Memory::address);
-        for work in &entry.library {
-            match work {
-                Work::Launch(launch) => self.kernel(program, launch, &place, none)?,
-                Work::Product(product) => {
+        let scratch = program.scratch.as_ref().map_or(0, GpuMemory::address);
+        for call in &entry.library {
+            match call {
+                CudaCall::Launch(launch) => self.kernel(program, launch, &place, none)?,
+                CudaCall::Product(product) => {
                     let (plan, products) = plans.next().zip(self.products.as_ref()).ok_or_else(none)?;
                     let at = [product.of_columns.at, product.of_rows.at, product.result].map(|arg| place(&arg));
                     let [Some(columns), Some(rows), Some(result)] = at else { return Err(none()) };
@@ -219,10 +219,10 @@ fn products_wanted() -> bool {
     std::env::var_os(USE_CUBLASLT).is_none_or(|value| value != "0") && Library::CublasLt.is_present()
 }
 
-fn launches(work: &[Work]) -> impl Iterator<Item = &Launch> {
-    work.iter().filter_map(|work| match work {
-        Work::Launch(launch) => Some(launch),
-        Work::Product(_) => None,
+fn launches(calls: &[CudaCall]) -> impl Iterator<Item = &Launch> {
+    calls.iter().filter_map(|call| match call {
+        CudaCall::Launch(launch) => Some(launch),
+        CudaCall::Product(_) => None,
     })
 }
 

@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::stream::Stream;
-use super::sys::{Choice, Code, CublasLt, Handle, cublaslt};
+use super::sys::{Code, CublasLt, Handle, MatmulHeuristic, cublaslt};
 use super::{CudaError, Factor, Lie, Numbers, Product};
 
 /// `cublasComputeType_t`.
@@ -62,7 +62,7 @@ pub(super) struct Plan {
     description: Handle,
     /// Layouts of the columns' factor, the rows' factor and the result.
     layouts: [Handle; 3],
-    chosen: Choice,
+    chosen: MatmulHeuristic,
     is_integer: bool,
 }
 
@@ -150,7 +150,7 @@ impl Products {
         ];
         let preference = parts.preference()?;
         let [a, b, d] = layouts;
-        let (most, mut chosen, mut found) = (MOST_WORKSPACE, Choice::default(), 0);
+        let (most, mut chosen, mut found) = (MOST_WORKSPACE, MatmulHeuristic::default(), 0);
         let (value, bytes) = ((&raw const most).cast(), size_of::<usize>());
         // SAFETY: the library made all handles above, and `chosen` is a place for one choice.
         unsafe {

@@ -160,17 +160,17 @@ impl Drop for Stream {
 
 /// A piece of a GPU's memory.
 #[derive(Debug)]
-pub struct Memory {
+pub struct GpuMemory {
     stream: Arc<Stream>,
     address: u64,
     bytes: usize,
 }
 
-impl Memory {
+impl GpuMemory {
     /// Allocates `bytes` bytes, at least one, zeroed and aligned to 256 bytes.
-    pub(super) fn new(stream: &Arc<Stream>, bytes: usize) -> Result<Memory, CudaError> {
+    pub(super) fn new(stream: &Arc<Stream>, bytes: usize) -> Result<GpuMemory, CudaError> {
         let what = format!("allocating {bytes} bytes of the GPU's memory");
-        let mut memory = Memory { stream: stream.clone(), address: 0, bytes: bytes.max(1) };
+        let mut memory = GpuMemory { stream: stream.clone(), address: 0, bytes: bytes.max(1) };
         let (mut address, count) = (0, memory.bytes);
         // SAFETY: `address` is a place for the result.
         stream.call(&what, |driver| unsafe { driver.cuMemAlloc_v2(&mut address, count) })?;
@@ -215,7 +215,7 @@ impl Memory {
     }
 }
 
-impl Drop for Memory {
+impl Drop for GpuMemory {
     fn drop(&mut self) {
         if self.address == 0 {
             return;

@@ -132,7 +132,7 @@ pub(super) struct Algorithm {
 /// `cublasLtMatmulHeuristicResult_t`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Choice {
+pub(super) struct MatmulHeuristic {
     pub(super) algorithm: Algorithm,
     pub(super) workspace_bytes: usize,
     pub(super) state: c_int,
@@ -156,7 +156,7 @@ functions! {
     cublasLtMatmulPreferenceDestroy(preference: Handle);
     cublasLtMatmulAlgoGetHeuristic(
         handle: Handle, description: Handle, a: Handle, b: Handle, c: Handle, d: Handle, preference: Handle, wanted: c_int,
-        choices: *mut Choice, found: *mut c_int
+        choices: *mut MatmulHeuristic, found: *mut c_int
     );
     cublasLtMatmul(
         handle: Handle, description: Handle, alpha: *const c_void, a: *const c_void, layout_a: Handle, b: *const c_void,

@@ -33,19 +33,19 @@ impl Accelerator {
 }
 
 /// A program in a device's memory, with the layouts of its tensors.
-pub(super) struct Region {
+pub(super) struct LoadedProgram {
     loaded: Loaded<Box<AccelProgram>>,
     inputs: Vec<Packing>,
     outputs: Vec<Packing>,
 }
 
-impl Region {
-    pub fn load(step: &AccelStep, artifact: &Artifact, on: &mut Accelerator) -> Result<Region, DriverError> {
+impl LoadedProgram {
+    pub fn load(step: &AccelStep, artifact: &Artifact, on: &mut Accelerator) -> Result<LoadedProgram, DriverError> {
         let mut program = Box::new(step.program.clone());
         program.stream = artifact.blob(step.stream).to_vec();
         program.constants = artifact.blob(step.constants).to_vec();
         let loaded = Loaded::sharing(on.device.as_mut(), &mut on.memory, program, on.tensors)?;
-        Ok(Region { loaded, inputs: step.inputs.clone(), outputs: step.outputs.clone() })
+        Ok(LoadedProgram { loaded, inputs: step.inputs.clone(), outputs: step.outputs.clone() })
     }
 
     pub fn run(

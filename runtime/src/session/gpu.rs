@@ -6,7 +6,7 @@ use half::f16;
 
 use super::values::{Values, lives};
 use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
-use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, Mark, Memory, Program};
+use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, GpuMemory, Mark, Program};
 use crate::placement::{Buffer, place};
 use crate::tensor::DType;
 
@@ -27,7 +27,7 @@ pub(super) struct OnGpu {
     programs: Vec<Program>,
     /// For each step, its entry and the index of its program.
     entries: Vec<Option<(usize, CudaEntry)>>,
-    memory: Memory,
+    memory: GpuMemory,
     /// The address of its first byte.
     base: u64,
     /// Offset of each value in the memory, if a GPU step reads or writes it.

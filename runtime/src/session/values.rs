@@ -10,11 +10,11 @@ use crate::placement::{Buffer, share};
 pub(super) struct Values {
     memory: Vec<AlignedBytes>,
     /// For each value, its memory and its bytes; `None` for constants.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<ValuePlace>>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct ValuePlace {
     memory: usize,
     bytes: usize,
 }
@@ -52,7 +52,7 @@ impl Values {
             {
                 largest[memory] = Some((value.bytes(), &value.name));
             }
-            places.push(memory.map(|memory| Place { memory, bytes: value.bytes() }));
+            places.push(memory.map(|memory| ValuePlace { memory, bytes: value.bytes() }));
         }
         let memory = shared.bytes.iter().zip(&largest).map(|(bytes, largest)| {
             let memory = usize::try_from(*bytes).ok().and_then(AlignedBytes::try_zeroed);

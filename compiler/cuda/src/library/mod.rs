@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use tilewright_compiler::te::{Axis, BinOp, Combiner, DType, Definition, Expr, Name, Program, Tensor};
 use tilewright_compiler::tir;
-use tilewright_runtime::cuda::{Arg, Factor, Launch, Lie, Numbers, Product, Work};
+use tilewright_runtime::cuda::{Arg, CudaCall, Factor, Launch, Lie, Numbers, Product};
 
 use crate::emit::{ALIGN, emit_wide};
 use crate::{Unit, schedule};
@@ -62,14 +62,15 @@ struct Sizes {
     steps: i64,
 }
 
-/// Returns the work of a program with a library product, and its kernels. Returns `None` if it has no suitable product.
+/// Returns the calls of a program with a library product, and its kernels. Returns `None` if it has no suitable
+/// product.
 ///
 /// Kernels are named after `symbol`. With `half`, float inputs and outputs of the program have 16 bits in memory.
-pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -> Option<(Vec<Work>, Unit)> {
+pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -> Option<(Vec<CudaCall>, Unit)> {
     let split = split(program, half, least)?;
     let inputs: Vec<Name> = program.inputs().map(|t| t.name.clone()).collect();
     let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes: 0 };
-    let mut work = Vec::new();
+    let mut calls = Vec::new();
     // Matrices and sums come one after the other. The two programs' own buffers share the space after them.
     let mut kept: HashMap<Name, u64> = HashMap::new();
     let mut next = 0u64;
@@ -104,16 +105,16 @@ pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -
                 Arg::Workspace(at) => Some(Arg::Workspace(next + at)),
             };
             let args = launch.args.iter().map(arg).collect::<Option<Vec<Arg>>>()?;
-            list.push(Work::Launch(Launch { args, ..launch }));
+            list.push(CudaCall::Launch(Launch { args, ..launch }));
         }
         Some(list)
     };
     if let Some(before) = &split.before {
-        work.extend(add(before, "before", false)?);
+        calls.extend(add(before, "before", false)?);
     }
     let factor = |m: &Matrix| Some(Factor { at: place(&m.tensor)?, lie: m.lie, stride: m.stride as u64 });
     let (sizes, direct) = (split.sizes, split.after.is_none());
-    work.push(Work::Product(Product {
+    calls.push(CudaCall::Product(Product {
         numbers: split.numbers,
         narrow: direct && half,
         batch: u32::try_from(sizes.batch).ok()?,
@@ -125,10 +126,10 @@ pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -
         result: if direct { Arg::Output(0) } else { place(&split.sums)? },
     }));
     if let Some(after) = &split.after {
-        work.extend(add(after, "after", true)?);
+        calls.extend(add(after, "after", true)?);
     }
     unit.workspace_bytes += next;
-    Some((work, unit))
+    Some((calls, unit))
 }
 
 /// Splits a program. Returns `None` if it has no product, or one that no library supports.

@@ -8,7 +8,7 @@ use tilewright_compiler::backend::{Entry, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId};
 use tilewright_compiler::te::{Array, Scalar};
 use tilewright_compiler::tir::{Buffer, Function};
-use tilewright_runtime::cuda::{Arg, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product, Work};
+use tilewright_runtime::cuda::{Arg, CudaCall, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers, Product};
 
 use super::compile;
 use crate::CudaBackend;
@@ -109,9 +109,9 @@ impl Kernels {
 
 /// Returns all kernels of an entry.
 fn launches(entry: &CudaEntry) -> Vec<&Launch> {
-    let with_library = entry.library.iter().filter_map(|work| match work {
-        Work::Launch(launch) => Some(launch),
-        Work::Product(_) => None,
+    let with_library = entry.library.iter().filter_map(|call| match call {
+        CudaCall::Launch(launch) => Some(launch),
+        CudaCall::Product(_) => None,
     });
     entry.launches.iter().chain(with_library).collect()
 }
@@ -218,8 +218,8 @@ impl Host {
 
     /// Returns how many products of a graph a library would compute.
     pub fn products(&self, number: usize) -> usize {
-        let work = self.graphs[number].0.entries.iter().flat_map(|e| &e.library);
-        work.filter(|work| matches!(work, Work::Product(_))).count()
+        let calls = self.graphs[number].0.entries.iter().flat_map(|e| &e.library);
+        calls.filter(|call| matches!(call, CudaCall::Product(_))).count()
     }
 
     /// Returns the outputs of a graph. `library` selects the variant with library products, if there is one.
@@ -252,10 +252,10 @@ impl Host {
                 Arg::Workspace(at) => workspace.at(*at as usize),
             };
             if library && !entry.library.is_empty() {
-                for work in &entry.library {
-                    match work {
-                        Work::Launch(launch) => self.kernels.launch(number, launch, place),
-                        Work::Product(product) => multiply(product, &place),
+                for call in &entry.library {
+                    match call {
+                        CudaCall::Launch(launch) => self.kernels.launch(number, launch, place),
+                        CudaCall::Product(product) => multiply(product, &place),
                     }
                 }
             } else {
