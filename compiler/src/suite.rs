@@ -133,11 +133,11 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
 }
 
 /// An operator, the types of its operands, and the operands that cannot have arbitrary data.
-type Made = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
+type MadeProblem = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
-type Kind = fn(&mut Numbers, Layout) -> Made;
+type ProblemMaker = fn(&mut Numbers, Layout) -> MadeProblem;
 
-const KINDS: &[Kind] = &[
+const KINDS: &[ProblemMaker] = &[
     |n, l| conv(n, l, DType::F32),
     |n, l| conv(n, l, DType::I8),
     |n, l| conv(n, l, DType::I8),
@@ -367,7 +367,7 @@ fn image(layout: Layout, dtype: DType, [n, h, w, c]: [usize; 4]) -> TensorType {
     }
 }
 
-fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
+fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> MadeProblem {
     let dilations = [n.size(1, 2), n.size(1, 2)];
     let kernel = [n.size(1, 3), n.size(1, 4)];
     let reach = |i: usize| (kernel[i] - 1) * dilations[i] + 1;
@@ -396,14 +396,14 @@ fn weight_zero_point(n: &mut Numbers, dtype: DType) -> i32 {
     if dtype == DType::I8 && n.int(0, 1) == 1 { n.int(-128, 127) as i32 } else { 0 }
 }
 
-fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> Made {
+fn hybrid_dense(n: &mut Numbers, asymmetric: bool) -> MadeProblem {
     let (m, k, o) = (n.size(1, 3), n.size(1, 24), n.size(1, 7));
     let vector = ty(DType::F32, &[o]);
     let types = vec![ty(DType::F32, &[m, k]), ty(DType::I8, &[o, k]), vector.clone(), vector];
     (HybridDense { asymmetric }.into(), types, vec![])
 }
 
-fn dense(n: &mut Numbers, dtype: DType) -> Made {
+fn dense(n: &mut Numbers, dtype: DType) -> MadeProblem {
     let (m, k, p) = (n.size(1, 3), n.size(1, 70), n.size(1, 20));
     let mut types = vec![ty(dtype, &[m, k]), ty(dtype, &[p, k])];
     let mut data_zero_point = 0;
@@ -425,12 +425,12 @@ fn pool(n: &mut Numbers, layout: Layout, dtype: DType) -> (TensorType, [usize; 2
     (data, kernel, [n.size(1, 3), n.size(1, 3)], pads)
 }
 
-fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
+fn max_pool(n: &mut Numbers, layout: Layout, dtype: DType) -> MadeProblem {
     let (data, kernel, strides, pads) = pool(n, layout, dtype);
     (MaxPool2d { kernel, strides, pads, dilations: [1, 1], layout }.into(), vec![data], vec![])
 }
 
-fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> Made {
+fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> MadeProblem {
     let (data, kernel, strides, pads) = pool(n, layout, dtype);
     let op = AvgPool2d {
         kernel,
@@ -445,7 +445,7 @@ fn avg_pool(n: &mut Numbers, layout: Layout, dtype: DType, all: bool) -> Made {
     (op.into(), vec![data], vec![])
 }
 
-fn qavg_pool(n: &mut Numbers, layout: Layout) -> Made {
+fn qavg_pool(n: &mut Numbers, layout: Layout) -> MadeProblem {
     let (data, kernel, strides, pads) = pool(n, layout, DType::I8);
     let mode = if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single };
     let all = kernel[0] * kernel[1];
@@ -465,7 +465,7 @@ fn qavg_pool(n: &mut Numbers, layout: Layout) -> Made {
     (op.into(), vec![data], vec![])
 }
 
-fn requantize(n: &mut Numbers, layout: Layout) -> Made {
+fn requantize(n: &mut Numbers, layout: Layout) -> MadeProblem {
     let s = [n.size(1, 2), n.size(1, 4), n.size(1, 4), n.size(1, 9)];
     let (axis, mode) = (layout.channel_axis(), if n.int(0, 1) == 0 { Rounding::Double } else { Rounding::Single });
     let zero_point = n.int(-128, 127) as i32;

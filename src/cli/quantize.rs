@@ -7,7 +7,7 @@ use serde_json::json;
 use tilewright::model::inference;
 use tilewright::model::picture::Preprocess;
 use tilewright::model::quantize::{
-    self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits,
+    self, Compiled, Method, MethodChoice, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits,
 };
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::quantize::range;
@@ -154,12 +154,12 @@ impl Quantize {
         Ok(Verdict::Fine)
     }
 
-    fn method(&self) -> Result<Choice> {
+    fn method(&self) -> Result<MethodChoice> {
         if self.percentile.is_some() && self.method != Ranges::Percentile {
             bail!("--percentile is for --method percentile");
         }
-        Ok(Choice::All(match self.method {
-            Ranges::Auto => return Ok(Choice::Auto),
+        Ok(MethodChoice::All(match self.method {
+            Ranges::Auto => return Ok(MethodChoice::Auto),
             Ranges::MinMax => Method::MinMax,
             Ranges::Percentile => {
                 Method::Percentile(range::percentage(self.percentile.unwrap_or(99.99)).context("--percentile")?)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tilewright_compiler::frontend::onnx::{self, WriteError};
 use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
-use tilewright_compiler::quantize::{self, Engine, QuantizeError, Run};
+use tilewright_compiler::quantize::{self, Engine, QuantizeError, RunnableNetwork};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Manifest, Value, ValueId};
 use tilewright_runtime::files::Unfinished;
@@ -20,7 +20,7 @@ use crate::model::{self, ModelError, Offload, Options, Sizes};
 
 pub use pictures::{FolderError, folder, folder_shape};
 pub use tilewright_compiler::quantize::{
-    Choice, Layer, Method, Options as QuantizeOptions, Params, Quantized, Told, Weak, WeightBits,
+    Layer, Method, MethodChoice, Options as QuantizeOptions, Params, Quantized, Told, Weak, WeightBits,
 };
 
 /// Why a model was not quantized.
@@ -88,7 +88,7 @@ impl Compiled {
 }
 
 impl Engine for Compiled {
-    fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String> {
+    fn open(&self, graph: &Graph) -> Result<Box<dyn RunnableNetwork>, String> {
         let options = Options { offload: Offload::None, ..Options::new(&self.config) };
         let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
         let session = Session::new(artifact, &Registry::new(), None).map_err(|e| e.to_string())?;
@@ -100,7 +100,7 @@ struct Native {
     session: Session,
 }
 
-impl Run for Native {
+impl RunnableNetwork for Native {
     fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
         let inputs: Vec<tensor::Tensor> = inputs.iter().map(tensor::Tensor::from).collect();
         let (outputs, _) = self.session.run(&inputs).map_err(|e| e.to_string())?;
@@ -392,7 +392,7 @@ mod tests {
     fn a_file_that_is_not_the_network_gets_no_name() {
         let engine = quantize::Reference;
         let sample = vec![Tensor::from_fn(&[1, 4], |i| i as f32 - 1.5)];
-        let options = QuantizeOptions { method: Choice::All(Method::MinMax), ..QuantizeOptions::default() };
+        let options = QuantizeOptions { method: MethodChoice::All(Method::MinMax), ..QuantizeOptions::default() };
         let quantized = |graph: Graph| {
             let prepared = Prepared { file: "net.onnx".into(), graph };
             let quantized =

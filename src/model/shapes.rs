@@ -16,7 +16,7 @@ use tilewright_compiler::graph::{DType, Graph, GraphError, Tensor};
 use tilewright_compiler::quantize::{self, QuantizeError};
 use tilewright_hw::config::HwConfig;
 
-use crate::model::quantize::{Choice, Compiled, Method, QuantizeOptions};
+use crate::model::quantize::{Compiled, Method, MethodChoice, QuantizeOptions};
 pub use layers::{LAYERS, Layer};
 use net::Net;
 
@@ -100,7 +100,7 @@ pub fn float(name: &str) -> Result<Graph, ShapeError> {
 pub fn quantized(name: &str) -> Result<Graph, ShapeError> {
     let wrong = |source| ShapeError::Quantize { name: name.to_string(), source };
     let graph = quantize::prepare(float(name)?).map_err(wrong)?;
-    let options = QuantizeOptions { method: Choice::All(Method::MinMax), ..QuantizeOptions::default() };
+    let options = QuantizeOptions { method: MethodChoice::All(Method::MinMax), ..QuantizeOptions::default() };
     let engine = Compiled::new(&HwConfig::default());
     let done = quantize::quantize(&graph, &[input(&graph)], &options, &engine, &mut |_, _, _| {});
     Ok(done.map_err(wrong)?.graph)

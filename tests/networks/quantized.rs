@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use tilewright::model::Sizes;
-use tilewright::model::quantize::{self, Choice, Compiled, Method, Prepared, QuantizeOptions, Quantized, Scaling};
+use tilewright::model::quantize::{
+    self, Compiled, Method, MethodChoice, Prepared, QuantizeOptions, Quantized, Scaling,
+};
 use tilewright_compiler::graph::{Graph, Tensor};
 use tilewright_compiler::quantize::Engine;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Edge;
 use tilewright_runtime::npy;
 
-fn options(method: Choice) -> QuantizeOptions {
+fn options(method: MethodChoice) -> QuantizeOptions {
     QuantizeOptions { method, ..QuantizeOptions::default() }
 }
 
@@ -42,7 +44,7 @@ fn written(model: &Prepared, quantized: &Quantized, sample: &[Tensor]) -> Graph 
 fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
     let model = Prepared::read(path, &Sizes::default()).unwrap();
     let calibration = data(&model, &format!("{set}_calib200"), 0.0, scale)?;
-    let quantized = run(&model, &calibration, &options(Choice::All(Method::Mse)));
+    let quantized = run(&model, &calibration, &options(MethodChoice::All(Method::Mse)));
     let again = written(&model, &quantized, &calibration[0]);
     let samples = data(&model, &format!("{set}_test1000"), 0.0, scale)?;
     let labels = npy::read(&tilewright_testing::model(&format!("data/{set}_test1000_y.npy"))?).unwrap();
@@ -92,7 +94,7 @@ fn efficientnet_names_what_the_float_network_does() {
     };
     let float = names(model.graph());
     for bias_correction in [false, true] {
-        let quantized = run(&model, &samples, &QuantizeOptions { bias_correction, ..options(Choice::Auto) });
+        let quantized = run(&model, &samples, &QuantizeOptions { bias_correction, ..options(MethodChoice::Auto) });
         let int8 = names(&written(&model, &quantized, &samples[0]));
         let same = float.iter().zip(&int8).filter(|(a, b)| a == b).count();
         println!(

@@ -10,7 +10,7 @@ use tilewright_compiler::tir;
 use tilewright_runtime::cuda::{CudaCode, CudaEntry};
 
 use crate::library::{LEAST, Least, with_library};
-use crate::{PRELUDE, Unit, emit, schedule};
+use crate::{FunctionKernels, PRELUDE, emit, schedule};
 
 /// Most nodes in one function. Scheduling time grows with the square of their number.
 const MOST_JOINED: usize = 32;
@@ -82,17 +82,17 @@ impl CudaBackend {
                 Some(found) => found.clone(),
                 None => {
                     let symbol = format!("tw_{}_{}", last.0, node.op.name());
-                    let unit = best(&symbol, function, half)
+                    let kernels = best(&symbol, function, half)
                         .map_err(|e| BackendError::Codegen { entry: symbol.clone(), message: e.to_string() })?;
-                    code.source += &unit.source;
-                    let mut workspace = unit.workspace_bytes;
+                    code.source += &kernels.source;
+                    let mut workspace = kernels.workspace_bytes;
                     let mut library = Vec::new();
                     if let Some((calls, with)) = with_library(&symbol, &region.program, half, least) {
                         code.source += &with.source;
                         workspace = workspace.max(with.workspace_bytes);
                         library = calls;
                     }
-                    code.entries.push(CudaEntry { symbol: symbol.clone(), launches: unit.launches, library });
+                    code.entries.push(CudaEntry { symbol: symbol.clone(), launches: kernels.launches, library });
                     known.insert(text, (symbol.clone(), workspace));
                     (symbol, workspace)
                 }
@@ -107,11 +107,11 @@ impl CudaBackend {
 }
 
 /// Returns the kernels of a function with the best schedule that can be emitted.
-fn best(symbol: &str, f: tir::Function, half: bool) -> Result<Unit, crate::EmitError> {
+fn best(symbol: &str, f: tir::Function, half: bool) -> Result<FunctionKernels, crate::EmitError> {
     if let Some(tiled) = schedule::tiled(f.clone())
-        && let Ok(unit) = emit(symbol, &tiled, half)
+        && let Ok(kernels) = emit(symbol, &tiled, half)
     {
-        return Ok(unit);
+        return Ok(kernels);
     }
     emit(symbol, &schedule(f), half)
 }

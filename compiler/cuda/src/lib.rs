@@ -14,6 +14,6 @@ mod schedule;
 mod tests;
 
 pub use backend::{CudaBackend, Precision};
-pub use emit::{PRELUDE, Unit, emit};
+pub use emit::{FunctionKernels, PRELUDE, emit};
 pub use error::EmitError;
 pub use schedule::schedule;

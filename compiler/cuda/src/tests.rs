@@ -13,7 +13,7 @@ mod scalars;
 mod standin;
 mod text;
 
-use host::Host;
+use host::HostLibrary;
 
 /// Uses a library for every product.
 const ANY: Least = Least { rows: 1, columns: 1, steps: 1 };
@@ -33,7 +33,7 @@ fn compile(backend: &CudaBackend, graph: &Graph, least: Least) -> (CudaCode, Vec
 fn every_operator_on_the_host_equals_the_graph_evaluation() {
     let problems = [problems(100, 4).unwrap(), vec![special_numbers().unwrap()]].concat();
     let graphs: Vec<&Graph> = problems.iter().map(|p| &p.graph).collect();
-    let host = Host::new(&CudaBackend::default(), &graphs, ANY);
+    let host = HostLibrary::new(&CudaBackend::default(), &graphs, ANY);
     let mut wrong = Vec::new();
     let mut products = 0;
     for (i, p) in problems.iter().enumerate() {

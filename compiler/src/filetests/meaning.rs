@@ -3,7 +3,7 @@
 use crate::graph::{self, Graph, NodeId, Tensor};
 use crate::schedule::{Schedule, Step};
 use crate::suite::{Numbers, difference};
-use crate::te::{Array, ops::Region};
+use crate::te::{Array, ops::RegionProgram};
 use crate::tir::{self, Function};
 
 /// Largest relative difference of floats whose operations have another order.
@@ -66,7 +66,7 @@ pub fn same_function(plain: &Function, s: &Schedule) -> Result<(), String> {
 }
 
 /// Compares a lowered tensor expression with the graph's reference.
-pub fn same_expression(g: &Graph, nodes: &[NodeId], region: &Region, f: &Function) -> Result<(), String> {
+pub fn same_expression(g: &Graph, nodes: &[NodeId], region: &RegionProgram, f: &Function) -> Result<(), String> {
     let inputs = data(g).ok_or("its sizes are symbolic")?;
     let values = graph::eval_all(g, &inputs).map_err(|e| e.to_string())?;
     let array = |t: &Tensor| Array {

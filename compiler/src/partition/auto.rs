@@ -24,7 +24,7 @@ use tilewright_runtime::artifact::{NodeCost, Place};
 const TURNS: usize = 4;
 
 /// Nodes that can only move together.
-struct Unit {
+struct PlacementUnit {
     nodes: Vec<NodeId>,
     /// Cycles and nanoseconds on the accelerator, if it can compute the unit.
     accel: Option<(u64, u64)>,
@@ -51,7 +51,7 @@ struct Border {
 
 /// All units of a placement, with their costs.
 pub(super) struct Problem {
-    units: Vec<Unit>,
+    units: Vec<PlacementUnit>,
     unit_of: HashMap<NodeId, usize>,
     borders: Vec<Border>,
     /// Indices of each unit's borders.
@@ -74,7 +74,7 @@ impl Problem {
             let cycles = l.cycles.unwrap_or_else(|| oracle.accel_cycles(&l.layer, &l.planned));
             let (nodes, cpu) = (l.layer.nodes.clone(), oracle.cpu(graph, &l.layer.nodes));
             unit_of.extend(nodes.iter().map(|n| (*n, units.len())));
-            units.push(Unit { nodes, accel: Some((cycles, oracle.accel_ns(cycles))), cpu, with: None });
+            units.push(PlacementUnit { nodes, accel: Some((cycles, oracle.accel_ns(cycles))), cpu, with: None });
         }
         for (&id, at) in &placed.nodes {
             if unit_of.contains_key(&id) {
@@ -89,7 +89,7 @@ impl Problem {
             let alias = at.place == Place::Accel;
             unit_of.insert(id, units.len());
             let (accel, with) = if alias { (Some((0, 0)), maker) } else { (None, None) };
-            units.push(Unit { nodes: vec![id], accel, cpu: oracle.cpu(graph, &[id]), with });
+            units.push(PlacementUnit { nodes: vec![id], accel, cpu: oracle.cpu(graph, &[id]), with });
         }
         let mut problem =
             Problem { units, unit_of, borders: Vec::new(), borders_of: Vec::new(), launch_ns: oracle.launch_ns() };
@@ -284,7 +284,7 @@ impl Border {
     }
 }
 
-impl Unit {
+impl PlacementUnit {
     fn ns(&self, on_accel: bool) -> Option<u64> {
         if on_accel { self.accel.map(|(_, ns)| ns) } else { self.cpu.map(|t| t.ns) }
     }

@@ -25,7 +25,7 @@ const MOST_STATES: usize = 256;
 
 /// A way to compute a node.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Choice {
+pub(super) enum NodeChoice {
     /// The CPU computes it, for this reason.
     Cpu(String),
     /// It is an alias of its data's bytes, with another view if one is given.
@@ -47,7 +47,7 @@ pub(super) trait Costs {
 }
 
 /// Returns the possible choices for a node, given the views of its data on the accelerator.
-pub(super) type Choices<'a> = dyn Fn(NodeId, &dyn Fn(ValueId) -> Option<View>) -> Vec<Choice> + 'a;
+pub(super) type Choices<'a> = dyn Fn(NodeId, &dyn Fn(ValueId) -> Option<View>) -> Vec<NodeChoice> + 'a;
 
 /// The forms in which a value is available.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -94,7 +94,7 @@ impl State {
 /// The choices that lead to a state, as a list from the last to the first.
 struct Trail {
     node: NodeId,
-    choices: Rc<Vec<Choice>>,
+    choices: Rc<Vec<NodeChoice>>,
     /// Index of the selected choice.
     index: usize,
     before: Option<Rc<Trail>>,
@@ -115,11 +115,16 @@ impl Drop for Trail {
 struct Known(HashMap<NodeId, Vec<Answer>>);
 
 /// Choices of a node, with the views on which they depend.
-type Answer = (Vec<(ValueId, Option<View>)>, Rc<Vec<Choice>>);
+type Answer = (Vec<(ValueId, Option<View>)>, Rc<Vec<NodeChoice>>);
 
 impl Known {
     /// Returns the choices of a node, from the cache if the views on which they depend are the same.
-    fn choices(&mut self, id: NodeId, choices: &Choices, lies: &dyn Fn(ValueId) -> Option<View>) -> Rc<Vec<Choice>> {
+    fn choices(
+        &mut self,
+        id: NodeId,
+        choices: &Choices,
+        lies: &dyn Fn(ValueId) -> Option<View>,
+    ) -> Rc<Vec<NodeChoice>> {
         let answers = self.0.entry(id).or_default();
         if let Some((_, list)) = answers.iter().find(|(asked, _)| asked.iter().all(|(v, view)| lies(*v) == *view)) {
             return Rc::clone(list);
@@ -145,7 +150,7 @@ type Open = IndexMap<(u64, u64), Reached>;
 type Reached = (State, Cost, Option<Rc<Trail>>);
 
 /// Returns the cheapest choices for a graph's nodes, and their cost in nanoseconds.
-pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BTreeMap<NodeId, Choice>, u64) {
+pub(super) fn decide(graph: &Graph, choices: &Choices, costs: &dyn Costs) -> (BTreeMap<NodeId, NodeChoice>, u64) {
     let walk = Lookups::new(graph, costs);
     let mut open = Open::new();
     let mut first = State::new(graph);
@@ -229,11 +234,11 @@ impl<'a> Lookups<'a> {
     }
 
     /// Applies a choice to a state, and returns its cost.
-    fn take(&self, state: &mut State, id: NodeId, choice: &Choice) -> u64 {
+    fn take(&self, state: &mut State, id: NodeId, choice: &NodeChoice) -> u64 {
         let node = self.graph.node(id);
         let mut cost = 0;
         match choice {
-            Choice::Cpu(_) => {
+            NodeChoice::Cpu(_) => {
                 for &value in &node.inputs {
                     cost += self.on_host(state, value);
                 }
@@ -242,11 +247,11 @@ impl<'a> Lookups<'a> {
                 }
                 cost + self.costs.cpu(id)
             }
-            Choice::Alias(view) => {
+            NodeChoice::Alias(view) => {
                 let of = state.forms.get(node.inputs[0].0).and_then(|f| f.made);
                 self.made(state, node.output(), view.or(of))
             }
-            Choice::Layer(planned) => {
+            NodeChoice::Layer(planned) => {
                 let (layer, planned) = planned.as_ref();
                 for &(value, view) in &layer.inputs {
                     cost += self.on_device(state, value, view);

@@ -15,7 +15,7 @@ type Change = Vec<(usize, Layer, Planned)>;
 type Lying = (ValueId, usize, Range<usize>);
 
 /// Estimated cycles, first entry and number of entries of the part of inp for loads, and the plan.
-type Choice = (u64, Option<(u32, u32)>, Planned);
+type KeepChoice = (u64, Option<(u32, u32)>, Planned);
 
 /// Values that must not stay on the chip, each with the reason.
 pub(super) type Away = HashMap<ValueId, String>;
@@ -38,7 +38,7 @@ pub(super) fn keep(config: &HwConfig, placed: &mut Placed, leaves: &dyn Fn(Value
         let layers: Vec<_> =
             group.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].planned.clone())).collect();
         let users = users(&layers, &root);
-        let mut region = Region { config, layers, users, root: &root, away, held: Vec::new() };
+        let mut region = RegionLayers { config, layers, users, root: &root, away, held: Vec::new() };
         region.keep(&leaves);
         for (&i, (layer, planned)) in group.iter().zip(region.layers) {
             if layer.on_chip == placed.layers[i].layer.on_chip {
@@ -92,7 +92,7 @@ pub(super) fn suspects(placed: &Placed, name: &str) -> Vec<ValueId> {
 }
 
 /// The layers of a program.
-struct Region<'a> {
+struct RegionLayers<'a> {
     config: &'a HwConfig,
     layers: Vec<(Layer, Planned)>,
     /// For each layer, the layers that read its output, in order.
@@ -128,7 +128,7 @@ fn users(layers: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> Vec<
     users
 }
 
-impl Region<'_> {
+impl RegionLayers<'_> {
     /// Keeps outputs as long as that takes no more time, always the one that saves most next.
     fn keep(&mut self, leaves: &dyn Fn(ValueId) -> bool) {
         let leaves: Vec<bool> = self.layers.iter().map(|(layer, _)| leaves(layer.output.0)).collect();
@@ -259,7 +259,7 @@ impl Region<'_> {
                 InpUse::Kept(_) => {
                     let rooms =
                         self.rooms(i, &held.entries, layer.on_chip.output.map(|k| k.entry..k.entry + k.entries()));
-                    let mut plans: Vec<Choice> = Vec::new();
+                    let mut plans: Vec<KeepChoice> = Vec::new();
                     for room in rooms {
                         layer.on_chip.room = Some(room);
                         let found = operator.plan(&layer, self.config, true).ok();

@@ -1,6 +1,6 @@
 //! Finds the choices for nodes, and the costs of choices and changes of layout.
 
-use super::decide::{Choice, Costs};
+use super::decide::{Costs, NodeChoice};
 use super::{Offload, Options};
 use crate::codegen::accel::{self, Layer, NodeRole, Operator, Planned, View, extract};
 use crate::cost::CostOracle;
@@ -41,7 +41,7 @@ impl<'a> Layouts<'a> {
     ///
     /// An operator that accepts any layout can also read its data in the layout of just one of them, or as images in
     /// either order.
-    pub fn choices(&self, id: NodeId, lies: Known) -> Vec<Choice> {
+    pub fn choices(&self, id: NodeId, lies: Known) -> Vec<NodeChoice> {
         let node = self.graph.node(id);
         let (mut found, mut seen) = (Vec::new(), Vec::new());
         let reason = match self.choice(id, lies, lies, &mut seen) {
@@ -58,7 +58,7 @@ impl<'a> Layouts<'a> {
             };
             // Layers that read or write other layouts than the ones found so far.
             let mut add = |known: Known| {
-                if let Ok(Some(layer @ Choice::Layer(_))) = self.choice(id, known, lies, &mut seen) {
+                if let Ok(Some(layer @ NodeChoice::Layer(_))) = self.choice(id, known, lies, &mut seen) {
                     found.push(layer);
                 }
             };
@@ -71,7 +71,7 @@ impl<'a> Layouts<'a> {
             add(&|_| None);
         }
         if found.is_empty() {
-            found.push(Choice::Cpu(reason));
+            found.push(NodeChoice::Cpu(reason));
         }
         found
     }
@@ -80,16 +80,22 @@ impl<'a> Layouts<'a> {
     /// `lies`.
     ///
     /// `None` for a layer whose inputs and output are in `seen`: it is not planned again.
-    fn choice(&self, id: NodeId, known: Known, lies: Known, seen: &mut Vec<Ends>) -> Result<Option<Choice>, String> {
+    fn choice(
+        &self,
+        id: NodeId,
+        known: Known,
+        lies: Known,
+        seen: &mut Vec<Ends>,
+    ) -> Result<Option<NodeChoice>, String> {
         match (self.options.offload, self.refused.get(&id)) {
             (Offload::None, _) => return Err("nothing is offloaded".into()),
             (_, Some(reason)) => return Err(reason.clone()),
             _ => {}
         }
         match extract(self.graph, id, known, self.config.block() as usize) {
-            NodeRole::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(Choice::Alias(None))),
+            NodeRole::Alias if lies(self.graph.node(id).inputs[0]).is_some() => Ok(Some(NodeChoice::Alias(None))),
             NodeRole::Alias => Err("its data are on the CPU".into()),
-            NodeRole::Recast(view) => Ok(Some(Choice::Alias(Some(view)))),
+            NodeRole::Recast(view) => Ok(Some(NodeChoice::Alias(Some(view)))),
             NodeRole::Layer(layer, operator) => {
                 let ends = (layer.inputs.clone(), layer.output);
                 if seen.contains(&ends) {
@@ -97,7 +103,7 @@ impl<'a> Layouts<'a> {
                 }
                 seen.push(ends);
                 let planned = plan_of(*layer, &operator, self.config, self.options, lies)?;
-                Ok(Some(Choice::Layer(Rc::new(planned))))
+                Ok(Some(NodeChoice::Layer(Rc::new(planned))))
             }
             NodeRole::Refused(reason) => Err(reason),
         }

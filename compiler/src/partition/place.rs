@@ -4,7 +4,7 @@
 //! layout, leads to a greater depth.
 
 use super::Options;
-use super::decide::{Choice, decide};
+use super::decide::{NodeChoice, decide};
 use super::layouts::Layouts;
 use crate::codegen::accel::{Layer, Planned, View};
 use crate::cost::CostOracle;
@@ -90,7 +90,7 @@ pub(super) fn place(
             continue;
         }
         let why = match chosen.remove(&id) {
-            Some(Choice::Alias(view)) => {
+            Some(NodeChoice::Alias(view)) => {
                 let Ready { depth, view: lies } = ready.get(&node.inputs[0]).copied().unwrap_or_default();
                 placed.recast(node.inputs[0], node.output(), view);
                 ready.insert(node.output(), Ready { depth, view: view.or(lies) });
@@ -99,13 +99,13 @@ pub(super) fn place(
                 placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
                 continue;
             }
-            Some(Choice::Layer(planned)) => {
+            Some(NodeChoice::Layer(planned)) => {
                 let (layer, planned) = Rc::unwrap_or_clone(planned);
                 let changes = layouts.changes(&layer, &|v| ready.get(&v).and_then(|r| r.view));
                 accept(&mut placed, &mut ready, layer, planned, (options.join, &changes));
                 continue;
             }
-            Some(Choice::Cpu(reason)) => reason,
+            Some(NodeChoice::Cpu(reason)) => reason,
             None => String::new(),
         };
         let from = node.inputs.iter().filter_map(|v| ready.get(v));

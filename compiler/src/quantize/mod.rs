@@ -42,11 +42,11 @@ pub trait Engine {
     ///
     /// # Errors
     /// A message that says what is wrong.
-    fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String>;
+    fn open(&self, graph: &Graph) -> Result<Box<dyn RunnableNetwork>, String>;
 }
 
 /// A network that can run.
-pub trait Run {
+pub trait RunnableNetwork {
     /// Computes the outputs for these inputs.
     ///
     /// # Errors
@@ -59,12 +59,12 @@ pub trait Run {
 pub struct Reference;
 
 impl Engine for Reference {
-    fn open(&self, graph: &Graph) -> Result<Box<dyn Run>, String> {
+    fn open(&self, graph: &Graph) -> Result<Box<dyn RunnableNetwork>, String> {
         Ok(Box::new(graph.clone()))
     }
 }
 
-impl Run for Graph {
+impl RunnableNetwork for Graph {
     fn run(&mut self, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
         eval(self, inputs).map_err(|e| e.to_string())
     }
@@ -72,19 +72,19 @@ impl Run for Graph {
 
 /// How the range method of each tensor is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Choice {
+pub enum MethodChoice {
     /// One method for all tensors.
     All(Method),
     /// For each tensor, the method that costs least at the network's outputs.
     Auto,
 }
 
-impl Choice {
+impl MethodChoice {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Choice::All(method) => method.name(),
-            Choice::Auto => "auto",
+            MethodChoice::All(method) => method.name(),
+            MethodChoice::Auto => "auto",
         }
     }
 }
@@ -93,7 +93,7 @@ impl Choice {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// The range method for activations.
-    pub method: Choice,
+    pub method: MethodChoice,
     /// One scale per output channel of weights instead of one for all.
     pub per_channel: bool,
     /// Number of bits of weights.
@@ -112,7 +112,7 @@ impl Default for Options {
     /// The default options; they report no layer as weak.
     fn default() -> Options {
         Options {
-            method: Choice::Auto,
+            method: MethodChoice::Auto,
             per_channel: true,
             weight_bits: WeightBits::Eight,
             keep_float: Vec::new(),
@@ -205,8 +205,8 @@ pub fn quantize(
     if !plan.roles.iter().any(|r| matches!(r, Role::Product | Role::Join)) {
         return Err(QuantizeError::NothingToQuantize);
     }
-    let work = |graph| Work { graph, plan: &plan, samples, options, engine };
-    let (mut plainly, found) = work(graph).attempt(told)?;
+    let request = |graph| QuantizeRequest { graph, plan: &plan, samples, options, engine };
+    let (mut plainly, found) = request(graph).attempt(told)?;
     let scaled = match options.equalize {
         true => Some(equalize::equalize(graph, &plan, &found.seen, options.per_channel)?),
         false => None,
@@ -221,13 +221,13 @@ pub fn quantize(
         }
         Some((scaled, pairs)) => {
             // Value ids stay the same, so the plan is valid for both.
-            let (mut equal, found_equal) = work(scaled).attempt(told)?;
+            let (mut equal, found_equal) = request(scaled).attempt(told)?;
             let equalized = Equalized { pairs: *pairs, before_db, after_db: db(&equal) };
             (plainly.equalized, equal.equalized) = (Some(equalized), Some(equalized));
             if equalized.kept() { (scaled, equal, found_equal) } else { (graph, plainly, found) }
         }
     };
-    best.weak = weak::weak(&work(graph), &kept, &found, &best, told)?;
+    best.weak = weak::weak(&request(graph), &kept, &found, &best, told)?;
     Ok(best)
 }
 
@@ -252,7 +252,7 @@ fn kept(graph: &Graph, names: &[String]) -> Result<BTreeSet<NodeId>, QuantizeErr
 
 /// A network to quantize, and how.
 #[derive(Clone, Copy)]
-struct Work<'w> {
+struct QuantizeRequest<'w> {
     graph: &'w Graph,
     plan: &'w Plan,
     samples: &'w [Vec<Tensor>],
@@ -261,31 +261,31 @@ struct Work<'w> {
 }
 
 /// Results for a network's values.
-struct Found {
+struct ValueResults {
     seen: BTreeMap<ValueId, observe::Seen>,
     /// The range method of each value that has its own scale.
     methods: BTreeMap<ValueId, Method>,
     params: BTreeMap<ValueId, Params>,
 }
 
-impl Work<'_> {
-    fn attempt(&self, told: &mut Told) -> Result<(Quantized, Found), QuantizeError> {
-        let Work { graph, plan, samples, options, engine } = *self;
+impl QuantizeRequest<'_> {
+    fn attempt(&self, told: &mut Told) -> Result<(Quantized, ValueResults), QuantizeError> {
+        let QuantizeRequest { graph, plan, samples, options, engine } = *self;
         let values: Vec<ValueId> = (0..graph.value_count()).map(ValueId).filter(|v| plan.quantized[v.0]).collect();
         let total = 2 * samples.len();
         let seen = observe::observe(engine, graph, &values, samples, &mut |n| told("calibrate", n, total))?;
         let seen: BTreeMap<ValueId, observe::Seen> = values.iter().copied().zip(seen).collect();
         let own = values.iter().copied().filter(|v| plan.like[v.0] == *v);
         let (methods, ranges): (BTreeMap<ValueId, Method>, Ranges) = match options.method {
-            Choice::All(method) => {
+            MethodChoice::All(method) => {
                 let range = |v: ValueId| (v, method.range(&seen[&v].histogram));
                 (own.clone().map(|v| (v, method)).collect(), own.map(range).collect())
             }
-            Choice::Auto => search::search(self, &seen, told)?,
+            MethodChoice::Auto => search::search(self, &seen, told)?,
         };
         let params = scales::scales(graph, plan, &ranges);
         let inserted = self.inserted(&params, &seen)?;
-        let found = Found { seen, methods, params };
+        let found = ValueResults { seen, methods, params };
         Ok((self.report(&found, inserted, told)?, found))
     }
 
@@ -309,8 +309,13 @@ impl Work<'_> {
         (0..n).map(|i| self.samples[i * self.samples.len() / n].clone()).collect()
     }
 
-    fn report(&self, found: &Found, inserted: insert::Inserted, told: &mut Told) -> Result<Quantized, QuantizeError> {
-        let Work { graph, plan, engine, .. } = *self;
+    fn report(
+        &self,
+        found: &ValueResults,
+        inserted: insert::Inserted,
+        told: &mut Told,
+    ) -> Result<Quantized, QuantizeError> {
+        let QuantizeRequest { graph, plan, engine, .. } = *self;
         let is_float = |v: ValueId| graph.ty(v).dtype == crate::graph::DType::F32;
         let outputs: Vec<usize> = (0..graph.outputs().len()).filter(|&i| is_float(graph.outputs()[i].1)).collect();
         let mut left: Vec<ValueId> = inserted.real.keys().copied().collect();

@@ -1,16 +1,17 @@
 //! Runs a network over samples and observes its values.
 
 use super::histogram::{Extremes, Histogram};
-use super::{Engine, QuantizeError, Run};
+use super::{Engine, QuantizeError, RunnableNetwork};
 use crate::graph::{Def, Graph, GraphBuilder, GraphError, Tensor, ValueId};
 
 /// A network that returns selected values, in their order.
 pub(super) struct Probe {
-    run: Box<dyn Run>,
-    places: Vec<Place>,
+    network: Box<dyn RunnableNetwork>,
+    values: Vec<ProbedValue>,
 }
 
-enum Place {
+/// A selected value: the network's input or output with this number.
+enum ProbedValue {
     Input(usize),
     Output(usize),
 }
@@ -24,28 +25,28 @@ impl Probe {
         form: &'static str,
     ) -> Result<Probe, QuantizeError> {
         let mut outputs = Vec::new();
-        let places = values.iter().map(|&v| match graph.value(v).def {
-            Def::Input(i) => Place::Input(i),
+        let probed = values.iter().map(|&v| match graph.value(v).def {
+            Def::Input(i) => ProbedValue::Input(i),
             Def::Node(..) => {
                 outputs.push(v);
-                Place::Output(outputs.len() - 1)
+                ProbedValue::Output(outputs.len() - 1)
             }
         });
-        let places = places.collect();
+        let values = probed.collect();
         let graph = exposed(graph, &outputs)?;
-        let run = engine.open(&graph).map_err(|reason| QuantizeError::Open { form, reason })?;
-        Ok(Probe { run, places })
+        let network = engine.open(&graph).map_err(|reason| QuantizeError::Open { form, reason })?;
+        Ok(Probe { network, values })
     }
 
     /// Computes the values for a sample.
     pub fn run(&mut self, sample: &[Tensor], index: usize) -> Result<Vec<Tensor>, QuantizeError> {
         let failed = |reason: String| QuantizeError::Run { sample: index, reason };
-        let mut found: Vec<Option<Tensor>> = self.run.run(sample).map_err(failed)?.into_iter().map(Some).collect();
-        let pick = |place: &Place| match place {
-            Place::Input(i) => sample.get(*i).cloned(),
-            Place::Output(i) => found.get_mut(*i).and_then(Option::take),
+        let mut found: Vec<Option<Tensor>> = self.network.run(sample).map_err(failed)?.into_iter().map(Some).collect();
+        let pick = |value: &ProbedValue| match value {
+            ProbedValue::Input(i) => sample.get(*i).cloned(),
+            ProbedValue::Output(i) => found.get_mut(*i).and_then(Option::take),
         };
-        let values: Option<Vec<Tensor>> = self.places.iter().map(pick).collect();
+        let values: Option<Vec<Tensor>> = self.values.iter().map(pick).collect();
         values.ok_or_else(|| failed("the network gave fewer values than asked for".into()))
     }
 }

@@ -51,7 +51,7 @@ pub struct Plan {
 
 /// A value's kind while the plan is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ValueKind {
     Constant,
     /// Can be quantized.
     Activation,
@@ -76,17 +76,17 @@ impl Plan {
             quantized: vec![false; graph.value_count()],
             like: (0..graph.value_count()).map(ValueId).collect(),
         };
-        let mut kinds = vec![Kind::Float; graph.value_count()];
+        let mut kinds = vec![ValueKind::Float; graph.value_count()];
         for (_, v) in graph.inputs() {
             if graph.ty(v).dtype == DType::F32 {
-                kinds[v.0] = Kind::Activation;
+                kinds[v.0] = ValueKind::Activation;
             }
         }
         for (id, node) in graph.nodes() {
             let (role, kind) = match kept.contains(&id) && Plan::can_stay_float(graph, node) {
                 true => {
                     let inside = users[node.output().0].iter().all(|user| kept.contains(user));
-                    (Role::Float, if inside { Kind::Float } else { Kind::Activation })
+                    (Role::Float, if inside { ValueKind::Float } else { ValueKind::Activation })
                 }
                 false => plan.classify(graph, &kinds, users, node),
             };
@@ -98,7 +98,7 @@ impl Plan {
                 // A product reads integers, whatever computes its operands.
                 Role::Product => plan.quantized[node.inputs[0].0] = true,
                 Role::Join if matches!(node.op, Op::MatMul(_)) => {
-                    node.inputs.iter().for_each(|v| plan.quantized[v.0] = kinds[v.0] != Kind::Constant);
+                    node.inputs.iter().for_each(|v| plan.quantized[v.0] = kinds[v.0] != ValueKind::Constant);
                 }
                 Role::Move => plan.like[node.output().0] = plan.like[node.inputs[0].0],
                 _ => {}
@@ -108,17 +108,17 @@ impl Plan {
             let inside = |r: ValueId| {
                 let within = |u: &NodeId| {
                     plan.roles[u.0] == Role::Element
-                        && matches!(kinds[graph.node(*u).output().0], Kind::Chain(s, _) if s == r)
+                        && matches!(kinds[graph.node(*u).output().0], ValueKind::Chain(s, _) if s == r)
                 };
                 !users[v.0].is_empty() && users[v.0].iter().all(within) && !graph.is_output(v)
             };
             let clamped =
                 || matches!(users[v.0].as_slice(), &[u] if plan.roles[u.0] == Role::Clamp) && !graph.is_output(v);
             match kinds[v.0] {
-                Kind::Activation => plan.quantized[v.0] = !clamped(),
-                Kind::Chain(root, _) => plan.quantized[v.0] = !inside(root),
-                Kind::Constant => plan.quantized[v.0] = false,
-                Kind::Float => {}
+                ValueKind::Activation => plan.quantized[v.0] = !clamped(),
+                ValueKind::Chain(root, _) => plan.quantized[v.0] = !inside(root),
+                ValueKind::Constant => plan.quantized[v.0] = false,
+                ValueKind::Float => {}
             }
         }
         plan.drop_idle(graph, users);
@@ -169,39 +169,41 @@ impl Plan {
         found
     }
 
-    fn classify(&self, graph: &Graph, kinds: &[Kind], users: &[Vec<NodeId>], node: &Node) -> (Role, Kind) {
-        let float = (Role::Float, Kind::Float);
+    fn classify(&self, graph: &Graph, kinds: &[ValueKind], users: &[Vec<NodeId>], node: &Node) -> (Role, ValueKind) {
+        let float = (Role::Float, ValueKind::Float);
         if let Op::Constant(_) = node.op {
-            return (Role::Constant, Kind::Constant);
+            return (Role::Constant, ValueKind::Constant);
         }
         let out = node.output();
         if graph.ty(out).dtype != DType::F32 {
             return float;
         }
-        let kind = |i: usize| node.inputs.get(i).map_or(Kind::Float, |v| kinds[v.0]);
+        let kind = |i: usize| node.inputs.get(i).map_or(ValueKind::Float, |v| kinds[v.0]);
         let is_weight = |i: usize| node.inputs.get(i).is_none_or(|v| graph.constant(*v).is_some());
-        let any_float = node.inputs.iter().any(|v| kinds[v.0] == Kind::Float);
+        let any_float = node.inputs.iter().any(|v| kinds[v.0] == ValueKind::Float);
         match &node.op {
             Op::Conv2d(_) | Op::Dense(_) | Op::ConvTranspose2d(_) if is_weight(1) && is_weight(2) && !is_weight(0) => {
-                (Role::Product, Kind::Activation)
+                (Role::Product, ValueKind::Activation)
             }
-            Op::MatMul(_) => (Role::Join, Kind::Activation),
+            Op::MatMul(_) => (Role::Join, ValueKind::Activation),
             _ if any_float => float,
-            Op::Clip(_) | Op::Relu(_) if self.clamps(graph, users, node) => (Role::Clamp, Kind::Activation),
+            Op::Clip(_) | Op::Relu(_) if self.clamps(graph, users, node) => (Role::Clamp, ValueKind::Activation),
             Op::Unary(_) | Op::Clip(_) | Op::Relu(_) => self.element(graph, kinds, node),
             Op::Add(_) => self.two(graph, kinds, node, true),
             Op::Binary(Binary { kind }) if !kind.compares() => {
                 self.two(graph, kinds, node, matches!(kind, BinaryKind::Sub | BinaryKind::Mul))
             }
-            Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::Concat(_) => (Role::Join, Kind::Activation),
+            Op::AvgPool2d(_) | Op::GlobalAvgPool(_) | Op::Concat(_) => (Role::Join, ValueKind::Activation),
             Op::Softmax(_) if graph.is_output(out) => float,
-            Op::Softmax(_) => (Role::Softmax, Kind::Activation),
+            Op::Softmax(_) => (Role::Softmax, ValueKind::Activation),
             Op::Reshape(_) | Op::Transpose(_) | Op::Slice(_) | Op::Expand(_) | Op::MaxPool2d(_) => {
-                (Role::Move, Kind::Activation)
+                (Role::Move, ValueKind::Activation)
             }
-            Op::Gather(_) | Op::GatherElements(_) if kind(1) == Kind::Constant => (Role::Move, Kind::Activation),
-            Op::Reduce(r) if matches!(r.kind, ReduceKind::Max | ReduceKind::Min) => (Role::Move, Kind::Activation),
-            Op::Pad(p) if p.value == 0.0 => (Role::Move, Kind::Activation),
+            Op::Gather(_) | Op::GatherElements(_) if kind(1) == ValueKind::Constant => {
+                (Role::Move, ValueKind::Activation)
+            }
+            Op::Reduce(r) if matches!(r.kind, ReduceKind::Max | ReduceKind::Min) => (Role::Move, ValueKind::Activation),
+            Op::Pad(p) if p.value == 0.0 => (Role::Move, ValueKind::Activation),
             _ => float,
         }
     }
@@ -214,22 +216,22 @@ impl Plan {
     }
 
     /// Role of a function of one element of its operand, or of the value that its operand is a function of.
-    fn element(&self, graph: &Graph, kinds: &[Kind], node: &Node) -> (Role, Kind) {
+    fn element(&self, graph: &Graph, kinds: &[ValueKind], node: &Node) -> (Role, ValueKind) {
         let roots: Vec<(ValueId, usize)> = node.inputs.iter().filter_map(|&v| chain(kinds, v)).collect();
-        let Some(&(root, _)) = roots.first() else { return (Role::Float, Kind::Float) };
+        let Some(&(root, _)) = roots.first() else { return (Role::Float, ValueKind::Float) };
         let length = 1 + roots.iter().map(|r| r.1).max().unwrap_or(0);
         let whole = graph.ty(root).dims == graph.ty(node.output()).dims;
         if whole && length <= LONGEST_CHAIN && roots.iter().all(|r| r.0 == root) {
-            return (Role::Element, Kind::Chain(root, length));
+            return (Role::Element, ValueKind::Chain(root, length));
         }
         // A chain that is too long starts again at its operand.
         match (node.inputs.as_slice(), whole) {
-            (&[v], true) => (Role::Element, Kind::Chain(v, 1)),
-            _ => (Role::Float, Kind::Float),
+            (&[v], true) => (Role::Element, ValueKind::Chain(v, 1)),
+            _ => (Role::Float, ValueKind::Float),
         }
     }
 
-    fn two(&self, graph: &Graph, kinds: &[Kind], node: &Node, joins: bool) -> (Role, Kind) {
+    fn two(&self, graph: &Graph, kinds: &[ValueKind], node: &Node, joins: bool) -> (Role, ValueKind) {
         let scalar = |v: &ValueId| graph.constant(*v).is_none_or(|c| c.len() == 1);
         let same = {
             let mut roots = node.inputs.iter().filter_map(|&v| chain(kinds, v)).map(|r| r.0);
@@ -242,16 +244,16 @@ impl Plan {
                 return (role, kind);
             }
         }
-        if joins { (Role::Join, Kind::Activation) } else { (Role::Float, Kind::Float) }
+        if joins { (Role::Join, ValueKind::Activation) } else { (Role::Float, ValueKind::Float) }
     }
 }
 
 /// The value that `v` is an element-wise function of, at least itself, and the length of the chain; `None` for a
 /// constant.
-fn chain(kinds: &[Kind], v: ValueId) -> Option<(ValueId, usize)> {
+fn chain(kinds: &[ValueKind], v: ValueId) -> Option<(ValueId, usize)> {
     match kinds[v.0] {
-        Kind::Chain(root, length) => Some((root, length)),
-        Kind::Activation | Kind::Float => Some((v, 0)),
-        Kind::Constant => None,
+        ValueKind::Chain(root, length) => Some((root, length)),
+        ValueKind::Activation | ValueKind::Float => Some((v, 0)),
+        ValueKind::Constant => None,
     }
 }

@@ -10,8 +10,8 @@
 use super::observe::Seen;
 use super::range::{Method, Params};
 use super::scales::{Ranges, scales};
-use super::trial::{Step, Trial};
-use super::{QuantizeError, Told, Work};
+use super::trial::{Representation, Trial};
+use super::{QuantizeError, QuantizeRequest, Told};
 use crate::graph::ValueId;
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ struct Change {
 }
 
 struct Search<'w> {
-    work: &'w Work<'w>,
+    request: &'w QuantizeRequest<'w>,
     seen: &'w BTreeMap<ValueId, Seen>,
     trial: Trial,
     /// The range of each value with each method.
@@ -56,18 +56,18 @@ type Assignment = BTreeMap<ValueId, usize>;
 
 /// Finds a method for each value that has its own scale, and its range.
 pub(super) fn search(
-    work: &Work,
+    request: &QuantizeRequest,
     seen: &BTreeMap<ValueId, Seen>,
     told: &mut Told,
 ) -> Result<(BTreeMap<ValueId, Method>, Ranges), QuantizeError> {
-    let own = seen.iter().filter(|(v, _)| work.plan.like[v.0] == **v);
+    let own = seen.iter().filter(|(v, _)| request.plan.like[v.0] == **v);
     let candidates: BTreeMap<_, _> =
         own.map(|(v, seen)| (*v, METHODS.map(|method| method.range(&seen.histogram)))).collect();
     // The scales that the trial is built with do not matter.
     let ranges = candidates.iter().map(|(v, ranges)| (*v, ranges[0])).collect();
-    let inserted = work.inserted(&scales(work.graph, work.plan, &ranges), seen)?;
-    let trial = Trial::new(work, &inserted, MEASURED)?;
-    let mut search = Search { work, seen, trial, candidates };
+    let inserted = request.inserted(&scales(request.graph, request.plan, &ranges), seen)?;
+    let trial = Trial::new(request, &inserted, MEASURED)?;
+    let mut search = Search { request, seen, trial, candidates };
     let best = search.run(told)?;
     let methods = best.iter().map(|(v, method)| (*v, METHODS[*method])).collect();
     Ok((methods, search.ranges(&best)))
@@ -165,13 +165,13 @@ impl Search<'_> {
     }
 
     fn params(&self, assignment: &Assignment) -> BTreeMap<ValueId, Params> {
-        scales(self.work.graph, self.work.plan, &self.ranges(assignment))
+        scales(self.request.graph, self.request.plan, &self.ranges(assignment))
     }
 
     /// The cost of the quantized network itself, per sample.
     fn network_cost(&self, assignment: &Assignment) -> Result<Vec<f64>, QuantizeError> {
-        let inserted = self.work.inserted(&self.params(assignment), self.seen)?;
-        self.trial.network_cost(self.work, &inserted)
+        let inserted = self.request.inserted(&self.params(assignment), self.seen)?;
+        self.trial.network_cost(self.request, &inserted)
     }
 
     /// The cost in the trial, per sample.
@@ -181,7 +181,7 @@ impl Search<'_> {
         samples: impl Iterator<Item = usize>,
     ) -> Result<Vec<f64>, QuantizeError> {
         let params = self.params(assignment);
-        self.trial.cost(samples, &|v| params.get(&v).copied().map(Step::Integers))
+        self.trial.cost(samples, &|v| params.get(&v).copied().map(Representation::Integers))
     }
 }
 

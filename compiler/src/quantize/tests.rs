@@ -57,7 +57,7 @@ fn samples(graph: &Graph, count: usize) -> Vec<Vec<Tensor>> {
 }
 
 fn options() -> Options {
-    Options { method: Choice::All(Method::MinMax), ..Options::default() }
+    Options { method: MethodChoice::All(Method::MinMax), ..Options::default() }
 }
 
 fn quantized(graph: &Graph, options: &Options) -> Quantized {
@@ -69,7 +69,7 @@ fn a_network_becomes_integer_and_stays_near() {
     let float = network(1.0);
     let graph = prepare(float.clone()).unwrap();
     for method in [Method::MinMax, Method::Percentile(99.99), Method::Mse, Method::Entropy] {
-        let q = quantized(&graph, &Options { method: Choice::All(method), ..options() });
+        let q = quantized(&graph, &Options { method: MethodChoice::All(method), ..options() });
         let names: Vec<&str> = q.layers.iter().map(|l| l.name.as_str()).collect();
         assert_eq!(names, ["x", "x/nchw", "relu", "conv2", "swish", "sum", "pool", "pool/nhwc", "flat", "dense"]);
         // Entropy needs more values than these samples have to find a good range.
@@ -278,12 +278,12 @@ fn the_choice_for_each_tensor_beats_the_best_for_all() {
         quantize(&graph, &data, &options, &Reference, &mut |_, _, _| {}).unwrap()
     };
     let cost = |q: &Quantized| q.output_db.iter().map(|db| 10f64.powf(-db / 10.0)).sum::<f64>();
-    let all = search::METHODS.map(|method| cost(&run(Choice::All(method))));
-    let auto = run(Choice::Auto);
+    let all = search::METHODS.map(|method| cost(&run(MethodChoice::All(method))));
+    let auto = run(MethodChoice::Auto);
     assert!(all.iter().all(|all| cost(&auto) < 0.5 * all), "{} and {all:?}", cost(&auto));
     let of = |name: &str| auto.layers.iter().find(|l| l.name == name).unwrap();
     assert!(of("clipped data").params.scale < 0.2 * of("whole data").params.scale, "{:?}", auto.layers);
-    assert_eq!(run(Choice::Auto).layers, auto.layers);
+    assert_eq!(run(MethodChoice::Auto).layers, auto.layers);
 }
 
 /// A network with scales as inputs has the same cost as the quantized network, and no cost if no value is rounded.
@@ -291,17 +291,20 @@ fn the_choice_for_each_tensor_beats_the_best_for_all() {
 fn a_trial_costs_what_the_network_costs() {
     let (graph, data) = peaks();
     let plan = Plan::new(&graph);
-    let work = Work { graph: &graph, plan: &plan, samples: &data, options: &options(), engine: &Reference };
-    let (q, found) = work.attempt(&mut |_, _, _| {}).unwrap();
-    let inserted = work.inserted(&found.params, &found.seen).unwrap();
-    let mut trial = trial::Trial::new(&work, &inserted, 8).unwrap();
-    let network = trial.network_cost(&work, &inserted).unwrap().iter().sum::<f64>();
-    let mut cost = |step: &dyn Fn(ValueId) -> Option<trial::Step>| trial.cost(0..8, step).unwrap().iter().sum::<f64>();
-    let integers = cost(&|v| found.params.get(&v).copied().map(trial::Step::Integers));
+    let request =
+        QuantizeRequest { graph: &graph, plan: &plan, samples: &data, options: &options(), engine: &Reference };
+    let (q, found) = request.attempt(&mut |_, _, _| {}).unwrap();
+    let inserted = request.inserted(&found.params, &found.seen).unwrap();
+    let mut trial = trial::Trial::new(&request, &inserted, 8).unwrap();
+    let network = trial.network_cost(&request, &inserted).unwrap().iter().sum::<f64>();
+    let mut cost = |values: &dyn Fn(ValueId) -> Option<trial::Representation>| {
+        trial.cost(0..8, values).unwrap().iter().sum::<f64>()
+    };
+    let integers = cost(&|v| found.params.get(&v).copied().map(trial::Representation::Integers));
     let wanted = q.output_db.iter().map(|db| 10f64.powf(-db / 10.0)).sum::<f64>();
     assert!((integers / wanted - 1.0).abs() < 1e-6 && wanted > 1e-4, "{integers} and {wanted}");
     assert!((network / wanted - 1.0).abs() < 1e-6, "{network} and {wanted}");
-    let floats = cost(&|_| Some(trial::Step::Float(512.0)));
+    let floats = cost(&|_| Some(trial::Representation::Float(512.0)));
     assert!(floats < 1e-8, "{floats}");
 }
 

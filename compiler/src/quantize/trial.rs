@@ -3,27 +3,27 @@
 use super::insert::Inserted;
 use super::observe::{Energy, Probe};
 use super::range::Params;
-use super::{QuantizeError, Run, Work};
+use super::{QuantizeError, QuantizeRequest, RunnableNetwork};
 use crate::graph::op::{Binary, BinaryKind, Unary, UnaryKind};
 use crate::graph::{DType, Graph, GraphBuilder, Op, OpError, Tensor, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How a value is represented.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Step {
+pub(super) enum Representation {
     /// Rounded to integers.
     Integers(Params),
     /// Unchanged; its magnitudes reach up to this.
     Float(f32),
 }
 
-impl Step {
+impl Representation {
     /// The step, and the smallest and greatest multiple of it.
     fn numbers(self) -> [f32; 3] {
         match self {
-            Step::Integers(p) => [p.scale, (-128 - p.zero_point) as f32, (127 - p.zero_point) as f32],
+            Representation::Integers(p) => [p.scale, (-128 - p.zero_point) as f32, (127 - p.zero_point) as f32],
             // A power of two so small that every float up to this magnitude is a multiple of it.
-            Step::Float(most) => {
+            Representation::Float(most) => {
                 let exponent = most.max(f32::MIN_POSITIVE).log2().ceil().clamp(-100.0, 100.0) as i32 - 23;
                 [2f32.powi(exponent), f32::NEG_INFINITY, f32::INFINITY]
             }
@@ -33,7 +33,7 @@ impl Step {
 
 /// The network, with samples and expected values.
 pub(super) struct Trial {
-    run: Box<dyn Run>,
+    network: Box<dyn RunnableNetwork>,
     /// The float network's values that have steps, in the order of the inputs that follow the network's own.
     values: Vec<ValueId>,
     samples: Vec<Vec<Tensor>>,
@@ -44,15 +44,16 @@ pub(super) struct Trial {
 impl Trial {
     /// Builds the trial of a quantized network with at most `most` samples. The network's own scales only matter for
     /// the rounding of biases.
-    pub fn new(work: &Work, inserted: &Inserted, most: usize) -> Result<Trial, QuantizeError> {
-        let (float, quantized) = judged(work, inserted);
-        let samples = work.spread(most);
-        let mut probe = Probe::new(work.engine, work.graph, &float, "float")?;
+    pub fn new(request: &QuantizeRequest, inserted: &Inserted, most: usize) -> Result<Trial, QuantizeError> {
+        let (float, quantized) = judged(request, inserted);
+        let samples = request.spread(most);
+        let mut probe = Probe::new(request.engine, request.graph, &float, "float")?;
         let right = samples.iter().enumerate().map(|(i, sample)| probe.run(sample, i)).collect::<Result<_, _>>()?;
         let values: Vec<ValueId> = inserted.real.keys().copied().collect();
         let graph = with_inputs(inserted, &quantized)?;
-        let run = work.engine.open(&graph).map_err(|reason| QuantizeError::Open { form: "quantized", reason })?;
-        Ok(Trial { run, values, samples, right })
+        let network =
+            request.engine.open(&graph).map_err(|reason| QuantizeError::Open { form: "quantized", reason })?;
+        Ok(Trial { network, values, samples, right })
     }
 
     /// Number of samples.
@@ -62,9 +63,9 @@ impl Trial {
 
     /// The cost of a quantized network at its outputs, per sample, computed with its compiled integers. A trial
     /// computes in floats between its steps, which round slightly differently.
-    pub fn network_cost(&self, work: &Work, inserted: &Inserted) -> Result<Vec<f64>, QuantizeError> {
-        let (_, values) = judged(work, inserted);
-        let mut probe = Probe::new(work.engine, &inserted.graph, &values, "quantized")?;
+    pub fn network_cost(&self, request: &QuantizeRequest, inserted: &Inserted) -> Result<Vec<f64>, QuantizeError> {
+        let (_, values) = judged(request, inserted);
+        let mut probe = Probe::new(request.engine, &inserted.graph, &values, "quantized")?;
         let mut costs = Costs::default();
         for (index, sample) in self.samples.iter().enumerate() {
             costs.add(&self.right[index], &probe.run(sample, index)?, index)?;
@@ -72,18 +73,18 @@ impl Trial {
         Ok(costs.shares())
     }
 
-    /// The cost of these steps at the outputs, per sample.
+    /// The cost of these representations at the outputs, per sample.
     pub fn cost(
         &mut self,
         samples: impl Iterator<Item = usize>,
-        step: &dyn Fn(ValueId) -> Option<Step>,
+        representation: &dyn Fn(ValueId) -> Option<Representation>,
     ) -> Result<Vec<f64>, QuantizeError> {
-        let numbers = |v: &ValueId| step(*v).unwrap_or(Step::Float(1.0)).numbers();
+        let numbers = |v: &ValueId| representation(*v).unwrap_or(Representation::Float(1.0)).numbers();
         let steps: Vec<Tensor> = self.values.iter().flat_map(numbers).map(|x| Tensor::from_fn(&[1], |_| x)).collect();
         let mut costs = Costs::default();
         for index in samples {
             let inputs = [&self.samples[index][..], &steps].concat();
-            let found = self.run.run(&inputs).map_err(|reason| QuantizeError::Run { sample: index, reason })?;
+            let found = self.network.run(&inputs).map_err(|reason| QuantizeError::Run { sample: index, reason })?;
             costs.add(&self.right[index], &found, index)?;
         }
         Ok(costs.shares())
@@ -123,11 +124,11 @@ impl Costs {
 
 /// The values at which noise is measured, in the float and in the quantized network: float outputs, and for other
 /// outputs the quantized values that they are computed from.
-fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
+fn judged(request: &QuantizeRequest, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
     let mut pairs = Vec::new();
     let mut seen = BTreeSet::new();
-    for ((_, float), (_, quantized)) in work.graph.outputs().iter().zip(inserted.graph.outputs()) {
-        if work.graph.ty(*float).dtype == DType::F32 {
+    for ((_, float), (_, quantized)) in request.graph.outputs().iter().zip(inserted.graph.outputs()) {
+        if request.graph.ty(*float).dtype == DType::F32 {
             pairs.push((*float, *quantized));
             continue;
         }
@@ -135,7 +136,7 @@ fn judged(work: &Work, inserted: &Inserted) -> (Vec<ValueId>, Vec<ValueId>) {
         while let Some(v) = todo.pop().filter(|v| seen.insert(*v)) {
             match inserted.real.get(&v) {
                 Some(real) => pairs.push((v, *real)),
-                None => todo.extend(work.graph.def_node(v).map(|(_, node)| &node.inputs[..]).unwrap_or_default()),
+                None => todo.extend(request.graph.def_node(v).map(|(_, node)| &node.inputs[..]).unwrap_or_default()),
             }
         }
     }

@@ -120,12 +120,12 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
 }
 
 /// A box of a buffer: for each dimension its start, over outer variables, and its extent.
-pub type Region = Vec<(Expr, i64)>;
+pub type BufferBox = Vec<(Expr, i64)>;
 
 /// Returns the box that encloses all elements accessed while the variables of `inner` run and all others are fixed.
 ///
 /// A dimension is taken whole if its accesses are not affine, or do not start at the same sum of outer variables.
-pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) -> Result<Region, Reason> {
+pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) -> Result<BufferBox, Reason> {
     let mut out = Vec::new();
     for (d, &n) in shape.iter().enumerate() {
         let mut common: Option<BTreeMap<Name, i64>> = None;

@@ -2,13 +2,13 @@
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
-use super::{Kind, Made, Numbers, conv, dense, image, ty};
+use super::{MadeProblem, Numbers, ProblemMaker, conv, dense, image, ty};
 use crate::graph::op::{
     BilinearU8, ConvTranspose2d, HybridConv2d, Layout, Lookup, QMatMul, QMul, QSquaredDifference, Resample,
 };
 use crate::graph::{DType, Op, Tensor};
 
-pub(super) const KINDS: &[Kind] = &[
+pub(super) const KINDS: &[ProblemMaker] = &[
     |n, l| conv_transpose(n, l, DType::F32),
     |n, l| conv_transpose(n, l, DType::I8),
     |n, l| wide(n, |n| conv_transpose(n, l, DType::I8)),
@@ -77,7 +77,7 @@ fn zero(n: &mut Numbers) -> i32 {
 }
 
 /// Changes a product of bytes to i32 weights, which are bytes minus their zero points.
-fn wide(n: &mut Numbers, make: impl Fn(&mut Numbers) -> Made) -> Made {
+fn wide(n: &mut Numbers, make: impl Fn(&mut Numbers) -> MadeProblem) -> MadeProblem {
     let (mut op, mut types, mut fixed) = make(n);
     match &mut op {
         Op::Conv2d(op) => op.weight_zero_point = 0,
@@ -91,7 +91,7 @@ fn wide(n: &mut Numbers, make: impl Fn(&mut Numbers) -> Made) -> Made {
     (op, types, fixed)
 }
 
-fn hybrid_conv(n: &mut Numbers) -> Made {
+fn hybrid_conv(n: &mut Numbers) -> MadeProblem {
     let kernel = [n.size(1, 3), n.size(1, 3)];
     let (groups, depth, per_group) = match n.int(0, 2) {
         0 => (n.size(2, 5), 1, 1),
@@ -112,7 +112,7 @@ fn hybrid_conv(n: &mut Numbers) -> Made {
     (op.into(), types, vec![])
 }
 
-fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> Made {
+fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> MadeProblem {
     let (kernel, strides) = ([n.size(1, 4), n.size(1, 4)], [n.size(1, 3), n.size(1, 3)]);
     let dilations = [n.size(1, 2), n.size(1, 2)];
     let from = [n.size(1, 5), n.size(1, 5)];

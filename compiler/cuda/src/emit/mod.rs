@@ -26,7 +26,7 @@ pub(crate) const ALIGN: u64 = 256;
 
 /// A function as kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct FunctionKernels {
     /// CUDA C, without [`PRELUDE`].
     pub source: String,
     /// The launches of its kernels, in order.
@@ -40,7 +40,7 @@ pub struct Unit {
 ///
 /// # Errors
 /// [`EmitError`] for bindings that a GPU cannot execute.
-pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
+pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<FunctionKernels, EmitError> {
     emit_wide(symbol, f, half, None)
 }
 
@@ -48,23 +48,28 @@ pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<Unit, EmitError> {
 ///
 /// # Errors
 /// The same as [`emit`].
-pub(crate) fn emit_wide(symbol: &str, f: &Function, half: bool, wide: Option<&Name>) -> Result<Unit, EmitError> {
+pub(crate) fn emit_wide(
+    symbol: &str,
+    f: &Function,
+    half: bool,
+    wide: Option<&Name>,
+) -> Result<FunctionKernels, EmitError> {
     let nests: Vec<&Stmt> = match &f.body {
         Stmt::Seq(items) => items.iter().collect(),
         one => vec![one],
     };
     let (offsets, workspace_bytes) = workspace(f, &nests);
-    let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes };
+    let mut kernels = FunctionKernels { source: String::new(), launches: Vec::new(), workspace_bytes };
     for (number, nest) in nests.iter().enumerate() {
         let name = if nests.len() == 1 { symbol.to_string() } else { format!("{symbol}_{number}") };
         let used = used_buffers(f, nest);
         let Some(kernel) = Kernel::new(f, (half, wide), nest, &used)?.emit(&name)? else { continue };
         let args = used.iter().map(|b| place_of(f, b, &offsets)).collect::<Option<Vec<_>>>();
         let args = args.ok_or_else(|| EmitError::Program(format!("kernel {name} uses an unknown buffer")))?;
-        unit.source += &kernel.text;
-        unit.launches.push(Launch { kernel: name, grid: kernel.grid, block: kernel.block, args });
+        kernels.source += &kernel.text;
+        kernels.launches.push(Launch { kernel: name, grid: kernel.grid, block: kernel.block, args });
     }
-    Ok(unit)
+    Ok(kernels)
 }
 
 /// Returns the global buffers that a nest uses: parameters in order, then the others.

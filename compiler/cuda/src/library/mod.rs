@@ -17,7 +17,7 @@ use tilewright_compiler::tir;
 use tilewright_runtime::cuda::{Arg, CudaCall, Factor, Launch, Lie, Numbers, Product};
 
 use crate::emit::{ALIGN, emit_wide};
-use crate::{Unit, schedule};
+use crate::{FunctionKernels, schedule};
 use factor::{Digits, Operand};
 use matrix::Matrix;
 
@@ -66,10 +66,15 @@ struct Sizes {
 /// product.
 ///
 /// Kernels are named after `symbol`. With `half`, float inputs and outputs of the program have 16 bits in memory.
-pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -> Option<(Vec<CudaCall>, Unit)> {
+pub fn with_library(
+    symbol: &str,
+    program: &Program,
+    half: bool,
+    least: Least,
+) -> Option<(Vec<CudaCall>, FunctionKernels)> {
     let split = split(program, half, least)?;
     let inputs: Vec<Name> = program.inputs().map(|t| t.name.clone()).collect();
-    let mut unit = Unit { source: String::new(), launches: Vec::new(), workspace_bytes: 0 };
+    let mut kernels = FunctionKernels { source: String::new(), launches: Vec::new(), workspace_bytes: 0 };
     let mut calls = Vec::new();
     // Matrices and sums come one after the other. The two programs' own buffers share the space after them.
     let mut kept: HashMap<Name, u64> = HashMap::new();
@@ -93,8 +98,8 @@ pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -
     let mut add = |part: &Program, word: &str, last: bool| {
         let function = tir::lower(part).ok()?;
         let made = emit_wide(&format!("{symbol}_{word}"), &schedule(function), half, Some(&split.sums)).ok()?;
-        unit.source += &made.source;
-        unit.workspace_bytes = unit.workspace_bytes.max(made.workspace_bytes);
+        kernels.source += &made.source;
+        kernels.workspace_bytes = kernels.workspace_bytes.max(made.workspace_bytes);
         let names: Vec<&Name> = part.inputs().map(|t| &t.name).collect();
         let mut list = Vec::new();
         for launch in made.launches {
@@ -128,8 +133,8 @@ pub fn with_library(symbol: &str, program: &Program, half: bool, least: Least) -
     if let Some(after) = &split.after {
         calls.extend(add(after, "after", true)?);
     }
-    unit.workspace_bytes += next;
-    Some((calls, unit))
+    kernels.workspace_bytes += next;
+    Some((calls, kernels))
 }
 
 /// Splits a program. Returns `None` if it has no product, or one that no library supports.

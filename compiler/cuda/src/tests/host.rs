@@ -15,13 +15,13 @@ use crate::CudaBackend;
 use crate::library::Least;
 
 /// Graphs compiled into a loaded library, each with its entries.
-pub struct Host {
+pub struct HostLibrary {
     kernels: Kernels,
     graphs: Vec<(CudaCode, Vec<Entry>)>,
 }
 
 /// Memory aligned to 8 bytes, less than CUDA's alignment, with margins that must not be written.
-struct Memory {
+struct GuardedMemory {
     words: Vec<u64>,
     bytes: usize,
 }
@@ -29,9 +29,9 @@ struct Memory {
 const MARGIN: usize = 4;
 const UNTOUCHED: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
-impl Memory {
-    fn of(bytes: &[u8]) -> Memory {
-        let mut m = Memory::new(bytes.len());
+impl GuardedMemory {
+    fn of(bytes: &[u8]) -> GuardedMemory {
+        let mut m = GuardedMemory::new(bytes.len());
         for (word, part) in m.words[MARGIN..].iter_mut().zip(bytes.chunks(8)) {
             let mut full = UNTOUCHED.to_le_bytes();
             full[..part.len()].copy_from_slice(part);
@@ -40,8 +40,8 @@ impl Memory {
         m
     }
 
-    fn new(bytes: usize) -> Memory {
-        Memory { words: vec![UNTOUCHED; bytes.div_ceil(8) + 2 * MARGIN], bytes }
+    fn new(bytes: usize) -> GuardedMemory {
+        GuardedMemory { words: vec![UNTOUCHED; bytes.div_ceil(8) + 2 * MARGIN], bytes }
     }
 
     fn at(&self, byte: usize) -> *mut u8 {
@@ -177,9 +177,9 @@ fn multiply(p: &Product, place: &dyn Fn(&Arg) -> *mut u8) {
 
 /// Runs loop programs, scheduled for a GPU, on rows of numbers, and compares the results with the evaluator.
 pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
-    let units: Vec<_> =
+    let emitted: Vec<_> =
         programs.iter().map(|f| crate::emit("f", &crate::schedule(f.clone()), false).unwrap()).collect();
-    let codes: Vec<CudaCode> = units
+    let codes: Vec<CudaCode> = emitted
         .iter()
         .map(|u| CudaCode {
             source: format!("{}{}", crate::PRELUDE, u.source),
@@ -188,7 +188,7 @@ pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
         })
         .collect();
     let kernels = Kernels::new(&codes.iter().collect::<Vec<_>>());
-    for (i, (f, unit)) in programs.iter().zip(&units).enumerate() {
+    for (i, (f, own)) in programs.iter().zip(&emitted).enumerate() {
         let column = |(c, b): (usize, &Buffer)| {
             let mut a = Array::zeros(b.dtype, &b.shape);
             (0..b.len() as usize).for_each(|at| assert!(a.set(at, Scalar::I(number(c, at).into()))));
@@ -196,9 +196,9 @@ pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
         };
         let inputs: Vec<Array> = f.inputs().iter().enumerate().map(column).collect();
         let want = tilewright_compiler::tir::run(f, &inputs).unwrap();
-        let given: Vec<Memory> = inputs.iter().map(|a| Memory::of(&a.bytes)).collect();
-        let got = Memory::new(want[0].bytes.len());
-        for launch in &unit.launches {
+        let given: Vec<GuardedMemory> = inputs.iter().map(|a| GuardedMemory::of(&a.bytes)).collect();
+        let got = GuardedMemory::new(want[0].bytes.len());
+        for launch in &own.launches {
             kernels.launch(i, launch, |arg| match arg {
                 Arg::Input(i) => given[*i as usize].at(0),
                 Arg::Output(_) => got.at(0),
@@ -209,11 +209,11 @@ pub fn functions(programs: &[Function], number: &dyn Fn(usize, usize) -> i32) {
     }
 }
 
-impl Host {
+impl HostLibrary {
     /// Compiles graphs.
-    pub fn new(backend: &CudaBackend, graphs: &[&Graph], least: Least) -> Host {
+    pub fn new(backend: &CudaBackend, graphs: &[&Graph], least: Least) -> HostLibrary {
         let graphs: Vec<_> = graphs.iter().map(|g| compile(backend, g, least)).collect();
-        Host { kernels: Kernels::new(&graphs.iter().map(|g| &g.0).collect::<Vec<_>>()), graphs }
+        HostLibrary { kernels: Kernels::new(&graphs.iter().map(|g| &g.0).collect::<Vec<_>>()), graphs }
     }
 
     /// Returns how many products of a graph a library would compute.
@@ -229,19 +229,21 @@ impl Host {
             let constant = graph.constant(ValueId(v)).map(|c| c.to_bytes());
             constant.or_else(|| inputs.get(v).map(|t| t.to_bytes()))
         };
-        let values: Vec<Memory> = (0..graph.value_count())
+        let values: Vec<GuardedMemory> = (0..graph.value_count())
             .map(|i| {
                 let ty = graph.ty(ValueId(i));
                 let half = code.half && ty.dtype == DType::F32;
                 match given(i) {
-                    Some(bytes) if half => Memory::of(&narrowed(&bytes)),
-                    Some(bytes) => Memory::of(&bytes),
-                    None => Memory::new(ty.element_count().unwrap() * if half { 2 } else { ty.dtype.size_bytes() }),
+                    Some(bytes) if half => GuardedMemory::of(&narrowed(&bytes)),
+                    Some(bytes) => GuardedMemory::of(&bytes),
+                    None => {
+                        GuardedMemory::new(ty.element_count().unwrap() * if half { 2 } else { ty.dtype.size_bytes() })
+                    }
                 }
             })
             .collect();
         for e in entries {
-            let workspace = Memory::new(e.workspace_bytes);
+            let workspace = GuardedMemory::new(e.workspace_bytes);
             let entry = code.entries.iter().find(|c| c.symbol == e.symbol).unwrap();
             let place = |arg: &Arg| match arg {
                 Arg::Input(i) => match e.inputs[*i as usize] {

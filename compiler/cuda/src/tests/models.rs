@@ -11,7 +11,7 @@ use tilewright_compiler::suite::{Numbers, difference};
 use tilewright_compiler::te::{Array, ops};
 use tilewright_compiler::tir::evaluate;
 
-use super::Host;
+use super::HostLibrary;
 use crate::library::{LEAST, Least};
 use crate::{CudaBackend, Precision};
 
@@ -120,7 +120,7 @@ fn check(
     wanted: impl Fn(&str, &Graph, &[Tensor]) -> Vec<Tensor>,
     most: impl Fn(&str, &Tensor) -> f64,
 ) {
-    let host = Host::new(&CudaBackend { precision }, &graphs.iter().map(|g| &g.1).collect::<Vec<_>>(), LEAST);
+    let host = HostLibrary::new(&CudaBackend { precision }, &graphs.iter().map(|g| &g.1).collect::<Vec<_>>(), LEAST);
     let mut wrong = Vec::new();
     let mut with_products = 0;
     for (i, (name, graph)) in graphs.iter().enumerate() {

@@ -6,13 +6,13 @@ use tilewright_compiler::tir::parse;
 use crate::{emit, schedule};
 
 fn check(program: &str, half: bool, want: Expect) {
-    let unit = emit("k", &schedule(parse(program).unwrap()), half).unwrap_or_else(|e| panic!("{e}"));
-    let launches: Vec<String> = unit
+    let kernels = emit("k", &schedule(parse(program).unwrap()), half).unwrap_or_else(|e| panic!("{e}"));
+    let launches: Vec<String> = kernels
         .launches
         .iter()
         .map(|l| format!("{} grid {:?} block {:?} args {:?}\n", l.kernel, l.grid, l.block, l.args))
         .collect();
-    want.assert_eq(&format!("{}{}workspace {}\n", unit.source, launches.concat(), unit.workspace_bytes));
+    want.assert_eq(&format!("{}{}workspace {}\n", kernels.source, launches.concat(), kernels.workspace_bytes));
 }
 
 #[test]
@@ -115,6 +115,6 @@ fn a_convolution_comes_in_tiles() {
       for yn in 1 { for yh in 9 { for yw in 16 { for yc in 40 { block y { y[yn, yh, yw, yc] = max(s[yn, yh, yw, yc], 0.0f32) } } } } } }";
     let tiled = crate::schedule::try_tiled(parse(conv).unwrap());
     let f = tiled.unwrap_or_else(|why| panic!("{why}"));
-    let unit = emit("k", &f, false).unwrap_or_else(|e| panic!("{e}\n{f}"));
-    assert!(unit.source.contains("__shared__") && unit.source.contains("__syncthreads"), "{}", unit.source);
+    let kernels = emit("k", &f, false).unwrap_or_else(|e| panic!("{e}\n{f}"));
+    assert!(kernels.source.contains("__shared__") && kernels.source.contains("__syncthreads"), "{}", kernels.source);
 }

@@ -17,14 +17,14 @@ use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
-pub use tile::{Kind, Tile};
+pub use tile::{ProductKind, Tile};
 
 /// Schedules a function for the CPU. `tile` is the tile of its product if the weights are packed. Every step is
 /// optional: a step that is rejected leaves the function unchanged.
 pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
     let fours = tile.and_then(|tile| match tile.kind {
-        Kind::Fours { signed } => Some(dot::intrinsic(tile.lanes, signed)),
-        Kind::Plain | Kind::Window => None,
+        ProductKind::Fours { signed } => Some(dot::intrinsic(tile.lanes, signed)),
+        ProductKind::Plain | ProductKind::Window => None,
     });
     let mut s = Schedule::with_intrinsics(f, fours.as_slice());
     inline_elementwise(&mut s);

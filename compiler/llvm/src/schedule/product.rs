@@ -4,7 +4,7 @@ use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Function, LoopKind, Scope};
 
-use super::{Kind, Tile, dot, nest, readers};
+use super::{ProductKind, Tile, dot, nest, readers};
 
 /// Largest image or packed weights, in bytes, that stay in a core's cache while rows are processed.
 const CACHED: i64 = 512 << 10;
@@ -19,7 +19,7 @@ const MOST_TAPS: i64 = 25;
 /// If a step does not apply. The function is then scheduled in another way.
 pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     let Some((product, buffer)) = product(s) else { return Ok(()) };
-    if tile.kind == Kind::Window {
+    if tile.kind == ProductKind::Window {
         inline_border(s, &product);
     }
     let reader = readers(s.function(), &product, &buffer).last().map(|block| block.name.clone());
@@ -52,7 +52,7 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     // of weights for all rows. Even weights of some ten kilobytes need this: layers with a large image were a quarter
     // slower without it.
     let at = match tile.kind {
-        Kind::Window => tiles.len(),
+        ProductKind::Window => tiles.len(),
         _ if most_read(s.function(), &product) > CACHED => 0,
         _ => tiles.len().saturating_sub(1),
     };
@@ -66,12 +66,12 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
 
     // Put the sum's loops around the tile and its initialization in front of them. The products of one instruction stay
     // inside.
-    let (around, inside) = sum.split_at(sum.len() - usize::from(matches!(tile.kind, Kind::Fours { .. })));
+    let (around, inside) = sum.split_at(sum.len() - usize::from(matches!(tile.kind, ProductKind::Fours { .. })));
     let order: Vec<&String> = around.iter().chain(&spatial).chain(inside).collect();
     s.reorder(&order)?;
     let first = s.decompose_reduction(product.as_str(), &sum[0])?;
     let taps: i64 = nest(s.function(), &product).0.iter().filter(|l| reduce.contains(&l.0)).map(|l| l.1).product();
-    if tile.kind == Kind::Window && taps <= MOST_TAPS {
+    if tile.kind == ProductKind::Window && taps <= MOST_TAPS {
         sum.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
     }
     for block in [&product, &first, &last] {
@@ -85,11 +85,11 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
         s.annotate(parts[0].as_str(), LoopKind::Unrolled)?;
         match tile.kind {
             // There is no instruction for a single sum at a time.
-            Kind::Fours { .. } if block == &product && tile.lanes == 1 => {
+            ProductKind::Fours { .. } if block == &product && tile.lanes == 1 => {
                 inside.iter().try_for_each(|step| s.annotate(step, LoopKind::Unrolled))?;
                 s.annotate(parts[1].as_str(), LoopKind::Unrolled)?;
             }
-            Kind::Fours { signed } if block == &product => {
+            ProductKind::Fours { signed } if block == &product => {
                 s.tensorize(parts[1].as_str(), &dot::name(tile.lanes, signed))?;
             }
             _ => s.annotate(parts[1].as_str(), LoopKind::Vectorized)?,

@@ -16,12 +16,12 @@ pub struct Tile {
     /// Channels per vector.
     pub lanes: i64,
     /// What it sums up.
-    pub kind: Kind,
+    pub kind: ProductKind,
 }
 
 /// What a product sums up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProductKind {
     /// One product at a time.
     Plain,
     /// Four byte products at a time, of signed or unsigned data.
@@ -94,12 +94,12 @@ impl Tile {
         let tile = best(&Machine::of(processor), [row(2), row(1)], *channels)?;
         // Instructions of x86-64 take unsigned data, those of Arm signed data.
         let signed = processor.architecture() != Architecture::X86;
-        Some(if in_fours(graph, node) { Tile { kind: Kind::Fours { signed }, ..tile } } else { tile })
+        Some(if in_fours(graph, node) { Tile { kind: ProductKind::Fours { signed }, ..tile } } else { tile })
     }
 
     /// Returns how the product's weights are packed.
     pub fn blocks(&self) -> Blocks {
-        Blocks { channels: self.vectors * self.lanes, signed: matches!(self.kind, Kind::Fours { signed: true }) }
+        Blocks { channels: self.vectors * self.lanes, signed: matches!(self.kind, ProductKind::Fours { signed: true }) }
     }
 }
 
@@ -122,7 +122,7 @@ fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
     // Use half of the registers for sums, the others for weights and data.
     let most = machine.registers / 2 / vectors;
     let pixels = (1..=most.min(8)).rev().find(|d| width % d == 0).unwrap_or(1);
-    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: Kind::Window }
+    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: ProductKind::Window }
 }
 
 /// Returns the tile with the fewest cycles per result.
@@ -147,8 +147,10 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
                 let cycles = work.max(moved).max(machine.latency) + rest;
                 let each = cycles / (sums as f64 * used);
                 if found.is_none_or(|(least, _)| each < least) {
-                    found =
-                        Some((each, Tile { rows: [outer, inner], vectors, lanes: machine.lanes, kind: Kind::Plain }));
+                    found = Some((
+                        each,
+                        Tile { rows: [outer, inner], vectors, lanes: machine.lanes, kind: ProductKind::Plain },
+                    ));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::kept::OnChip;
 use super::layer::Layer;
-use super::span::Span;
+use super::padded_range::PaddedRange;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa;
 
@@ -43,7 +43,7 @@ pub fn check_lanes(config: &HwConfig) -> Result<(), String> {
 }
 
 /// Whether every tile of a dimension can be loaded: each reads some data, and its padding fits the instruction fields.
-pub fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> Span, most_pads: usize) -> bool {
+pub fn loadable(out: usize, tile: usize, span: impl Fn(usize, usize) -> PaddedRange, most_pads: usize) -> bool {
     (0..out).step_by(tile).all(|first| {
         let s = span(first, tile.min(out - first));
         s.inside > 0 && s.inside <= ROWS && s.before.max(s.after) <= most_pads

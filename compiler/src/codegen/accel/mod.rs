@@ -12,10 +12,12 @@
 //! |---|---|
 //! | `reader` | the graph as operators read it |
 //! | `layer`, `view`, `kept` | what a layer reads and writes, and how tensors are laid out |
-//! | `parts`, `span`, `batch`, `limits` | cuts of dimensions into tiles, rows that windows read, limits of fields |
+//! | `parts`, `padded_range`, `batch`, `limits` | tiles of a dimension, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
+//!
+//! [`scheduled`] turns loop programs with a schedule of their own into instructions.
 //!
 //! `fuse` is the exception: it fuses operators into the tiles of the product before them.
 
@@ -31,6 +33,7 @@ mod limits;
 mod mapped;
 mod operator;
 mod ops;
+mod padded_range;
 mod padding;
 mod parts;
 mod pieces;
@@ -39,7 +42,6 @@ mod reader;
 mod requant;
 mod ring;
 pub mod scheduled;
-mod span;
 mod target;
 mod tensors;
 mod vector_op;

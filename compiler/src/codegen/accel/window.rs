@@ -2,7 +2,7 @@
 
 use super::emit::{DeviceTensor, Emit};
 use super::limits::ROW_BYTES;
-use super::span::Span;
+use super::padded_range::PaddedRange;
 use super::view::View;
 use std::ops::Range;
 use tilewright_driver::DriverError;
@@ -13,10 +13,10 @@ use tilewright_hw::isa::{Load, Store};
 pub struct Window {
     pub image: usize,
     pub blocks: Range<usize>,
-    pub rows: Span,
+    pub rows: PaddedRange,
     /// Distance between loaded rows, in rows.
     pub skip: usize,
-    pub columns: Span,
+    pub columns: PaddedRange,
 }
 
 impl Window {

@@ -44,7 +44,7 @@ enum State {
 }
 
 /// Column, from 0, and what is wrong there.
-type Wrong = (usize, String);
+type ParseFault = (usize, String);
 
 struct Parser<'a> {
     blobs: &'a Blobs,
@@ -54,7 +54,7 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn line(&mut self, c: &mut Cursor, state: &mut State) -> Result<(), Wrong> {
+    fn line(&mut self, c: &mut Cursor, state: &mut State) -> Result<(), ParseFault> {
         match state {
             State::Before => {
                 c.keyword("graph")?;
@@ -80,7 +80,7 @@ impl Parser<'_> {
         if c.done() { Ok(()) } else { c.wrong("expected the end of the line") }
     }
 
-    fn statement(&mut self, c: &mut Cursor) -> Result<(), Wrong> {
+    fn statement(&mut self, c: &mut Cursor) -> Result<(), ParseFault> {
         let mut defined = vec![(c.at, c.value_name()?)];
         while c.eat(',') {
             c.blank();
@@ -117,7 +117,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn application(&mut self, c: &mut Cursor, op: &str, at: usize, name: &str) -> Result<Vec<ValueId>, Wrong> {
+    fn application(&mut self, c: &mut Cursor, op: &str, at: usize, name: &str) -> Result<Vec<ValueId>, ParseFault> {
         if !Op::NAMES.contains(&op) {
             return Err((at, format!("unknown operator `{op}`; the operators are {}", Op::NAMES.join(", "))));
         }
@@ -157,13 +157,13 @@ impl Parser<'_> {
         Ok(self.builder.push(name, parsed, &inputs, types))
     }
 
-    fn value(&self, c: &mut Cursor) -> Result<ValueId, Wrong> {
+    fn value(&self, c: &mut Cursor) -> Result<ValueId, ParseFault> {
         c.blank();
         let (at, name) = (c.at, c.value_name()?);
         self.values.get(&name).copied().ok_or((at, format!("value %{name} is not defined")))
     }
 
-    fn constant(&self, c: &mut Cursor, ty: &TensorType) -> Result<Tensor, Wrong> {
+    fn constant(&self, c: &mut Cursor, ty: &TensorType) -> Result<Tensor, ParseFault> {
         c.blank();
         let at = c.at;
         let shape = ty.shape().ok_or((at, "the sizes of a constant must be known".to_owned()))?;
@@ -219,7 +219,7 @@ impl Cursor {
         }
     }
 
-    fn wrong<T>(&self, message: &str) -> Result<T, Wrong> {
+    fn wrong<T>(&self, message: &str) -> Result<T, ParseFault> {
         let found = self.peek().map_or("the end of the line".into(), |c| format!("`{c}`"));
         Err((self.at, format!("{message}, found {found}")))
     }
@@ -231,7 +231,7 @@ impl Cursor {
         hit
     }
 
-    fn expect(&mut self, c: char) -> Result<(), Wrong> {
+    fn expect(&mut self, c: char) -> Result<(), ParseFault> {
         if self.eat(c) { Ok(()) } else { self.wrong(&format!("expected `{c}`")) }
     }
 
@@ -244,7 +244,7 @@ impl Cursor {
         self.chars[start..self.at].iter().collect()
     }
 
-    fn keyword(&mut self, word: &str) -> Result<(), Wrong> {
+    fn keyword(&mut self, word: &str) -> Result<(), ParseFault> {
         self.blank();
         let start = self.at;
         if self.word() == word {
@@ -254,13 +254,13 @@ impl Cursor {
         self.wrong(&format!("expected `{word}`"))
     }
 
-    fn value_name(&mut self) -> Result<String, Wrong> {
+    fn value_name(&mut self) -> Result<String, ParseFault> {
         self.expect('%')?;
         let name = self.word();
         if name.is_empty() { self.wrong("expected a value's name") } else { Ok(name) }
     }
 
-    fn string(&mut self) -> Result<String, Wrong> {
+    fn string(&mut self) -> Result<String, ParseFault> {
         self.expect('"')?;
         let mut out = String::new();
         loop {
@@ -289,7 +289,7 @@ impl Cursor {
         }
     }
 
-    fn ty(&mut self) -> Result<TensorType, Wrong> {
+    fn ty(&mut self) -> Result<TensorType, ParseFault> {
         self.blank();
         let at = self.at;
         let name = self.word();
@@ -313,7 +313,7 @@ impl Cursor {
         Ok(TensorType { dtype, dims })
     }
 
-    fn attr(&mut self, depth: usize) -> Result<Attr, Wrong> {
+    fn attr(&mut self, depth: usize) -> Result<Attr, ParseFault> {
         self.blank();
         if depth > 4 {
             return self.wrong("lists nest too deep");

@@ -5,7 +5,7 @@ use super::{check, on_cpu};
 use crate::cost::Analytic;
 use crate::graph::op::{Conv2d, Layout, Lookup, Transpose};
 use crate::graph::{DType, Graph, GraphBuilder, NodeId, Op, Tensor, TensorType, ValueId};
-use crate::partition::decide::{Choice, Costs, decide};
+use crate::partition::decide::{Costs, NodeChoice, decide};
 use crate::partition::layouts::Layouts;
 use crate::partition::shared::COPIED;
 use crate::partition::{Options, partition};
@@ -103,21 +103,21 @@ fn random(rng: &mut StdRng) -> Graph {
 }
 
 /// Nanoseconds of a whole assignment, counted value by value.
-fn price(graph: &Graph, chosen: &BTreeMap<NodeId, Choice>, costs: &dyn Costs) -> u64 {
+fn price(graph: &Graph, chosen: &BTreeMap<NodeId, NodeChoice>, costs: &dyn Costs) -> u64 {
     let (mut sum, mut made, mut host) = (0, HashMap::new(), BTreeSet::new());
     let mut read: BTreeMap<ValueId, BTreeSet<_>> = BTreeMap::new();
     for (&id, choice) in chosen {
         let node = graph.node(id);
         match choice {
-            Choice::Cpu(_) => {
+            NodeChoice::Cpu(_) => {
                 sum += costs.cpu(id);
                 host.extend(node.inputs.iter().copied());
             }
-            Choice::Alias(view) => {
+            NodeChoice::Alias(view) => {
                 let view = view.or(made.get(&node.inputs[0]).copied()).unwrap();
                 made.insert(node.output(), view);
             }
-            Choice::Layer(planned) => {
+            NodeChoice::Layer(planned) => {
                 let (layer, plan) = planned.as_ref();
                 sum += costs.layer(layer, plan);
                 made.insert(layer.output.0, layer.output.1);
@@ -139,9 +139,9 @@ fn price(graph: &Graph, chosen: &BTreeMap<NodeId, Choice>, costs: &dyn Costs) ->
 }
 
 /// Minimum cost of all assignments.
-fn least(graph: &Graph, layouts: &Layouts, chosen: &mut BTreeMap<NodeId, Choice>, at: usize) -> u64 {
+fn least(graph: &Graph, layouts: &Layouts, chosen: &mut BTreeMap<NodeId, NodeChoice>, at: usize) -> u64 {
     let Some((id, _)) = graph.nodes().nth(at) else { return price(graph, chosen, layouts) };
-    let taken = chosen.values().any(|c| matches!(c, Choice::Layer(planned) if planned.0.nodes.contains(&id)));
+    let taken = chosen.values().any(|c| matches!(c, NodeChoice::Layer(planned) if planned.0.nodes.contains(&id)));
     if taken || matches!(graph.node(id).op, Op::Constant(_)) {
         return least(graph, layouts, chosen, at + 1);
     }
@@ -149,16 +149,16 @@ fn least(graph: &Graph, layouts: &Layouts, chosen: &mut BTreeMap<NodeId, Choice>
     for (id, choice) in chosen.iter() {
         let node = graph.node(*id);
         match choice {
-            Choice::Cpu(_) => None,
-            Choice::Alias(view) => {
+            NodeChoice::Cpu(_) => None,
+            NodeChoice::Alias(view) => {
                 let view = view.or(made.get(&node.inputs[0]).copied());
                 view.and_then(|view| made.insert(node.output(), view))
             }
-            Choice::Layer(planned) => made.insert(planned.0.output.0, planned.0.output.1),
+            NodeChoice::Layer(planned) => made.insert(planned.0.output.0, planned.0.output.1),
         };
     }
     let choices = layouts.choices(id, &|v| made.get(&v).copied());
-    let of = |choice: Choice| {
+    let of = |choice: NodeChoice| {
         chosen.insert(id, choice);
         let found = least(graph, layouts, chosen, at + 1);
         chosen.remove(&id);

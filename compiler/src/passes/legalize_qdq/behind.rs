@@ -45,7 +45,7 @@ impl Behind<'_> {
     }
 
     /// Fails if a function after the last comparison does not keep the order of the compared elements.
-    fn check_order(&self) -> Found<()> {
+    fn check_order(&self) -> SearchResult<()> {
         match self.extreme {
             Some(node) if !self.channels.iter().all(|c| c.since.rises()) => Err(Obstacle::at(node, TURNED)),
             _ => Ok(()),
@@ -54,7 +54,7 @@ impl Behind<'_> {
 
     /// Returns functions that keep the order of compared elements: these functions, or their negatives. The flag says
     /// whether they are the negatives.
-    fn ordered(mut self) -> Found<(Self, bool)> {
+    fn ordered(mut self) -> SearchResult<(Self, bool)> {
         let kept = self.check_order();
         if kept.is_ok() {
             return Ok((self, false));
@@ -85,7 +85,7 @@ impl Obstacle {
     }
 }
 
-pub(super) type Found<T> = Result<T, Obstacle>;
+pub(super) type SearchResult<T> = Result<T, Obstacle>;
 
 /// True if each result of an operator is an element of its first operand, or the maximum or minimum of several; with
 /// `pads`, an operator that adds a border counts too.
@@ -119,9 +119,9 @@ pub(super) fn channel_axis(view: &View, node: &Node) -> Option<usize> {
 }
 
 /// Follows the operators from a value back to the product that it comes from.
-pub(super) struct Walk<'v> {
+pub(super) struct ProductSearch<'v> {
     view: &'v View<'v>,
-    read: HashMap<ValueId, Found<Behind<'v>>>,
+    read: HashMap<ValueId, SearchResult<Behind<'v>>>,
     /// The values read so far, those closer to the product first.
     order: Vec<ValueId>,
     depth: usize,
@@ -139,13 +139,13 @@ const MOST_NODES: usize = 64;
 /// Reason: a function, such as a sigmoid, is not piecewise linear.
 const BENT: &str = "is not piecewise linear; quantize the results before it";
 
-impl<'v> Walk<'v> {
-    pub fn new(view: &'v View<'v>) -> Walk<'v> {
-        Walk { view, read: HashMap::new(), order: Vec::new(), depth: 0 }
+impl<'v> ProductSearch<'v> {
+    pub fn new(view: &'v View<'v>) -> ProductSearch<'v> {
+        ProductSearch { view, read: HashMap::new(), order: Vec::new(), depth: 0 }
     }
 
     /// Expresses a value as functions of a product's results.
-    pub fn value(&mut self, v: ValueId) -> Found<Behind<'v>> {
+    pub fn value(&mut self, v: ValueId) -> SearchResult<Behind<'v>> {
         if let Some(found) = self.read.get(&v) {
             return found.clone();
         }
@@ -161,15 +161,15 @@ impl<'v> Walk<'v> {
         found
     }
 
-    /// Like [`Walk::value`], for the value or its negative, whichever keeps the order of the elements that are compared
-    /// on the way. The flag says whether it is the negative.
-    pub fn ordered(&mut self, v: ValueId) -> Found<(Behind<'v>, bool)> {
+    /// Like [`ProductSearch::value`], for the value or its negative, whichever keeps the order of the elements that are
+    /// compared on the way. The flag says whether it is the negative.
+    pub fn ordered(&mut self, v: ValueId) -> SearchResult<(Behind<'v>, bool)> {
         self.value(v)?.ordered()
     }
 
     /// Applies `take` to the functions of a value that was read. On failure, the error names the first operator after
     /// the product for whose result `take` fails.
-    pub fn taken<T>(&self, behind: &Behind<'v>, take: impl Fn(&Behind<'v>) -> Result<T, String>) -> Found<T> {
+    pub fn taken<T>(&self, behind: &Behind<'v>, take: impl Fn(&Behind<'v>) -> Result<T, String>) -> SearchResult<T> {
         take(behind).map_err(|why| {
             let fails = |v: &&ValueId| matches!(self.read.get(v), Some(Ok(found)) if take(found).is_err());
             let node = self.order.iter().find(fails).and_then(|v| self.view.def(*v));
@@ -177,7 +177,7 @@ impl<'v> Walk<'v> {
         })
     }
 
-    fn node(&mut self, node: &'v Node) -> Found<Behind<'v>> {
+    fn node(&mut self, node: &'v Node) -> SearchResult<Behind<'v>> {
         let graph = self.view.graph;
         if let Some(axis) = channel_axis(self.view, node) {
             let channels = graph.ty(node.output()).dims.get(axis).and_then(Dim::known);
@@ -232,14 +232,14 @@ impl<'v> Walk<'v> {
     }
 
     /// Applies a function to the operand of a unary node.
-    fn each(&mut self, node: &Node, f: impl Fn(&Pieces) -> Pieces) -> Found<Behind<'v>> {
+    fn each(&mut self, node: &Node, f: impl Fn(&Pieces) -> Pieces) -> SearchResult<Behind<'v>> {
         let mut behind = self.alone(node.inputs[0])?;
         behind.channels.iter_mut().for_each(|c| *c = Channel { whole: f(&c.whole), since: f(&c.since) });
         Ok(behind)
     }
 
     /// Applies a function to the operands of a binary node; `f` returns `None` if the result is not piecewise linear.
-    fn pair(&mut self, node: &Node, f: impl Fn(&Pieces, &Pieces) -> Option<Pieces>) -> Found<Behind<'v>> {
+    fn pair(&mut self, node: &Node, f: impl Fn(&Pieces, &Pieces) -> Option<Pieces>) -> SearchResult<Behind<'v>> {
         let [a, b] = [self.operand(node.inputs[0])?, self.operand(node.inputs[1])?];
         let (behind, [a, b]) = match (a, b) {
             (Operand::Computed(a), Operand::Computed(b)) => {
@@ -274,15 +274,15 @@ impl<'v> Walk<'v> {
         Ok(Behind { channels, ..behind })
     }
 
-    fn operand(&mut self, v: ValueId) -> Found<Operand<'v>> {
+    fn operand(&mut self, v: ValueId) -> SearchResult<Operand<'v>> {
         match known(self.view, v) {
             Some(known) => Ok(Operand::Known(known)),
             None => self.alone(v).map(Operand::Computed),
         }
     }
 
-    /// Like [`Walk::value`], but fails if the value also has elements of a border.
-    fn alone(&mut self, v: ValueId) -> Found<Behind<'v>> {
+    /// Like [`ProductSearch::value`], but fails if the value also has elements of a border.
+    fn alone(&mut self, v: ValueId) -> SearchResult<Behind<'v>> {
         let behind = self.value(v)?;
         let adds = |node: &&&Node| match &node.op {
             Op::Pad(_) => true,
@@ -298,7 +298,12 @@ impl<'v> Walk<'v> {
     }
 
     /// Converts a constant operand to one value per channel of the product that the other operand comes from.
-    fn by_channel(&self, node: &Node, behind: &Behind, (other, constant): (ValueId, &Known)) -> Found<Vec<Channel>> {
+    fn by_channel(
+        &self,
+        node: &Node,
+        behind: &Behind,
+        (other, constant): (ValueId, &Known),
+    ) -> SearchResult<Vec<Channel>> {
         let graph = self.view.graph;
         if graph.ty(other).dims != graph.ty(node.output()).dims {
             return Err(Obstacle::at(node, "broadcasts the results to a larger shape; quantize them before it"));

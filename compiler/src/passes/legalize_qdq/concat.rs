@@ -1,6 +1,6 @@
 //! Concatenations: brings each part to the scale of the result.
 
-use super::behind::Walk;
+use super::behind::ProductSearch;
 use super::{Group, rescaled};
 use crate::graph::op::{Clip, Concat};
 use crate::passes::{Patch, Ref};
@@ -8,8 +8,8 @@ use crate::passes::{Patch, Ref};
 /// Rewrites a concatenation if at least one part is dequantized or comes from a product. A part that is not dequantized
 /// gets a `quantize` of its own, which can be the end of another group.
 pub(super) fn rewrite(g: &Group, op: &Concat) -> Option<Patch> {
-    let mut walk = Walk::new(g.view);
-    if !g.core.inputs.iter().any(|&v| g.dequantized(v).is_some() || walk.value(v).is_ok()) {
+    let mut search = ProductSearch::new(g.view);
+    if !g.core.inputs.iter().any(|&v| g.dequantized(v).is_some() || search.value(v).is_ok()) {
         return None;
     }
     let mut p = Patch::new("concat");

@@ -1,14 +1,14 @@
 //! The functions of a product's channels, in the form that requantizations compute.
 
-use super::End;
+use super::QuantizeEnd;
 use super::behind::Behind;
-use super::pieces::{Form, Line};
+use super::pieces::{Form, StraightLine};
 use crate::graph::op::BinaryKind;
 
 /// For each channel a line, or the maximum or minimum of two lines, between two bounds.
 pub(super) struct Forms {
-    pub first: Vec<Line>,
-    pub second: Option<(BinaryKind, Vec<Line>)>,
+    pub first: Vec<StraightLine>,
+    pub second: Option<(BinaryKind, Vec<StraightLine>)>,
     pub lo: Vec<i32>,
     pub hi: Vec<i32>,
 }
@@ -18,7 +18,7 @@ impl Forms {
     ///
     /// # Errors
     /// The reason if they do not have this form.
-    pub fn of(behind: &Behind, end: &End) -> Result<Forms, String> {
+    pub fn of(behind: &Behind, end: &QuantizeEnd) -> Result<Forms, String> {
         let (least, most) = end.range();
         let forms = behind.functions().map(|f| f.held(least, most).form()).collect::<Option<Vec<_>>>();
         let mut forms = forms.ok_or(
@@ -37,7 +37,7 @@ impl Forms {
     }
 
     /// The lines of each channel, one or two.
-    pub fn lines(&self) -> impl Iterator<Item = Vec<Line>> {
+    pub fn lines(&self) -> impl Iterator<Item = Vec<StraightLine>> {
         let second = |i: usize| self.second.iter().map(move |(_, lines)| lines[i]);
         self.first.iter().enumerate().map(move |(i, line)| std::iter::once(*line).chain(second(i)).collect())
     }
@@ -45,7 +45,7 @@ impl Forms {
 
 /// The second line of a channel, in a layer with two lines per channel. A channel with only one line uses it twice; if
 /// it has a bound at 0, a line with factor 0 replaces the bound.
-fn other(form: &mut Form, kind: BinaryKind) -> Line {
+fn other(form: &mut Form, kind: BinaryKind) -> StraightLine {
     let (bound, open) = match kind {
         BinaryKind::Max => (&mut form.lo, f64::NEG_INFINITY),
         _ => (&mut form.hi, f64::INFINITY),
@@ -54,7 +54,7 @@ fn other(form: &mut Form, kind: BinaryKind) -> Line {
         Some((_, line)) => line,
         None if *bound == 0.0 => {
             *bound = open;
-            Line { factor: 0.0, term: 0.0 }
+            StraightLine { factor: 0.0, term: 0.0 }
         }
         None => form.first,
     }

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 const MOST_NODES: usize = 32;
 
 /// The operators between a byte and the `quantize` that have been evaluated so far.
-struct Walk<'g, 'v> {
+struct ByteFunction<'g, 'v> {
     group: &'g Group<'v>,
     /// The bytes that everything depends on, once found.
     data: Option<(ValueId, Dequantize)>,
@@ -22,9 +22,9 @@ struct Walk<'g, 'v> {
 }
 
 pub(super) fn rewrite(g: &Group) -> Option<Patch> {
-    let mut walk = Walk { group: g, data: None, tables: HashMap::new(), nodes: 0 };
-    let real = walk.table(g.end.root.inputs[0])?;
-    let (data, _) = walk.data?;
+    let mut function = ByteFunction { group: g, data: None, tables: HashMap::new(), nodes: 0 };
+    let real = function.table(g.end.root.inputs[0])?;
+    let (data, _) = function.data?;
     // The operators must not broadcast the data.
     let graph = g.view.graph;
     if graph.ty(data).dims != graph.ty(g.core.output()).dims || real.len() != 256 {
@@ -37,7 +37,7 @@ pub(super) fn rewrite(g: &Group) -> Option<Patch> {
     Some(g.finish(p, v))
 }
 
-impl Walk<'_, '_> {
+impl ByteFunction<'_, '_> {
     /// A value for each of the 256 bytes, or a single value that holds for all of them.
     fn table(&mut self, v: ValueId) -> Option<Tensor> {
         if let Some(t) = self.tables.get(&v) {

@@ -44,7 +44,7 @@ mod product;
 use super::{Pass, Patch, Ref, View};
 use crate::graph::op::{Binary, BinaryKind, Pad, Quantize, Requantize, Rescale, Softmax};
 use crate::graph::{DType, Graph, Node, NodeId, Op, Tensor, ValueId};
-use behind::{Obstacle, Walk};
+use behind::{Obstacle, ProductSearch};
 use forms::Forms;
 use tilewright_hw::num::{MOST_BYTE_FACTOR, Rounding, quantize_multiplier};
 
@@ -66,7 +66,7 @@ impl Pass for LegalizeQdq {
     }
 
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
-        let end = End::of(view.graph.node(at))?;
+        let end = QuantizeEnd::of(view.graph.node(at))?;
         if let Ok(patch) = behind_product(view, end) {
             return Some(patch);
         }
@@ -94,11 +94,11 @@ impl Pass for LegalizeQdq {
 ///
 /// # Errors
 /// The reason if that is not possible.
-fn behind_product(view: &View, end: End) -> Result<Patch, Obstacle> {
-    let mut walk = Walk::new(view);
-    let (behind, negative) = walk.ordered(end.root.inputs[0])?;
+fn behind_product(view: &View, end: QuantizeEnd) -> Result<Patch, Obstacle> {
+    let mut search = ProductSearch::new(view);
+    let (behind, negative) = search.ordered(end.root.inputs[0])?;
     let end = if negative { end.mirrored() } else { end };
-    let forms = walk.taken(&behind, |behind| Forms::of(behind, &end))?;
+    let forms = search.taken(&behind, |behind| Forms::of(behind, &end))?;
     let (lo, hi) = (product::shared(&forms.lo).unwrap_or(-128), product::shared(&forms.hi).unwrap_or(127));
     let group = Group::new(view, end, behind.product, behind.moves, (lo, hi));
     product::rewrite(&group, &forms).map_err(|why| Obstacle::at(behind.product, &why))
@@ -113,7 +113,7 @@ struct PerTensor {
 
 /// A `quantize` to int8 with one scale and zero point.
 #[derive(Clone, Copy)]
-struct End<'v> {
+struct QuantizeEnd<'v> {
     root: &'v Node,
     quantize: &'v Quantize,
     out: PerTensor,
@@ -121,21 +121,21 @@ struct End<'v> {
     negative: bool,
 }
 
-impl<'v> End<'v> {
-    fn of(root: &'v Node) -> Option<End<'v>> {
+impl<'v> QuantizeEnd<'v> {
+    fn of(root: &'v Node) -> Option<QuantizeEnd<'v>> {
         let Op::Quantize(quantize) = &root.op else { return None };
         match (quantize.scale.as_slice(), quantize.zero_point.as_slice(), quantize.dtype) {
             (&[scale], &[zero_point], DType::I8) => {
-                Some(End { root, quantize, out: PerTensor { scale, zero_point }, negative: false })
+                Some(QuantizeEnd { root, quantize, out: PerTensor { scale, zero_point }, negative: false })
             }
             _ => None,
         }
     }
 
     /// The quantization of the negated values. Rounding is symmetric about 0, and the range of bytes about -1/2.
-    fn mirrored(self) -> End<'v> {
+    fn mirrored(self) -> QuantizeEnd<'v> {
         let out = PerTensor { zero_point: -1 - self.out.zero_point, ..self.out };
-        End { out, negative: true, ..self }
+        QuantizeEnd { out, negative: true, ..self }
     }
 
     /// The integer that a real value is quantized to.
@@ -154,7 +154,7 @@ impl<'v> End<'v> {
 /// The operators that a `quantize` ends.
 struct Group<'v> {
     view: &'v View<'v>,
-    end: End<'v>,
+    end: QuantizeEnd<'v>,
     /// The operator in front of the clip.
     core: &'v Node,
     /// Operators between `core` and the root that move or compare elements, in order.
@@ -168,13 +168,19 @@ struct Group<'v> {
 }
 
 impl<'v> Group<'v> {
-    fn new(view: &'v View<'v>, end: End<'v>, core: &'v Node, moves: Vec<&'v Node>, (lo, hi): (i32, i32)) -> Group<'v> {
+    fn new(
+        view: &'v View<'v>,
+        end: QuantizeEnd<'v>,
+        core: &'v Node,
+        moves: Vec<&'v Node>,
+        (lo, hi): (i32, i32),
+    ) -> Group<'v> {
         // The result keeps the root's name.
         let name = if moves.is_empty() { end.root.name.clone() } else { format!("{}/flat", end.root.name) };
         Group { view, end, core, moves, name, out: end.out, lo, hi }
     }
 
-    fn find(view: &'v View<'v>, end: End<'v>) -> Option<Group<'v>> {
+    fn find(view: &'v View<'v>, end: QuantizeEnd<'v>) -> Option<Group<'v>> {
         let (mut lo, mut hi) = (-128, 127);
         let mut core = view.def(end.root.inputs[0])?;
         let mut moves = Vec::new();

@@ -1,6 +1,6 @@
 //! Notes on why products of quantized data stay float.
 
-use super::{End, behind, behind_product};
+use super::{QuantizeEnd, behind, behind_product};
 use crate::graph::{Graph, Node, Op};
 use crate::passes::View;
 
@@ -23,7 +23,7 @@ fn why(view: &View, product: &Node) -> String {
     for _ in 0..MOST_NODES {
         let v = node.output();
         let users = || view.users(v).iter().map(|id| view.graph.node(*id));
-        let end = users().find_map(End::of);
+        let end = users().find_map(QuantizeEnd::of);
         if let Some(end) = end {
             return match behind_product(view, end) {
                 Err(behind::Obstacle(why)) => why,

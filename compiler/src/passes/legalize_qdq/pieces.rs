@@ -4,12 +4,12 @@ use crate::graph::op::BinaryKind;
 
 /// `factor * x + term`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Line {
+pub(super) struct StraightLine {
     pub factor: f64,
     pub term: f64,
 }
 
-impl Line {
+impl StraightLine {
     fn at(&self, x: f64) -> f64 {
         self.factor * x + self.term
     }
@@ -19,7 +19,7 @@ impl Line {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pieces {
     /// The lines, from left to right; neighbors differ.
-    lines: Vec<Line>,
+    lines: Vec<StraightLine>,
     /// Where each line ends and the next begins, one fewer than lines.
     knots: Vec<f64>,
 }
@@ -27,34 +27,35 @@ pub(super) struct Pieces {
 /// The maximum or minimum of up to two lines, clamped to two bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Form {
-    pub first: Line,
+    pub first: StraightLine,
     /// The other line, and `Max` or `Min` to combine both. Neither line is constant.
-    pub second: Option<(BinaryKind, Line)>,
+    pub second: Option<(BinaryKind, StraightLine)>,
     pub lo: f64,
     pub hi: f64,
 }
 
 impl Pieces {
     pub fn identity() -> Pieces {
-        Pieces::line(Line { factor: 1.0, term: 0.0 })
+        Pieces::line(StraightLine { factor: 1.0, term: 0.0 })
     }
 
     pub fn constant(term: f64) -> Pieces {
-        Pieces::line(Line { factor: 0.0, term })
+        Pieces::line(StraightLine { factor: 0.0, term })
     }
 
-    fn line(line: Line) -> Pieces {
+    fn line(line: StraightLine) -> Pieces {
         Pieces { lines: vec![line], knots: Vec::new() }
     }
 
     /// The function times a factor.
     pub fn times(&self, by: f64) -> Pieces {
-        let times = |l: &Line| Line { factor: l.factor * by, term: l.term * by };
+        let times = |l: &StraightLine| StraightLine { factor: l.factor * by, term: l.term * by };
         Pieces { lines: self.lines.iter().map(times).collect(), knots: self.knots.clone() }.merged()
     }
 
     pub fn plus(&self, other: &Pieces) -> Pieces {
-        let sum = |a: Line, b: Line| Line { factor: a.factor + b.factor, term: a.term + b.term };
+        let sum =
+            |a: StraightLine, b: StraightLine| StraightLine { factor: a.factor + b.factor, term: a.term + b.term };
         let (mut lines, mut knots) = (Vec::new(), Vec::new());
         for ([_, to], [a, b]) in self.beside(other) {
             lines.push(sum(a, b));
@@ -101,7 +102,7 @@ impl Pieces {
     /// Its value, if it is constant.
     pub fn as_constant(&self) -> Option<f64> {
         match self.lines[..] {
-            [Line { factor: 0.0, term }] => Some(term),
+            [StraightLine { factor: 0.0, term }] => Some(term),
             _ => None,
         }
     }
@@ -143,7 +144,7 @@ impl Pieces {
     }
 
     /// The intervals between the knots of both functions, each with both lines.
-    fn beside(&self, other: &Pieces) -> Vec<([f64; 2], [Line; 2])> {
+    fn beside(&self, other: &Pieces) -> Vec<([f64; 2], [StraightLine; 2])> {
         let (mut i, mut k, mut from) = (0, 0, f64::NEG_INFINITY);
         let mut found = Vec::new();
         loop {
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(magnitude.second.unwrap().0, BinaryKind::Max);
         assert_eq!((magnitude.lo, magnitude.hi), (f64::NEG_INFINITY, 4.0));
         assert_eq!(x.leaky(3.0).form().unwrap().second.unwrap().0, BinaryKind::Min);
-        assert_eq!(Pieces::constant(7.0).form().unwrap().first, Line { factor: 0.0, term: 7.0 });
+        assert_eq!(Pieces::constant(7.0).form().unwrap().first, StraightLine { factor: 0.0, term: 7.0 });
         // Rises from a bound and then falls below it.
         assert_eq!(x.held(0.0, f64::INFINITY).min(&x.times(-1.0).plus(&Pieces::constant(5.0))).form(), None);
         // Two bends.

@@ -2,7 +2,7 @@
 
 use super::constants::vector;
 use super::forms::Forms;
-use super::pieces::Line;
+use super::pieces::StraightLine;
 use super::{Group, PerTensor, requantize};
 use crate::graph::op::{Binary, BinaryKind, Conv2d, ConvTranspose2d, Dense, QMatMul};
 use crate::graph::{Dim, Op, Tensor, ValueId};
@@ -111,7 +111,7 @@ fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(
     // The greatest magnitude of a sum of products of bytes less their zero points.
     let most = depth as f64 * 255.0 * 255.0;
     let out = f64::from(g.out.scale);
-    let branch = |line: &Line| {
+    let branch = |line: &StraightLine| {
         if line.factor == 0.0 {
             return Branch::constant(line.term, out, most);
         }
@@ -120,7 +120,7 @@ fn matrices(g: &Group, (a, qa): (ValueId, PerTensor), forms: &Forms) -> Result<(
         let fits = bias.abs() + most <= f64::from(i32::MAX) && (bias * step - line.term).abs() <= 0.25 * out;
         fits.then_some(Branch { bias: bias as i32, step, most: bias.abs() + most })
     };
-    let channel = |lines: Vec<Line>| lines.iter().map(branch).collect::<Option<Vec<Branch>>>();
+    let channel = |lines: Vec<StraightLine>| lines.iter().map(branch).collect::<Option<Vec<Branch>>>();
     let branches = forms.lines().map(channel).collect::<Option<Vec<_>>>().ok_or(COARSE)?;
     let mut p = Patch::new("qmatmul");
     let op = QMatMul { a_zero_point: qa.zero_point, b_zero_point: qb.zero_point };
@@ -182,7 +182,7 @@ pub(super) fn shared(list: &[i32]) -> Option<i32> {
 /// If the weights of a channel are almost dead, its steps are so small that the bias leaves no room for the sum. Then
 /// the steps are made coarser by a power of two and the weights are rounded to them, if that changes results by less
 /// than a quarter of an output step. `w` are the weights less their zero point; those of a constant channel become 0.
-fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) -> Option<Vec<Branch>> {
+fn fit(lines: &[StraightLine], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) -> Option<Vec<Branch>> {
     if lines.iter().all(|line| line.factor == 0.0) {
         w.fill(0);
         return lines.iter().map(|line| Branch::constant(line.term, out_scale, 0.0)).collect();
@@ -193,7 +193,7 @@ fn fit(lines: &[Line], (step, bias): (f64, f64), w: &mut [i32], out_scale: f64) 
         let by = f64::from(1u32 << k);
         let shifted = |w: i32| (f64::from(w) / by).round();
         let sum: f64 = w.iter().map(|&w| shifted(w).abs() * 255.0).sum();
-        let branch = |(line, &(step, real)): (&Line, &(f64, f64))| {
+        let branch = |(line, &(step, real)): (&StraightLine, &(f64, f64))| {
             if line.factor == 0.0 {
                 return Branch::constant(real, out_scale, sum);
             }

@@ -97,7 +97,7 @@ pub struct Blocks {
 
 /// A program, with the graph values of its inputs and outputs in order.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Region {
+pub struct RegionProgram {
     /// The tensor expression.
     pub program: Program,
     /// Values that it reads.
@@ -110,7 +110,7 @@ pub struct Region {
 ///
 /// # Errors
 /// [`OpsError`] for a symbolic or too large size, a constant among the nodes, or an output that no node computes.
-pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId]) -> Result<Region, OpsError> {
+pub fn program(graph: &Graph, name: &str, nodes: &[NodeId], outputs: &[ValueId]) -> Result<RegionProgram, OpsError> {
     program_in_blocks(graph, name, nodes, outputs, &|_| None)
 }
 
@@ -125,7 +125,7 @@ pub fn program_in_blocks(
     nodes: &[NodeId],
     outputs: &[ValueId],
     blocks: &dyn Fn(NodeId) -> Option<Blocks>,
-) -> Result<Region, OpsError> {
+) -> Result<RegionProgram, OpsError> {
     let mut b = Builder::new(name);
     let mut values: HashMap<ValueId, TensorRef> = HashMap::new();
     let mut inputs = Vec::new();
@@ -171,7 +171,7 @@ pub fn program_in_blocks(
             _ => return Err(OpsError::Output { value: graph.value_name(*v).to_string() }),
         }
     }
-    Ok(Region { program: b.finish(&results), inputs, outputs: outputs.to_vec() })
+    Ok(RegionProgram { program: b.finish(&results), inputs, outputs: outputs.to_vec() })
 }
 
 /// Returns whether a product can be written in blocks if its second operand is constant.

@@ -11,11 +11,11 @@ use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
+use crate::codegen::accel::padded_range::PaddedRange;
 use crate::codegen::accel::parts::cut;
 use crate::codegen::accel::product::ProductTile;
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::requant::{RequantTile, requant_params};
-use crate::codegen::accel::span::Span;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::window::Window;
 use crate::codegen::accel::work::{UnitWork, beats, overhead};
@@ -320,7 +320,7 @@ fn load_rows(
     }
     let count = depth * rows.len();
     let entry = e.inp.hold(key, (count + values.count) as u32);
-    let all = |start: usize, inside: usize| Span { start, inside, before: 0, after: 0 };
+    let all = |start: usize, inside: usize| PaddedRange { start, inside, before: 0, after: 0 };
     let window = Window { image, blocks: 0..depth, rows: all(0, 1), skip: 1, columns: all(rows.start, rows.len()) };
     let group = Group::columns(image, rows.clone());
     group.load(e, place, &[window], group.size, Load { mem: Mem::Inp, entry, ..Load::default() }, 1)?;

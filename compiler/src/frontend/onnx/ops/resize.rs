@@ -25,7 +25,7 @@ struct Plan {
 }
 
 /// A dimension's sizes, its scale, and its region for `tf_crop_and_resize`.
-struct Line {
+struct ResizedDimension {
     from: usize,
     to: usize,
     scale: f32,
@@ -46,13 +46,13 @@ pub(super) fn resize(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let nearest = plan.mode == "nearest";
     let data = if nearest { n.input(0)? } else { n.plain(0)? };
-    let lines = lines(n, data, old, &plan)?;
-    let v = resized(n, data, &plan, &lines)?;
+    let dims = dims(n, data, old, &plan)?;
+    let v = resized(n, data, &plan, &dims)?;
     n.output_like(v, data)
 }
 
 /// The data with each dimension resized.
-fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> Result<ValueId, Reason> {
+fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, dims: &[ResizedDimension]) -> Result<ValueId, Reason> {
     let (nearest, dtype) = (plan.mode == "nearest", n.ty(data).dtype);
     let mut v = data;
     if !nearest {
@@ -60,37 +60,37 @@ fn resized(n: &mut NodeContext, data: ValueId, plan: &Plan, lines: &[Line]) -> R
     }
     let crop = plan.coordinates == "tf_crop_and_resize";
     // ONNX Runtime copies data whose sizes do not change, whatever the scales say.
-    let copied = lines.iter().all(|l| l.from == l.to);
+    let copied = dims.iter().all(|d| d.from == d.to);
     let mut outside: Option<ValueId> = None;
-    for (axis, line) in lines.iter().enumerate() {
-        if !crop && line.from == line.to && (copied || line.scale == 1.0 || plan.antialias) {
+    for (axis, dim) in dims.iter().enumerate() {
+        if !crop && dim.from == dim.to && (copied || dim.scale == 1.0 || plan.antialias) {
             continue;
         }
-        if line.from == 0 || line.to == 0 {
+        if dim.from == 0 || dim.to == 0 {
             return Err("its data and its result must not be empty".into());
         }
-        let places: Vec<f32> = (0..line.to).map(|o| place(plan, line, o)).collect::<Result<_, _>>()?;
+        let places: Vec<f32> = (0..dim.to).map(|o| place(plan, dim, o)).collect::<Result<_, _>>()?;
         if let Some(o) = places.iter().position(|x| x.is_nan()) {
             let far = format!("element {o} of dimension {axis} would be read at {}", places[o]);
             return Err(format!("its scale or its roi is not supported: {far}").into());
         }
         if nearest {
-            n.room(&TensorType::new(DType::I64, &[line.to]))?;
-            let index = places.iter().map(|&x| round(plan, line, x).map(|i| i.clamp(0, line.from as i64 - 1)));
+            n.room(&TensorType::new(DType::I64, &[dim.to]))?;
+            let index = places.iter().map(|&x| round(plan, dim, x).map(|i| i.clamp(0, dim.from as i64 - 1)));
             let index = n.made("index", Tensor::vector(index.collect::<Result<Vec<i64>, _>>()?));
             v = n.node(&format!("axis{axis}"), Gather { axis }, &[v, index])?;
         } else {
-            let shape = [line.to, tap_count(plan, line)?];
+            let shape = [dim.to, tap_count(plan, dim)?];
             n.room(&TensorType::new(DType::I32, &shape))?;
             n.room(&TensorType::new(DType::F32, &shape))?;
-            let (index, weight) = taps(plan, line, &places, shape[1])?;
+            let (index, weight) = taps(plan, dim, &places, shape[1])?;
             let (index, weight) = (n.made("index", index), n.made("weight", weight));
             v = n.node(&format!("axis{axis}"), Resample { axis }, &[v, index, weight])?;
         }
         if crop {
-            let mut shape = vec![1; lines.len()];
-            shape[axis] = line.to;
-            let out = |i: usize| places[i] < 0.0 || places[i] > (line.from - 1) as f32;
+            let mut shape = vec![1; dims.len()];
+            shape[axis] = dim.to;
+            let out = |i: usize| places[i] < 0.0 || places[i] > (dim.from - 1) as f32;
             let mask = n.table("outside", &shape, out)?;
             outside = Some(match outside {
                 Some(o) => n.binary("outside", BinaryKind::Or, o, mask)?,
@@ -133,9 +133,11 @@ pub(super) fn upsample(n: &mut NodeContext) -> Result<(), Reason> {
     if scales.len() != shape.len() {
         return Err(format!("its scales must have {} values, found {}", shape.len(), scales.len()).into());
     }
-    let line = |(&from, &scale): (&usize, &f32)| Ok(Line { from, to: scaled(from, scale)?, scale, region: (0.0, 1.0) });
-    let lines = shape.iter().zip(&scales).map(line).collect::<Result<Vec<_>, Reason>>()?;
-    let v = resized(n, data, &plan, &lines)?;
+    let dim = |(&from, &scale): (&usize, &f32)| {
+        Ok(ResizedDimension { from, to: scaled(from, scale)?, scale, region: (0.0, 1.0) })
+    };
+    let dims = shape.iter().zip(&scales).map(dim).collect::<Result<Vec<_>, Reason>>()?;
+    let v = resized(n, data, &plan, &dims)?;
     n.output(v)
 }
 
@@ -147,7 +149,7 @@ fn scaled(from: usize, scale: f32) -> Result<usize, Reason> {
     Ok(to as usize)
 }
 
-fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<Line>, Reason> {
+fn dims(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<ResizedDimension>, Reason> {
     let shape = n.shape(data)?;
     let rank = shape.len();
     let (region, scales, sizes) = if old { (9, 1, 9) } else { (1, 2, 3) };
@@ -155,7 +157,8 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
         Some(list) => list.iter().map(|&a| n.axis(a, rank)).collect::<Result<Vec<_>, _>>()?,
         None => (0..rank).collect(),
     };
-    let mut lines: Vec<Line> = shape.iter().map(|&s| Line { from: s, to: s, scale: 1.0, region: (0.0, 1.0) }).collect();
+    let mut dims: Vec<ResizedDimension> =
+        shape.iter().map(|&s| ResizedDimension { from: s, to: s, scale: 1.0, region: (0.0, 1.0) }).collect();
     let wrong = |what: &str, found: usize| Reason(format!("its {what} must have {} values, found {found}", axes.len()));
     let policy = n.word("keep_aspect_ratio_policy");
     // Only a crop has a region.
@@ -178,10 +181,10 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             }
         };
         for (i, &a) in axes.iter().enumerate() {
-            lines[a].scale = one.unwrap_or_else(|| exact(i));
+            dims[a].scale = one.unwrap_or_else(|| exact(i));
             let size = one.map_or(sizes[i], |s| (s * shape[a] as f32).round() as i64);
             let to = usize::try_from(size).ok().filter(|&s| s <= MOST);
-            lines[a].to =
+            dims[a].to =
                 to.ok_or_else(|| Reason(format!("its size {size} is not supported; the maximum is {MOST}")))?;
         }
     } else {
@@ -189,7 +192,7 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             return Err(wrong("scales", scales.len()));
         }
         for (i, &a) in axes.iter().enumerate() {
-            (lines[a].to, lines[a].scale) = (scaled(shape[a], scales[i])?, scales[i]);
+            (dims[a].to, dims[a].scale) = (scaled(shape[a], scales[i])?, scales[i]);
         }
     }
     if plan.coordinates == "tf_crop_and_resize" {
@@ -198,15 +201,15 @@ fn lines(n: &NodeContext, data: ValueId, old: bool, plan: &Plan) -> Result<Vec<L
             return Err(format!("its roi must have {} values, found {}", 2 * axes.len(), roi.len()).into());
         }
         for (i, &a) in axes.iter().enumerate() {
-            lines[a].region = (roi[i], roi[i + axes.len()]);
+            dims[a].region = (roi[i], roi[i + axes.len()]);
         }
     }
-    Ok(lines)
+    Ok(dims)
 }
 
 /// The coordinate in the data of an element of the result.
-fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
-    let (o, from, to, scale) = (o as f32, line.from as f32, line.to as f32, line.scale);
+fn place(plan: &Plan, dim: &ResizedDimension, o: usize) -> Result<f32, Reason> {
+    let (o, from, to, scale) = (o as f32, dim.from as f32, dim.to as f32, dim.scale);
     Ok(match plan.coordinates.as_str() {
         "half_pixel" => (o + 0.5) / scale - 0.5,
         "half_pixel_symmetric" => {
@@ -214,15 +217,15 @@ fn place(plan: &Plan, line: &Line, o: usize) -> Result<f32, Reason> {
             let offset = from / 2.0 * (1.0 - adjustment);
             (f64::from(offset) + (f64::from(o) + 0.5) / f64::from(scale) - 0.5) as f32
         }
-        "pytorch_half_pixel" if line.to > 1 => (o + 0.5) / scale - 0.5,
+        "pytorch_half_pixel" if dim.to > 1 => (o + 0.5) / scale - 0.5,
         "pytorch_half_pixel" => 0.0,
-        "align_corners" if line.to > 1 => o * (from - 1.0) / (to - 1.0),
+        "align_corners" if dim.to > 1 => o * (from - 1.0) / (to - 1.0),
         "align_corners" => 0.0,
         "asymmetric" => o / scale,
         "tf_half_pixel_for_nn" => (o + 0.5) / scale,
         "tf_crop_and_resize" => {
-            let (start, end) = line.region;
-            if line.to > 1 {
+            let (start, end) = dim.region;
+            if dim.to > 1 {
                 start * (from - 1.0) + o * (end - start) * (from - 1.0) / (to - 1.0)
             } else {
                 0.5 * (start + end) * (from - 1.0)
@@ -241,7 +244,7 @@ fn lies_half_way(x: f32) -> bool {
     (x - x.floor() - 0.5).abs() < 1e-6
 }
 
-fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
+fn round(plan: &Plan, dim: &ResizedDimension, x: f32) -> Result<i64, Reason> {
     Ok(match plan.nearest.as_str() {
         "round_prefer_floor" if lies_half_way(x) => x.floor() as i64,
         "round_prefer_ceil" if lies_half_way(x) => x.ceil() as i64,
@@ -249,7 +252,7 @@ fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
         "floor" => x.floor() as i64,
         "ceil" => x.ceil() as i64,
         OUTWARD => {
-            if line.scale < 1.0 {
+            if dim.scale < 1.0 {
                 x.ceil() as i64
             } else {
                 x.floor() as i64
@@ -263,24 +266,24 @@ fn round(plan: &Plan, line: &Line, x: f32) -> Result<i64, Reason> {
 }
 
 /// Width of the filter. One as wide as a step of the result removes patterns that the result cannot show.
-fn filter_width(plan: &Plan, line: &Line) -> f64 {
-    if plan.antialias && line.scale < 1.0 { 1.0 / f64::from(line.scale) } else { 1.0 }
+fn filter_width(plan: &Plan, dim: &ResizedDimension) -> f64 {
+    if plan.antialias && dim.scale < 1.0 { 1.0 / f64::from(dim.scale) } else { 1.0 }
 }
 
 /// Number of taps of each element.
-fn tap_count(plan: &Plan, line: &Line) -> Result<usize, Reason> {
+fn tap_count(plan: &Plan, dim: &ResizedDimension) -> Result<usize, Reason> {
     let reach = match plan.mode.as_str() {
         "linear" => 1.0,
         "cubic" => 2.0,
         other => return Err(format!("unknown mode `{other}`; use nearest, linear or cubic").into()),
     };
-    let side = (reach * filter_width(plan, line)).ceil() as usize;
-    let count = side.checked_mul(2).filter(|c| c.checked_mul(line.to).is_some_and(|n| n <= 1 << 24));
-    count.ok_or_else(|| Reason(format!("its scale {} is not supported", line.scale)))
+    let side = (reach * filter_width(plan, dim)).ceil() as usize;
+    let count = side.checked_mul(2).filter(|c| c.checked_mul(dim.to).is_some_and(|n| n <= 1 << 24));
+    count.ok_or_else(|| Reason(format!("its scale {} is not supported", dim.scale)))
 }
 
 /// Indices and weights of a dimension, `[to, count]` each.
-fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tensor, Tensor), Reason> {
+fn taps(plan: &Plan, dim: &ResizedDimension, places: &[f32], count: usize) -> Result<(Tensor, Tensor), Reason> {
     let a = plan.cubic;
     let kernel = |x: f64| {
         let x = x.abs();
@@ -294,31 +297,31 @@ fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tenso
             0.0
         }
     };
-    let width = filter_width(plan, line);
+    let width = filter_width(plan, dim);
     let (mut index, mut weight) = (Vec::new(), Vec::new());
     for &x in places {
         if plan.mode == "linear" && width == 1.0 {
-            for (i, w) in neighbors(line, x) {
+            for (i, w) in neighbors(dim, x) {
                 index.push(i);
                 weight.push(w);
             }
             continue;
         }
         // Beyond this distance outside, every tap reads the element at the edge.
-        let x = f64::from(x).clamp(-(count as f64), (line.from + count) as f64);
+        let x = f64::from(x).clamp(-(count as f64), (dim.from + count) as f64);
         let first = x.floor() as i64 - count as i64 / 2 + 1;
         let row: Vec<(i64, f64)> = (first..first + count as i64).map(|i| (i, kernel((x - i as f64) / width))).collect();
-        let inside = |i: i64| (0..line.from as i64).contains(&i);
+        let inside = |i: i64| (0..dim.from as i64).contains(&i);
         let outside_counts = !plan.exclude_outside;
         let kept = |&(i, w): &(i64, f64)| if outside_counts || inside(i) { w } else { 0.0 };
         let sum: f64 = row.iter().map(kept).sum();
         for tap in &row {
-            index.push(tap.0.clamp(0, line.from as i64 - 1) as i32);
+            index.push(tap.0.clamp(0, dim.from as i64 - 1) as i32);
             // If all taps are outside and do not count, all weights are 0.
             weight.push(if sum == 0.0 { 0.0 } else { (kept(tap) / sum) as f32 });
         }
     }
-    let shape = [line.to, count];
+    let shape = [dim.to, count];
     let made = Tensor::new(&shape, index).zip(Tensor::new(&shape, weight));
     made.ok_or_else(|| "its result is too large".into())
 }
@@ -326,8 +329,8 @@ fn taps(plan: &Plan, line: &Line, places: &[f32], count: usize) -> Result<(Tenso
 /// The elements on both sides of a coordinate, clamped to the data, and their weights.
 ///
 /// At the last element both are that element, with half the weight each: a weight of 0 would turn an infinity into NaN.
-fn neighbors(line: &Line, x: f32) -> [(i32, f32); 2] {
-    let last = line.from as i32 - 1;
+fn neighbors(dim: &ResizedDimension, x: f32) -> [(i32, f32); 2] {
+    let last = dim.from as i32 - 1;
     let x = x.clamp(0.0, last as f32);
     let low = x as i32;
     if low == last {

@@ -13,8 +13,8 @@ use crate::codegen::accel::batch::Group;
 use crate::codegen::accel::emit::{DeviceTensor, Emit, LayerTensor};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Data, PoolEmission, PoolTile};
+use crate::codegen::accel::padded_range::PaddedRange;
 use crate::codegen::accel::requant::RequantTile;
-use crate::codegen::accel::span::Span;
 use crate::codegen::accel::target::{Frame, PendingBorder, Target};
 use std::ops::Range;
 use tilewright_driver::{Dim, DriverError, Nest, Role};
@@ -56,7 +56,7 @@ impl<'a> Pooled<'a> {
 
     /// Returns the tiles of the product that a group of the pooling's tiles reads.
     pub fn pixels(&self, results: &Group) -> Group {
-        let inside = |s: Span| s.start..s.start + s.inside;
+        let inside = |s: PaddedRange| s.start..s.start + s.inside;
         results.reading(|t| {
             let (rows, columns) = (&t.rows, &t.columns);
             [

@@ -1,7 +1,7 @@
 //! Sizes of a product in tiles of the array, and the rows and columns of the input that its outputs read.
 
 use super::op::Conv;
-use crate::codegen::accel::span::{Span, reach};
+use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::HwConfig;
 
@@ -77,12 +77,12 @@ impl Sizes {
 
 /// Returns the rows of input for some output rows, with the distance between loaded rows: a kernel of one row skips the
 /// rows that it does not read.
-pub fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (Span, usize) {
+pub fn row_span(conv: &Conv, first: usize, count: usize, input: View) -> (PaddedRange, usize) {
     let [stride, pad] = [conv.strides[0], conv.pads[0]];
     if skips_rows(conv) {
-        return (Span { start: first * stride, inside: count, before: 0, after: 0 }, stride);
+        return (PaddedRange { start: first * stride, inside: count, before: 0, after: 0 }, stride);
     }
-    (Span::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
+    (PaddedRange::new(first, count, stride, pad, reach(conv.kernel[0], conv.dilations[0]), input.h), 1)
 }
 
 /// Whether loads skip rows that the kernel does not read.
@@ -91,6 +91,6 @@ pub fn skips_rows(conv: &Conv) -> bool {
 }
 
 /// Returns the columns of input for some output columns.
-pub fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> Span {
-    Span::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
+pub fn column_span(conv: &Conv, first: usize, count: usize, input: View) -> PaddedRange {
+    PaddedRange::new(first, count, conv.strides[1], conv.pads[1], reach(conv.kernel[1], conv.dilations[1]), input.w)
 }

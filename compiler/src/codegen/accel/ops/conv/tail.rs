@@ -9,7 +9,7 @@ use crate::codegen::accel::batch::Group;
 use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pairwise::PairwiseTile;
-use crate::codegen::accel::span::Span;
+use crate::codegen::accel::padded_range::PaddedRange;
 use crate::codegen::accel::target::Target;
 use crate::codegen::accel::window::Window;
 use crate::tir::Scope;
@@ -160,7 +160,7 @@ fn load_operand(
     blocks: &Range<usize>,
     entry: u32,
 ) -> Result<(), DriverError> {
-    let all = |r: &Range<usize>| Span { start: r.start, inside: r.len(), before: 0, after: 0 };
+    let all = |r: &Range<usize>| PaddedRange { start: r.start, inside: r.len(), before: 0, after: 0 };
     let windows: Vec<Window> = group
         .tiles
         .iter()

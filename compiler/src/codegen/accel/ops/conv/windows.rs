@@ -4,8 +4,8 @@ use super::op::Conv;
 use crate::codegen::accel::batch::{Fill, Group, Pixels};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Pool, PoolFinish};
+use crate::codegen::accel::padded_range::PaddedRange;
 use crate::codegen::accel::parts::cut;
-use crate::codegen::accel::span::Span;
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::HwConfig;
 
@@ -37,12 +37,12 @@ impl<'a> PooledWindows<'a> {
     }
 
     /// Rows of the product's results that some rows of the pooling read.
-    pub fn rows(&self, first: usize, count: usize) -> Span {
+    pub fn rows(&self, first: usize, count: usize) -> PaddedRange {
         self.pool.rows(first, count, self.of)
     }
 
     /// Columns of the product's results that some columns of the pooling read.
-    pub fn columns(&self, first: usize, count: usize) -> Span {
+    pub fn columns(&self, first: usize, count: usize) -> PaddedRange {
         self.pool.columns(first, count, self.of)
     }
 
@@ -50,14 +50,14 @@ impl<'a> PooledWindows<'a> {
     ///
     /// `None` if a tile would read only padding, or if batch rows would hold tiles with different padding.
     pub fn needed(&self, [rows, columns]: [usize; 2], config: &HwConfig) -> Option<Needed> {
-        let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> Span| -> Vec<Span> {
+        let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> PaddedRange| -> Vec<PaddedRange> {
             cut(all, step).into_iter().map(|r| span(r.start, r.len())).collect()
         };
         let all = [
             spans(self.results.h, rows, &|first, count| self.rows(first, count)),
             spans(self.results.w, columns, &|first, count| self.columns(first, count)),
         ];
-        let most = |k: usize, size: fn(&Span) -> usize| all[k].iter().map(size).max().unwrap_or(0);
+        let most = |k: usize, size: fn(&PaddedRange) -> usize| all[k].iter().map(size).max().unwrap_or(0);
         if all.iter().flatten().any(|s| s.inside == 0) {
             return None;
         }
@@ -67,13 +67,14 @@ impl<'a> PooledWindows<'a> {
         {
             return None;
         }
-        let [pixels, padded] = [|s: &Span| s.inside, Span::padded].map(|size| [most(0, size), most(1, size)]);
+        let [pixels, padded] =
+            [|s: &PaddedRange| s.inside, PaddedRange::padded].map(|size| [most(0, size), most(1, size)]);
         Some(Needed { pixels, padded, pads })
     }
 
     /// Rows and columns that a tile of the pooling reads, as `[before, inside, after]` the image.
     pub fn spans(&self, t: &Pixels) -> [[usize; 3]; 2] {
-        let of = |s: Span| [s.before, s.inside, s.after];
+        let of = |s: PaddedRange| [s.before, s.inside, s.after];
         [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
     }
 

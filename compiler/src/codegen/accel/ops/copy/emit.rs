@@ -18,7 +18,7 @@ use tilewright_hw::layout::Activation;
 
 /// Rows or columns `first + k * step` of the result, read from `source + k * stride`, for `k` in `0..count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Run {
+struct StridedRun {
     first: usize,
     step: usize,
     count: usize,
@@ -30,34 +30,34 @@ struct Run {
 const MOST_PHASES: usize = 8;
 
 /// Splits a map of rows or columns into runs: a few interleaved runs if possible, otherwise consecutive ones.
-fn runs(first: usize, map: &[usize]) -> Vec<Run> {
-    let run = |at: usize, step: usize| -> Option<Run> {
+fn runs(first: usize, map: &[usize]) -> Vec<StridedRun> {
+    let run = |at: usize, step: usize| -> Option<StridedRun> {
         let values: Vec<usize> = map[at..].iter().copied().step_by(step).collect();
         let stride = if values.len() > 1 { values[1].checked_sub(values[0])? } else { 0 };
         let affine = values.iter().enumerate().all(|(k, &v)| v == values[0] + k * stride);
-        affine.then_some(Run { first: first + at, step, count: values.len(), source: values[0], stride })
+        affine.then_some(StridedRun { first: first + at, step, count: values.len(), source: values[0], stride })
     };
     for step in 1..=MOST_PHASES.min(map.len()) {
         if let Some(found) = (0..step).map(|at| run(at, step)).collect() {
             return found;
         }
     }
-    let mut found: Vec<Run> = Vec::new();
+    let mut found: Vec<StridedRun> = Vec::new();
     for (i, &v) in map.iter().enumerate() {
         match found.last_mut() {
             Some(r) if r.count == 1 && v >= r.source => (r.count, r.stride) = (2, v - r.source),
             Some(r) if r.count > 1 && v == r.source + r.count * r.stride => r.count += 1,
-            _ => found.push(Run { first: first + i, step: 1, count: 1, source: v, stride: 0 }),
+            _ => found.push(StridedRun { first: first + i, step: 1, count: 1, source: v, stride: 0 }),
         }
     }
     found
 }
 
 /// Returns the part of a run that is within `places`.
-fn within(r: Run, places: &Range<usize>) -> Option<Run> {
+fn within(r: StridedRun, places: &Range<usize>) -> Option<StridedRun> {
     let from = places.start.saturating_sub(r.first).div_ceil(r.step);
     let to = places.end.saturating_sub(r.first).div_ceil(r.step).min(r.count);
-    (from < to).then(|| Run {
+    (from < to).then(|| StridedRun {
         first: r.first + from * r.step,
         count: to - from,
         source: r.source + from * r.stride,
@@ -113,7 +113,7 @@ fn loads(
         if parts.is_empty() || *first >= rows.end || first + sources.len() <= rows.start {
             continue;
         }
-        let row_runs: Vec<Run> = runs(*first, sources).into_iter().filter_map(|r| within(r, rows)).collect();
+        let row_runs: Vec<StridedRun> = runs(*first, sources).into_iter().filter_map(|r| within(r, rows)).collect();
         let column_runs = runs(s.columns.first, &s.columns.sources);
         for BlockPart { channel, count, byte } in parts {
             // Channels past the tensors' last can have any value, so they are copied with the last block.

@@ -1,7 +1,7 @@
 //! Describes poolings and other operators that work channel by channel.
 
 use crate::codegen::accel::finish::Finish;
-use crate::codegen::accel::span::{Span, reach};
+use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::view::View;
 use crate::graph::op::QAvgPool2d;
 
@@ -67,13 +67,13 @@ impl Pool {
     }
 
     /// Rows of the input that some output rows read.
-    pub fn rows(&self, first: usize, count: usize, input: View) -> Span {
-        Span::new(first, count, self.strides[0], self.pads[0], reach(self.kernel[0], self.dilations[0]), input.h)
+    pub fn rows(&self, first: usize, count: usize, input: View) -> PaddedRange {
+        PaddedRange::new(first, count, self.strides[0], self.pads[0], reach(self.kernel[0], self.dilations[0]), input.h)
     }
 
     /// Columns of the input that some output columns read.
-    pub fn columns(&self, first: usize, count: usize, input: View) -> Span {
-        Span::new(first, count, self.strides[1], self.pads[1], reach(self.kernel[1], self.dilations[1]), input.w)
+    pub fn columns(&self, first: usize, count: usize, input: View) -> PaddedRange {
+        PaddedRange::new(first, count, self.strides[1], self.pads[1], reach(self.kernel[1], self.dilations[1]), input.w)
     }
 
     /// Number of elements that each output row and column averages: the taps inside the image, or the kernel's size if

@@ -1,7 +1,7 @@
 //! One step of a recurrent cell.
 
 use super::activation::Activation;
-use super::{DENSE, Kind, Recurrence};
+use super::{DENSE, Recurrence, RecurrentKind};
 use crate::frontend::onnx::node::{NodeContext, Reason};
 use crate::frontend::onnx::ops::movement::part;
 use crate::graph::ValueId;
@@ -18,7 +18,7 @@ pub(super) struct State {
 
 /// Weights and activation functions of one direction.
 pub(super) struct Cell<'a> {
-    kind: Kind,
+    kind: RecurrentKind,
     hidden: usize,
     /// `[gates * hidden, hidden]`; for a GRU with reset first, only those of update and reset.
     r: ValueId,
@@ -41,7 +41,7 @@ impl<'a> Cell<'a> {
         let (kind, hidden) = (net.kind, net.sizes.hidden);
         let mut r = net.own(n, &format!("{label}/r"), net.r, d)?;
         let mut r_hidden = None;
-        if kind == Kind::Gru && !net.linear_before_reset {
+        if kind == RecurrentKind::Gru && !net.linear_before_reset {
             r_hidden = Some(part(n, &format!("{label}/r_hidden"), r, 0, 2 * hidden, hidden)?);
             r = part(n, &format!("{label}/r_gates"), r, 0, 0, 2 * hidden)?;
         }
@@ -66,8 +66,8 @@ impl<'a> Cell<'a> {
     /// The state after a step, from the step's input products `[batch, gates * hidden]` and the state before it.
     pub fn step(&self, n: &mut NodeContext, at: &str, x: ValueId, last: State) -> Result<State, Reason> {
         match (self.kind, last.c) {
-            (Kind::Lstm, Some(c)) => self.lstm(n, at, x, last.h, c),
-            (Kind::Gru, _) => self.gru(n, at, x, last.h),
+            (RecurrentKind::Lstm, Some(c)) => self.lstm(n, at, x, last.h, c),
+            (RecurrentKind::Gru, _) => self.gru(n, at, x, last.h),
             _ => {
                 let r = self.product(n, &format!("{at}/r"), last.h, self.r)?;
                 let sum = n.add(&format!("{at}/sum"), x, r)?;

@@ -24,55 +24,55 @@ const JOINED: usize = 8;
 const DENSE: Dense = Dense { data_zero_point: 0, weight_zero_point: 0 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum RecurrentKind {
     Rnn,
     Gru,
     Lstm,
 }
 
-impl Kind {
+impl RecurrentKind {
     /// Number of gates. Their order in the weights: the state's own; update, reset, hidden; input, output, forget,
     /// cell.
     fn gates(self) -> usize {
         match self {
-            Kind::Rnn => 1,
-            Kind::Gru => 3,
-            Kind::Lstm => 4,
+            RecurrentKind::Rnn => 1,
+            RecurrentKind::Gru => 3,
+            RecurrentKind::Lstm => 4,
         }
     }
 
     /// Maximum number of nodes and constants that a step becomes.
     fn step_nodes(self) -> usize {
         match self {
-            Kind::Rnn => 20,
-            Kind::Gru => 40,
-            Kind::Lstm => 56,
+            RecurrentKind::Rnn => 20,
+            RecurrentKind::Gru => 40,
+            RecurrentKind::Lstm => 56,
         }
     }
 
     /// Default activation functions of a direction.
     fn activations(self) -> &'static [&'static str] {
         match self {
-            Kind::Rnn => &["Tanh"],
-            Kind::Gru => &["Sigmoid", "Tanh"],
-            Kind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
+            RecurrentKind::Rnn => &["Tanh"],
+            RecurrentKind::Gru => &["Sigmoid", "Tanh"],
+            RecurrentKind::Lstm => &["Sigmoid", "Tanh", "Tanh"],
         }
     }
 }
 
 pub(super) fn rnn(n: &mut NodeContext) -> Result<(), Reason> {
-    unrolled(n, Kind::Rnn)
+    unrolled(n, RecurrentKind::Rnn)
 }
 
 pub(super) fn gru(n: &mut NodeContext) -> Result<(), Reason> {
-    unrolled(n, Kind::Gru)
+    unrolled(n, RecurrentKind::Gru)
 }
 
 pub(super) fn lstm(n: &mut NodeContext) -> Result<(), Reason> {
-    unrolled(n, Kind::Lstm)
+    unrolled(n, RecurrentKind::Lstm)
 }
 
-fn unrolled(n: &mut NodeContext, kind: Kind) -> Result<(), Reason> {
+fn unrolled(n: &mut NodeContext, kind: RecurrentKind) -> Result<(), Reason> {
     let net = Recurrence::read(n, kind)?;
     let (mut all, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
     for d in 0..net.reverse.len() {
@@ -133,7 +133,7 @@ struct Lengths {
 
 /// A node's operands and attributes, with batches inside steps.
 struct Recurrence {
-    kind: Kind,
+    kind: RecurrentKind,
     sizes: Sizes,
     /// For each direction, whether it runs from the last step to the first.
     reverse: Vec<bool>,
@@ -179,7 +179,7 @@ fn flag(n: &NodeContext, name: &str) -> Result<bool, Reason> {
 }
 
 impl Recurrence {
-    fn read(n: &mut NodeContext, kind: Kind) -> Result<Recurrence, Reason> {
+    fn read(n: &mut NodeContext, kind: RecurrentKind) -> Result<Recurrence, Reason> {
         let reverse = match n.word("direction").as_deref() {
             None | Some("forward") => vec![false],
             Some("reverse") => vec![true],
@@ -216,7 +216,7 @@ impl Recurrence {
         let what = outer("directions", "batch") + ", hidden_size";
         let h = state(n, 5, "initial_h", directions, sizes, batch_first, &what)?;
         let (mut c, mut peepholes) = (None, None);
-        if kind == Kind::Lstm {
+        if kind == RecurrentKind::Lstm {
             c = Some(state(n, 6, "initial_c", directions, sizes, batch_first, &what)?);
             if n.has_input(7) {
                 peepholes = Some(operand(n, 7, "P", &[directions, 3 * hidden], "directions, three times hidden_size")?);
@@ -372,7 +372,7 @@ fn hidden_size(n: &mut NodeContext) -> Result<usize, Reason> {
     }
 }
 
-fn check_sizes(n: &mut NodeContext, kind: Kind, sizes: Sizes, directions: usize) -> Result<(), Reason> {
+fn check_sizes(n: &mut NodeContext, kind: RecurrentKind, sizes: Sizes, directions: usize) -> Result<(), Reason> {
     let Sizes { steps, batch, input, hidden } = sizes;
     if [steps, batch, input, hidden].contains(&0) {
         return Err("its sequence length, batch, input and hidden sizes must be positive".into());

@@ -9,8 +9,8 @@ use crate::codegen::accel::kept::{Kept, OnChip};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS};
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::array_subtracts;
+use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
-use crate::codegen::accel::span::{Span, reach};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::overhead;
 use std::ops::Range;
@@ -66,7 +66,7 @@ pub struct DepthwiseStep {
     pub strip: Strip,
     pub rows: Range<usize>,
     /// Rows of data that the strip's earlier steps do not read.
-    pub load: Span,
+    pub load: PaddedRange,
     /// Position of the first of these rows in the strip's data, padding included.
     pub line: usize,
     /// Index of the pair of strips to which the step belongs.
@@ -94,15 +94,22 @@ impl Shape<'_> {
         self.taps().div_ceil(PARAM_ROWS as usize)
     }
 
-    pub fn row_span(&self, rows: &Range<usize>) -> Span {
+    pub fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
         let c = self.conv;
-        Span::new(rows.start, rows.len(), c.strides[0], c.pads[0], reach(c.kernel[0], c.dilations[0]), self.input.h)
+        PaddedRange::new(
+            rows.start,
+            rows.len(),
+            c.strides[0],
+            c.pads[0],
+            reach(c.kernel[0], c.dilations[0]),
+            self.input.h,
+        )
     }
 
-    pub fn column_span(&self, columns: &Range<usize>) -> Span {
+    pub fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
         let c = self.conv;
         let reach = reach(c.kernel[1], c.dilations[1]);
-        Span::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
+        PaddedRange::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
     }
 
     /// Number of rows of data that `rows` output rows read.
@@ -254,7 +261,7 @@ impl Shape<'_> {
             if !kept && inside.is_empty() {
                 return None;
             }
-            let load = Span {
+            let load = PaddedRange {
                 start: all.start + inside.start.saturating_sub(all.before),
                 inside: inside.len(),
                 before: inside.start.saturating_sub(line),
@@ -297,9 +304,9 @@ impl Shape<'_> {
         let requant = u64::from(config.deep_row_cycles(1));
         let blocks = (self.output.n * out_blocks) as u64;
         // Rows and columns of data that all strips of a block load, without and with padding.
-        let sums = |spans: Vec<Span>| {
-            let sum = |f: fn(&Span) -> usize| spans.iter().map(f).sum::<usize>() as u64;
-            [sum(|s| s.inside), sum(Span::padded)]
+        let sums = |spans: Vec<PaddedRange>| {
+            let sum = |f: fn(&PaddedRange) -> usize| spans.iter().map(f).sum::<usize>() as u64;
+            [sum(|s| s.inside), sum(PaddedRange::padded)]
         };
         let lines = sums(cut(self.output.h, tile.strip_rows).iter().map(|r| self.row_span(r)).collect());
         let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());

@@ -7,7 +7,7 @@ pub fn reach(kernel: usize, dilation: usize) -> usize {
 
 /// Rows (or columns) of the input that some neighboring outputs read: rows inside the image, and padding around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
+pub struct PaddedRange {
     /// First row inside the image.
     pub start: usize,
     /// Rows inside the image.
@@ -18,17 +18,17 @@ pub struct Span {
     pub after: usize,
 }
 
-impl Span {
+impl PaddedRange {
     /// The rows that outputs `first..first + count` read in an image of `size` rows, for a window of this reach.
     ///
     /// All of them can be outside the image, on one side of it.
-    pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> Span {
+    pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> PaddedRange {
         let from = (first * stride) as i64 - pad as i64;
         let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
         let (start, end) = (from.clamp(0, size as i64), to.clamp(0, size as i64));
         let (all, inside) = ((to - from) as usize, (end - start) as usize);
         let before = (start - from).clamp(0, to - from) as usize;
-        Span { start: start as usize, inside, before, after: all - inside - before }
+        PaddedRange { start: start as usize, inside, before, after: all - inside - before }
     }
 
     /// Number of rows, padding included.
