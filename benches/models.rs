@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use tilewright::examine::bench::{Asked, Request, bench};
+use tilewright::examine::bench::{Asked, BenchRequest, bench};
 use tilewright::model::inference::made_up;
 use tilewright::model::{self, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
@@ -32,7 +32,7 @@ fn networks(criterion: &mut Criterion) {
         });
     }
     let devices = ["csim", "cpu"].map(|name| Asked::parse(name).expect("a device"));
-    let request = Request {
+    let request = BenchRequest {
         devices: &devices,
         configs: std::slice::from_ref(&config),
         offload: Offload::All,

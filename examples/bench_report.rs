@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use tilewright::device::DeviceKind;
 use tilewright::examine::bench::Runs;
 use tilewright::examine::profile::compare::About;
-use tilewright::examine::profile::{Request, page, profile};
+use tilewright::examine::profile::{ProfileRequest, page, profile};
 use tilewright::model::inference::made_up;
 use tilewright::model::shapes;
 use tilewright::model::{self, Offload, Sizes};
@@ -70,8 +70,14 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
     let inputs = made_up(&model::inputs(&graph)?.iter().collect::<Vec<_>>());
     let config = HwConfig::load("1x16x16")?;
     let runs = Runs { warm_up: 0, measured: 1 };
-    let request =
-        Request { config: &config, device: DeviceKind::CSIM, offload: Offload::All, level: 2, runs, waves: None };
+    let request = ProfileRequest {
+        config: &config,
+        device: DeviceKind::CSIM,
+        offload: Offload::All,
+        level: 2,
+        runs,
+        waves: None,
+    };
     let found = profile(&graph, &inputs, &request, &|_, _| {})?;
     let about = About { file: NETWORK, device: "csim", level: 2, offload: "all", ..About::default() };
     let text = page::profile(&found.json(&config, &about));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use tilewright::examine::bench::{self, Asked, Request};
+use tilewright::examine::bench::{self, Asked, BenchRequest};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
@@ -64,7 +64,7 @@ impl Bench {
         }
         let configs: Vec<HwConfig> = self.hw.iter().map(|name| self.workload.config(name)).collect::<Result<_>>()?;
         let (graph, inputs) = self.workload.graph_and_inputs(&self.file)?;
-        let request = Request {
+        let request = BenchRequest {
             devices: &self.devices,
             configs: &configs,
             offload: self.workload.offload.into(),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use tilewright::device::DeviceKind;
+use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::model::export;
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
@@ -23,7 +23,7 @@ pub struct Compilation {
     /// What computes the remaining operators: the CPU, or a GPU of the machine that runs the artifact [default: cpu;
     /// with --device cuda: cuda]
     #[arg(long, value_enum)]
-    fallback: Option<Host>,
+    fallback: Option<FallbackKind>,
     /// Float width in the GPU's memory; arithmetic is always 32 bits [default: f32]
     #[arg(long, value_enum)]
     precision: Option<Width>,
@@ -74,7 +74,7 @@ pub enum Offload {
 
 /// What computes the operators that the accelerator does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Host {
+pub enum FallbackKind {
     /// The CPU.
     Cpu,
     /// The GPU.
@@ -197,15 +197,14 @@ impl Compilation {
 
     /// What computes the operators that the accelerator does not.
     fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
-        use tilewright::device::Host as Alone;
-        let on_gpu = match (self.fallback, device.host()) {
-            (Some(Host::Cpu), Some(Alone::Gpu)) => {
+        let on_gpu = match (self.fallback, device.model_runner()) {
+            (Some(FallbackKind::Cpu), Some(ModelRunner::Gpu)) => {
                 bail!("--fallback cpu does not go with --device cuda; use --device cpu")
             }
-            (Some(Host::Cuda), Some(Alone::Cpu)) => {
+            (Some(FallbackKind::Cuda), Some(ModelRunner::Cpu)) => {
                 bail!("--fallback cuda does not go with --device cpu; use --device cuda")
             }
-            (host, alone) => host == Some(Host::Cuda) || alone == Some(Alone::Gpu),
+            (fallback, runner) => fallback == Some(FallbackKind::Cuda) || runner == Some(ModelRunner::Gpu),
         };
         let precision = self.precision.map_or_else(Default::default, Width::precision);
         if !on_gpu && self.precision.is_some() {
@@ -230,10 +229,10 @@ impl Compilation {
         let data = if data.is_empty() { &sample } else { data };
         let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
-        if let (Some(Offload::Auto), Some(host)) = (self.offload, device.host()) {
+        if let (Some(Offload::Auto), Some(runner)) = (self.offload, device.model_runner()) {
             super::note(&format!(
                 "--offload auto has no effect on device {device}, where everything runs on the {}",
-                host.name()
+                runner.name()
             ));
         }
         let started = Instant::now();
@@ -312,7 +311,7 @@ impl Compile {
     fn export(mut self) -> Result<Verdict> {
         let elsewhere = [
             (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
-            (self.compilation.fallback == Some(Host::Cuda), "--fallback cuda"),
+            (self.compilation.fallback == Some(FallbackKind::Cuda), "--fallback cuda"),
             (self.compilation.measure, "--measure"),
         ];
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use tilewright::device::DeviceKind;
 use tilewright::examine::bench::Runs;
 use tilewright::examine::profile::compare::{self, About};
-use tilewright::examine::profile::{self, Request, page, perfetto};
+use tilewright::examine::profile::{self, ProfileRequest, page, perfetto};
 use tilewright_runtime::files;
 
 use super::workload::Workload;
@@ -82,7 +82,7 @@ impl Profile {
         // written.
         let waves = self.waves.then(|| files::Unfinished::new(&waves_path, &[])).transpose();
         let waves = waves.with_context(|| format!("cannot write {}", waves_path.display()))?;
-        let request = Request {
+        let request = ProfileRequest {
             config: &config,
             device: self.device,
             offload: self.workload.offload.into(),

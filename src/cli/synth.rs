@@ -124,7 +124,7 @@ impl Synth {
         };
         let mut report = outcome.report.clone();
         if self.verify {
-            let check = netlist_check::Request {
+            let check = netlist_check::CheckRequest {
                 board: &board,
                 config: &config,
                 shell: &shell,

@@ -13,5 +13,5 @@ pub mod virtual_board;
 
 pub use name::{DeviceKind, DeviceNameError};
 pub use open::{Extras, open, tell_build};
-pub use port::{Board, Port};
-pub use table::{DEVICES, Host, Spec, Way, help, names};
+pub use port::{Board, BoardPort};
+pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};

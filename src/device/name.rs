@@ -1,14 +1,14 @@
 //! Devices by the names that `--device` accepts.
 
-use super::port::Port;
-use super::table::{DEVICES, Host, Spec, Way, names};
+use super::port::BoardPort;
+use super::table::{DEVICES, ModelRunner, Spec, Way, names};
 
 /// A device of the table, with its port if it is a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceKind {
     spec: &'static Spec,
     /// Leaked when parsed, so that a kind can be copied.
-    port: Option<&'static Port>,
+    port: Option<&'static BoardPort>,
 }
 
 /// A name that is not a device, with what to do.
@@ -48,7 +48,7 @@ impl std::str::FromStr for DeviceKind {
         });
         match found {
             Some(spec) if spec.way == Way::Board => {
-                let port = Port::parse(name).flatten();
+                let port = BoardPort::parse(name).flatten();
                 let port = port.ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
                 Ok(DeviceKind { spec, port: Some(Box::leak(Box::new(port))) })
             }
@@ -82,15 +82,15 @@ impl DeviceKind {
     }
 
     /// What computes everything, if it is not an accelerator.
-    pub fn host(self) -> Option<Host> {
+    pub fn model_runner(self) -> Option<ModelRunner> {
         match self.spec.way {
-            Way::None(host) => Some(host),
+            Way::None(runner) => Some(runner),
             _ => None,
         }
     }
 
     /// The port, if it is a board.
-    pub fn port(self) -> Option<&'static Port> {
+    pub fn port(self) -> Option<&'static BoardPort> {
         self.port
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// How a board is connected to this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Port {
+pub enum BoardPort {
     /// A serial port.
     Serial {
         /// Its device file.
@@ -30,16 +30,16 @@ pub enum Port {
     Uio(Names),
 }
 
-impl Port {
+impl BoardPort {
     /// Parses the value of `--device`. The outer result is none if it does not start with the kind of a port, the inner
     /// one if the rest is invalid.
-    pub(super) fn parse(name: &str) -> Option<Option<Port>> {
+    pub(super) fn parse(name: &str) -> Option<Option<BoardPort>> {
         let (kind, text) = name.split_once(':').unwrap_or((name, ""));
         let of = |default| path_and_number(text, default);
         match kind {
-            "serial" => Some(of(DEFAULT_BAUD).map(|(path, baud)| Port::Serial { path, baud })),
-            "spi" => Some(of(DEFAULT_HZ).map(|(path, hz)| Port::Spi { path, hz })),
-            "uio" => Some(names(name, text).map(Port::Uio)),
+            "serial" => Some(of(DEFAULT_BAUD).map(|(path, baud)| BoardPort::Serial { path, baud })),
+            "spi" => Some(of(DEFAULT_HZ).map(|(path, hz)| BoardPort::Spi { path, hz })),
+            "uio" => Some(names(name, text).map(BoardPort::Uio)),
             _ => None,
         }
     }
@@ -63,12 +63,12 @@ fn names(whole: &str, text: &str) -> Option<Names> {
     (!uio.is_empty() && !buffer.is_empty()).then(|| Names { uio: uio.into(), buffer: buffer.into() })
 }
 
-impl std::fmt::Display for Port {
+impl std::fmt::Display for BoardPort {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (kind, path, number, default) = match self {
-            Port::Serial { path, baud } => ("serial", path, *baud, DEFAULT_BAUD),
-            Port::Spi { path, hz } => ("spi", path, *hz, DEFAULT_HZ),
-            Port::Uio(names) => return write!(f, "{names}"),
+            BoardPort::Serial { path, baud } => ("serial", path, *baud, DEFAULT_BAUD),
+            BoardPort::Spi { path, hz } => ("spi", path, *hz, DEFAULT_HZ),
+            BoardPort::Uio(names) => return write!(f, "{names}"),
         };
         write!(f, "{kind}:{path}")?;
         if number == default { Ok(()) } else { write!(f, "@{number}") }
@@ -89,21 +89,21 @@ impl Board {
     ///
     /// # Errors
     /// The link's or the peripheral's error, which says what to do.
-    pub fn open(port: &Port, config: &HwConfig, told: &dyn Fn(&str)) -> Result<Board, DeviceError> {
+    pub fn open(port: &BoardPort, config: &HwConfig, told: &dyn Fn(&str)) -> Result<Board, DeviceError> {
         told(&format!("{port}: looking for the board"));
         let opened = Board::ask(port, config);
         told("");
         opened
     }
 
-    fn ask(port: &Port, config: &HwConfig) -> Result<Board, DeviceError> {
+    fn ask(port: &BoardPort, config: &HwConfig) -> Result<Board, DeviceError> {
         let options = LinkOptions::default();
         let link =
             |stream| LinkDevice::open(stream, config.clone(), options).map(|device| Board::Link(Box::new(device)));
         Ok(match port {
-            Port::Serial { path, baud } => link(serial(path, *baud)?)?,
-            Port::Spi { path, hz } => link(spi(path, *hz)?)?,
-            Port::Uio(names) => Board::Peripheral(Box::new(peripheral(names, config)?)),
+            BoardPort::Serial { path, baud } => link(serial(path, *baud)?)?,
+            BoardPort::Spi { path, hz } => link(spi(path, *hz)?)?,
+            BoardPort::Uio(names) => Board::Peripheral(Box::new(peripheral(names, config)?)),
         })
     }
 

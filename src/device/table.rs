@@ -2,19 +2,19 @@
 
 /// What computes a whole model if there is no accelerator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Host {
+pub enum ModelRunner {
     /// This machine's processor.
     Cpu,
     /// This machine's GPU.
     Gpu,
 }
 
-impl Host {
+impl ModelRunner {
     /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
-            Host::Cpu => "CPU",
-            Host::Gpu => "GPU",
+            ModelRunner::Cpu => "CPU",
+            ModelRunner::Gpu => "GPU",
         }
     }
 }
@@ -31,7 +31,7 @@ pub enum Way {
     /// By a board behind a port.
     Board,
     /// Not at all: the host computes everything.
-    None(Host),
+    None(ModelRunner),
 }
 
 /// A row of the table of devices.
@@ -82,13 +82,20 @@ pub static DEVICES: [Spec; 8] = [
         waves: true,
         ..PLAIN
     },
-    Spec { name: "cpu", short: "cpu", usage: "cpu", about: "nothing is offloaded", way: Way::None(Host::Cpu), ..PLAIN },
+    Spec {
+        name: "cpu",
+        short: "cpu",
+        usage: "cpu",
+        about: "nothing is offloaded",
+        way: Way::None(ModelRunner::Cpu),
+        ..PLAIN
+    },
     Spec {
         name: "cuda",
         short: "cuda",
         usage: "cuda",
         about: "everything on the GPU",
-        way: Way::None(Host::Gpu),
+        way: Way::None(ModelRunner::Gpu),
         ..PLAIN
     },
     Spec {
@@ -136,7 +143,7 @@ pub fn help(wanted: impl Fn(&Spec) -> bool) -> String {
 impl Spec {
     /// Whether values of single layers can be read from it: simulators, boards and this processor.
     pub fn keeps_values(&self) -> bool {
-        self.way != Way::None(Host::Gpu)
+        self.way != Way::None(ModelRunner::Gpu)
     }
 
     /// Whether it is a board behind a port.

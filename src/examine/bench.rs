@@ -22,10 +22,10 @@ pub(crate) use accelerated::with_cycles;
 pub use device::{Column, Figures, LayerTime};
 pub use frame::{Frame, StepTime, here, host_alone_ms, on_target, segments};
 pub use names::Asked;
-pub use offload::{Choice, OffloadRow};
+pub use offload::{OffloadChoice, OffloadRow};
 pub(crate) use plain::{time_on_host, timed};
-pub use request::{BenchError, Request, Runs};
-pub use rows::{Row, rows};
+pub use request::{BenchError, BenchRequest, Runs};
+pub use rows::{LayerRow, rows};
 pub use spread::Spread;
 pub use stream::{How, IN_FLIGHT, On, Segment, Stream};
 
@@ -59,7 +59,7 @@ pub struct Bench {
     /// The devices, including missing ones.
     pub columns: Vec<Column>,
     /// The target hosts of the configurations, with their modeled times of the whole model.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<TargetHost>,
     /// Milliseconds of the whole model on this machine's CPU.
     pub cpu_ms: f64,
     /// Figures of each way to offload.
@@ -68,7 +68,7 @@ pub struct Bench {
 
 /// A target host that runs the whole model alone.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Host {
+pub struct TargetHost {
     /// The configuration that declares it.
     pub hw: String,
     /// Its name.
@@ -85,7 +85,7 @@ pub struct Host {
 pub fn bench(
     graph: &Graph,
     inputs: &[Tensor],
-    request: &Request,
+    request: &BenchRequest,
     told: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Bench, BenchError> {
     twice("device", request.devices.iter().map(|asked| &asked.name))?;
@@ -98,7 +98,7 @@ pub fn bench(
 fn on_threads(
     graph: &Graph,
     inputs: &[Tensor],
-    request: &Request,
+    request: &BenchRequest,
     told: &(dyn Fn(&str, usize, usize) + Sync),
 ) -> Result<Bench, BenchError> {
     let first = request.configs.first().cloned().unwrap_or_default();
@@ -165,7 +165,7 @@ fn on_threads(
                 alone.ok().and_then(|alone| frame::host_alone_ms(&alone))
             }
         };
-        bench.hosts.push(Host { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
+        bench.hosts.push(TargetHost { hw: config.name.clone(), target: config.host.target.clone(), latency_ms });
         if let Some(built) = built.get(at).filter(|_| request.compare_offload) {
             let built = built.as_ref().map_err(String::as_str);
             bench.offload.extend(offload::rows(graph, config, built, inputs, request, (&cpu, latency_ms), &piece)?);
@@ -186,7 +186,7 @@ fn twice<'a>(what: &'static str, names: impl Iterator<Item = &'a String>) -> Res
 }
 
 /// Runs the whole model on this machine's GPU; the error says why not.
-fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+fn on_gpu(graph: &Graph, config: &HwConfig, inputs: &[Tensor], request: &BenchRequest) -> Result<Figures, String> {
     tilewright_runtime::cuda::available().map_err(|missing| missing.to_string())?;
     let fallback = Fallback::Cuda(request.precision);
     let options =

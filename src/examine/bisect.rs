@@ -93,7 +93,7 @@ pub fn bisect(
         stretches.push(Stretch { patches: [start + 1, end], exact: kind(start), tolerance: allowed, largest });
         if !kind(start) {
             let found = each::first(&answers.graph_after(start)?, graph, passes, runs, [start, end], &allowed)?;
-            if let Some(each::Wrong { number, run, value, difference }) = found {
+            if let Some(each::WrongPatch { number, run, value, difference }) = found {
                 suspect = Some(answers.suspect(&applied, number, (run, value, difference))?);
             }
         } else if differs(&base, &answers.after(end)?, &allowed).is_some() {

@@ -8,7 +8,7 @@ mod tolerance;
 
 pub use compare::{Difference, compare};
 pub use ordinary::{Departure, Outputs, departure};
-pub use place::{Made, Spot, Written, spot};
+pub use place::{ComputedBy, Spot, Written, spot};
 pub use reference::{Reference, ReferenceError};
 pub use tolerance::{Tolerance, ToleranceError};
 

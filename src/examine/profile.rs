@@ -34,7 +34,7 @@ use crate::model::{self, ModelError, Offload};
 
 /// What to profile, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ProfileRequest<'a> {
     /// The accelerator.
     pub config: &'a HwConfig,
     /// A device with exact cycles: the cycle model or the RTL.
@@ -109,7 +109,7 @@ pub const PIECES: usize = 4;
 pub fn profile(
     graph: &Graph,
     inputs: &[Tensor],
-    request: &Request,
+    request: &ProfileRequest,
     told: &dyn Fn(&str, usize),
 ) -> Result<Profile, ProfileError> {
     let config = request.config;

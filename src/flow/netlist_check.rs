@@ -86,7 +86,7 @@ pub enum CheckError {
 }
 
 /// What to check.
-pub struct Request<'a> {
+pub struct CheckRequest<'a> {
     /// The board.
     pub board: &'a Board,
     /// The configuration.
@@ -108,14 +108,14 @@ pub struct Request<'a> {
 /// [`CheckError`]. These cases are results, not errors: a difference; a netlist that does not answer, or that fails
 /// although the sources do not; and a netlist that cannot be checked.
 pub fn check(
-    request: &Request,
+    request: &CheckRequest,
     outcome: &FlowOutcome,
     cache: &Path,
     checks: &mut Vec<NetlistCheck>,
     tell: &mut dyn FnMut(steps::Progress),
     building: &dyn Fn(rtl::Progress),
 ) -> Result<(), CheckError> {
-    let Request { board, config, shell, mhz, seed, .. } = *request;
+    let CheckRequest { board, config, shell, mhz, seed, .. } = *request;
     let unchecked = |stage: Stage, why: String| {
         let (netlist, unchecked) = (stage.name().into(), Some(why));
         NetlistCheck { netlist, seed, unchecked, ..NetlistCheck::default() }
@@ -134,7 +134,7 @@ pub fn check(
         return Ok(());
     }
     let design = BoardDesign::of_board(board, config, shell, mhz)?;
-    let mut runs: Vec<(Run, Job)> = Vec::new();
+    let mut runs: Vec<(ProgramResult, Job)> = Vec::new();
     for stage in Stage::ALL {
         let path = match model(board, stage, outcome, cache, tell) {
             Ok(None) => continue,
@@ -164,7 +164,11 @@ pub fn check(
 }
 
 /// Runs jobs on the design's sources.
-fn of_sources<S: SimulatedBoard>(sources: S, config: &HwConfig, jobs: Vec<Job>) -> Result<Vec<(Run, Job)>, CheckError> {
+fn of_sources<S: SimulatedBoard>(
+    sources: S,
+    config: &HwConfig,
+    jobs: Vec<Job>,
+) -> Result<Vec<(ProgramResult, Job)>, CheckError> {
     let mut sources = open(sources, config).map_err(|error| CheckError::Link { board: "design's sources", error })?;
     jobs.into_iter().map(|job| Ok((run(&mut sources, &job, None)?, job))).collect()
 }
@@ -174,7 +178,7 @@ fn compare<S: SimulatedBoard>(
     what: &'static str,
     netlist: S,
     config: &HwConfig,
-    runs: &[(Run, Job)],
+    runs: &[(ProgramResult, Job)],
     tell: &mut dyn FnMut(steps::Progress),
 ) -> NetlistCheck {
     let begun = Instant::now();
@@ -229,7 +233,7 @@ fn nothing(jobs: &[Job], config: &HwConfig) -> Option<String> {
 }
 
 /// The programs of a check: one series, which fills the memories once and includes programs that trap.
-fn programs(request: &Request) -> Vec<Program> {
+fn programs(request: &CheckRequest) -> Vec<Program> {
     let mut kinds = FaultKind::ALL.iter().copied().filter(|kind| kind.is_functional()).cycle();
     let (config, wanted) = (request.config, request.programs as usize);
     let members = series_with_faults(config, request.seed, LENGTH, wanted, FAULT_EVERY, &mut kinds);
@@ -237,7 +241,7 @@ fn programs(request: &Request) -> Vec<Program> {
 }
 
 /// Result of a program.
-struct Run {
+struct ProgramResult {
     report: RunReport,
     memory: Vec<u8>,
     /// Hash of the contents of an SDRAM chip above `memory`.
@@ -256,7 +260,11 @@ fn open<S: SimulatedBoard>(stream: S, config: &HwConfig) -> Result<LinkDevice<S>
     LinkDevice::open(stream, config.clone(), options)
 }
 
-fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u64>) -> Result<Run, DeviceError> {
+fn run<S: SimulatedBoard>(
+    device: &mut LinkDevice<S>,
+    job: &Job,
+    limit: Option<u64>,
+) -> Result<ProgramResult, DeviceError> {
     let command = Command { cycle_limit: limit, ..job.command.clone() };
     let mut memory = vec![0; MEMORY_BYTES as usize];
     if device.stream_mut().sdram_mut().is_none() {
@@ -265,7 +273,7 @@ fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u
         }
         let report = device.run(&command)?;
         device.read(0, &mut memory)?;
-        return Ok(Run { report, memory, beyond: 0, came: Vec::new() });
+        return Ok(ProgramResult { report, memory, beyond: 0, came: Vec::new() });
     }
     let held = |device: &mut LinkDevice<S>| -> Vec<u8> {
         device.stream_mut().sdram_mut().map_or_else(Vec::new, |chip| chip.bytes().to_vec())
@@ -291,11 +299,11 @@ fn run<S: SimulatedBoard>(device: &mut LinkDevice<S>, job: &Job, limit: Option<u
     let (near, far) = after.split_at(memory.len().min(after.len()));
     let mut hasher = DefaultHasher::new();
     far.hash(&mut hasher);
-    Ok(Run { report, memory: near.to_vec(), beyond: hasher.finish(), came })
+    Ok(ProgramResult { report, memory: near.to_vec(), beyond: hasher.finish(), came })
 }
 
 /// Describes the first difference between two runs of a program.
-fn difference(expected: &Run, found: &Run) -> Option<String> {
+fn difference(expected: &ProgramResult, found: &ProgramResult) -> Option<String> {
     if expected.report != found.report {
         return Some(format!("the sources report {:?}, but the netlist {:?}", expected.report, found.report));
     }

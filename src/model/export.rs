@@ -74,20 +74,20 @@ pub fn identifier(name: &str) -> String {
 
 /// Location of a value while the function runs.
 #[derive(Debug, Clone, Copy)]
-enum Place {
+enum Location {
     Input(usize),
     Output(usize),
     Constant(u64),
     Space(u64),
 }
 
-impl Place {
+impl Location {
     fn expression(self) -> String {
         match self {
-            Place::Input(i) => format!("(void *)inputs[{i}]"),
-            Place::Output(i) => format!("outputs[{i}]"),
-            Place::Constant(at) => format!("(void *)(constants + {at})"),
-            Place::Space(at) => format!("space + {at}"),
+            Location::Input(i) => format!("(void *)inputs[{i}]"),
+            Location::Output(i) => format!("outputs[{i}]"),
+            Location::Constant(at) => format!("(void *)(constants + {at})"),
+            Location::Space(at) => format!("space + {at}"),
         }
     }
 }
@@ -135,7 +135,7 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
 
 /// Memory layout of all values.
 struct Laid {
-    places: HashMap<ValueId, Place>,
+    locations: HashMap<ValueId, Location>,
     constants: Vec<u8>,
     /// Bytes of the workspace, including the scratch memory that all steps share.
     space: u64,
@@ -146,15 +146,15 @@ struct Laid {
 impl Laid {
     fn out(artifact: &Artifact) -> Result<Laid, ExportError> {
         let manifest = &artifact.manifest;
-        let mut places = HashMap::new();
+        let mut locations = HashMap::new();
         let mut constants = Vec::new();
         let mut blobs: HashMap<BlobId, u64> = HashMap::new();
         for (at, id) in manifest.inputs.iter().enumerate() {
-            places.insert(*id, Place::Input(at));
+            locations.insert(*id, Location::Input(at));
         }
         let mut constant = |id: &ValueId| {
             let blob = manifest.values[id.0 as usize].constant?;
-            Some(Place::Constant(*blobs.entry(blob).or_insert_with(|| {
+            Some(Location::Constant(*blobs.entry(blob).or_insert_with(|| {
                 constants.resize(constants.len().next_multiple_of(ALIGN as usize), 0);
                 let at = constants.len() as u64;
                 constants.extend_from_slice(artifact.blob(blob));
@@ -162,8 +162,8 @@ impl Laid {
             })))
         };
         for (at, id) in manifest.outputs.iter().enumerate() {
-            let place = constant(id).unwrap_or(Place::Output(at));
-            places.entry(*id).or_insert(place);
+            let location = constant(id).unwrap_or(Location::Output(at));
+            locations.entry(*id).or_insert(location);
         }
         // Values between steps are in the workspace from their first to their last use.
         let mut lives: Vec<(ValueId, Buffer)> = Vec::new();
@@ -178,10 +178,10 @@ impl Laid {
             }
             scratch_bytes = scratch_bytes.max(*workspace_bytes);
             for id in step.inputs.iter().chain(&step.outputs) {
-                if let Some(place) = constant(id) {
-                    places.entry(*id).or_insert(place);
+                if let Some(location) = constant(id) {
+                    locations.entry(*id).or_insert(location);
                 }
-                if places.contains_key(id) {
+                if locations.contains_key(id) {
                     continue;
                 }
                 let bytes = manifest.values[id.0 as usize].bytes() as u64;
@@ -195,11 +195,11 @@ impl Laid {
         let buffers: Vec<Buffer> = lives.iter().map(|(_, buffer)| *buffer).collect();
         let placed = place(&buffers, ALIGN);
         for ((id, _), offset) in lives.iter().zip(&placed.offsets) {
-            places.insert(*id, Place::Space(*offset));
+            locations.insert(*id, Location::Space(*offset));
         }
         let scratch = placed.bytes.next_multiple_of(ALIGN);
         // At least one byte, since C has no empty arrays.
-        Ok(Laid { places, constants, space: (scratch + scratch_bytes).max(1), scratch })
+        Ok(Laid { locations, constants, space: (scratch + scratch_bytes).max(1), scratch })
     }
 
     fn header(&self, artifact: &Artifact, name: &str, target: &str, imports: &[String]) -> String {
@@ -233,7 +233,7 @@ impl Laid {
 
     fn source(&self, artifact: &Artifact, name: &str, target: &str) -> String {
         let manifest = &artifact.manifest;
-        let place = |id: &ValueId| self.places.get(id).map_or_else(|| "0".to_string(), |place| place.expression());
+        let pointer = |id: &ValueId| self.locations.get(id).map_or_else(|| "0".to_string(), |at| at.expression());
         let mut text = format!(
             "/* Model {} for {target}, by {}. */\n#include <stdint.h>\n#include <string.h>\n\n#include \"{name}.h\"\n\n\
              extern const unsigned char {name}_constants[];\n\n",
@@ -256,8 +256,8 @@ impl Laid {
         );
         for step in &manifest.steps {
             let StepKind::Cpu { function, .. } = &step.kind else { continue };
-            let values = step.inputs.iter().chain(&step.outputs).map(place);
-            let arguments: Vec<String> = values.chain([Place::Space(self.scratch).expression()]).collect();
+            let values = step.inputs.iter().chain(&step.outputs).map(pointer);
+            let arguments: Vec<String> = values.chain([Location::Space(self.scratch).expression()]).collect();
             let _ = write!(
                 text,
                 "    {{\n        /* {} */\n        void *const arguments[] = {{\n            {},\n        }};\n        \
@@ -268,9 +268,9 @@ impl Laid {
         }
         // Outputs that no step writes: inputs, constants, and values that are already another output.
         for (at, id) in manifest.outputs.iter().enumerate() {
-            if !matches!(self.places.get(id), Some(Place::Output(own)) if *own == at) {
+            if !matches!(self.locations.get(id), Some(Location::Output(own)) if *own == at) {
                 let bytes = manifest.values[id.0 as usize].bytes();
-                let _ = writeln!(text, "    memcpy(outputs[{at}], {}, {bytes});", place(id));
+                let _ = writeln!(text, "    memcpy(outputs[{at}], {}, {bytes});", pointer(id));
             }
         }
         text.push_str("    return status;\n}\n");

@@ -213,7 +213,7 @@ impl Expected {
     ///
     /// # Errors
     /// A text, if the embedded result is damaged or has a different shape.
-    pub fn compare(&self, outputs: &[Tensor]) -> Result<Comparison, String> {
+    pub fn compare(&self, outputs: &[Tensor]) -> Result<Deviation, String> {
         match self {
             Expected::Arrays(files, tolerance) => {
                 let mut largest = 0.0f64;
@@ -227,7 +227,7 @@ impl Expected {
                     }
                     largest = largest.max(largest_distance(output.to_f64(), wanted.to_f64()));
                 }
-                Ok(Comparison { largest, tolerance: *tolerance, what: "element" })
+                Ok(Deviation { largest, tolerance: *tolerance, what: "element" })
             }
             Expected::Classes(classes, tolerance) => {
                 let output = outputs.first().ok_or("no output")?;
@@ -237,7 +237,7 @@ impl Expected {
                 let found = |class| row.iter().find(|g| g.class == class).map_or(f64::NAN, |g| g.probability);
                 let gap = largest_distance(classes.iter().map(|c| found(c.0)), classes.iter().map(|c| c.1));
                 let largest = if first.0 == first.1 { gap } else { 1.0 };
-                Ok(Comparison { largest, tolerance: *tolerance, what: "probability" })
+                Ok(Deviation { largest, tolerance: *tolerance, what: "probability" })
             }
         }
     }
@@ -245,7 +245,7 @@ impl Expected {
 
 /// The difference between a result and the expected one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Comparison {
+pub struct Deviation {
     /// The largest difference.
     pub largest: f64,
     /// The largest allowed difference.
@@ -254,7 +254,7 @@ pub struct Comparison {
     pub what: &'static str,
 }
 
-impl Comparison {
+impl Deviation {
     /// Whether the difference is within the tolerance.
     pub fn holds(&self) -> bool {
         self.largest <= self.tolerance

@@ -92,7 +92,7 @@ fn each_piece_of_the_work_is_told() {
     let inputs = tilewright::model::inference::made_up(&model::inputs(&graph).unwrap().iter().collect::<Vec<_>>());
     let devices = ["csim", "cpu", "fsim"].map(|name| tilewright::examine::bench::Asked::parse(name).unwrap());
     let configs = ["1x4x2", "1x8x8"].map(|name| tilewright_hw::config::HwConfig::load(name).unwrap());
-    let request = tilewright::examine::bench::Request {
+    let request = tilewright::examine::bench::BenchRequest {
         devices: &devices,
         configs: &configs,
         offload: Offload::All,

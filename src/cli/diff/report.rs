@@ -1,7 +1,7 @@
 //! The text and JSON reports of `diff`.
 
 use serde_json::{Value as Json, json};
-use tilewright::examine::diff::{Comparison, Departure, Difference, Made, Side, Spot, Tolerance, Written, spot};
+use tilewright::examine::diff::{Comparison, ComputedBy, Departure, Difference, Side, Spot, Tolerance, Written, spot};
 use tilewright::model::values::Visible;
 use tilewright_runtime::tensor::{DType, Number, shape_text};
 
@@ -150,9 +150,9 @@ fn number(dtype: DType, value: Number) -> String {
 fn spot_text(name: &str, spot: &Spot, value: &str) -> String {
     let mut text = format!("{name}: {value} was computed on {} in step {}\n", spot.place, spot.step);
     match &spot.made {
-        Made::Function(function) => text += &format!("  function  {function}\n"),
-        Made::Unknown(why) => text += &format!("  not traced: {why}\n"),
-        Made::Stream(written) => {
+        ComputedBy::Function(function) => text += &format!("  function  {function}\n"),
+        ComputedBy::Unknown(why) => text += &format!("  not traced: {why}\n"),
+        ComputedBy::Stream(written) => {
             text += &format!(
                 "  tile      {} (store {} of {} of the value)\n",
                 tile_text(written),
@@ -180,9 +180,9 @@ fn tile_text(written: &Written) -> String {
 
 fn spot_json(spot: &Spot) -> Json {
     let made = match &spot.made {
-        Made::Function(function) => json!({ "function": function }),
-        Made::Unknown(why) => json!({ "unknown": why }),
-        Made::Stream(written) => {
+        ComputedBy::Function(function) => json!({ "function": function }),
+        ComputedBy::Unknown(why) => json!({ "unknown": why }),
+        ComputedBy::Stream(written) => {
             let insn = |(index, text): &(usize, String)| json!({ "index": index, "text": text });
             let range = |at: usize| written.tile.as_ref().map(|tile| [tile[at].start, tile[at].end]);
             json!({

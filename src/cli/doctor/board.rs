@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 use tilewright::device::board::check_memory;
-use tilewright::device::{Board, Port};
+use tilewright::device::{Board, BoardPort};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::link::MemorySide;
 
@@ -16,7 +16,7 @@ struct Joined {
 }
 
 /// Opens a board, prints what it is, and checks its memory by copying some bytes.
-pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
+pub fn run(port: &BoardPort, config: &HwConfig, as_json: bool) -> Result<Verdict> {
     let mut board = Board::open(port, config, &progress::tell)?;
     let joined = joined(port, &board);
     let core = board.core();
@@ -68,7 +68,7 @@ pub fn run(port: &Port, config: &HwConfig, as_json: bool) -> Result<Verdict> {
     Ok(if fine { Verdict::Fine } else { Verdict::No })
 }
 
-fn joined(port: &Port, board: &Board) -> Joined {
+fn joined(port: &BoardPort, board: &Board) -> Joined {
     match board {
         Board::Link(device) => {
             let hello = device.identity().hello;

@@ -15,7 +15,7 @@ use crate::cli::read_file;
 const STREAM_ALIGN: u64 = 4096;
 
 /// Device memory of a run: contents before it, and ranges to save after it.
-pub struct Memory {
+pub struct RunMemory {
     /// Address of the instruction stream, at the end of the addressable memory.
     pub stream_addr: u64,
     code: Vec<u8>,
@@ -25,9 +25,9 @@ pub struct Memory {
     size: u64,
 }
 
-impl Memory {
+impl RunMemory {
     /// Reads the files of `--data`, and places the stream at the end of `bytes` bytes of memory.
-    pub fn plan(args: &Run, config: &HwConfig, bytes: u64, code: Vec<u8>) -> Result<Memory> {
+    pub fn plan(args: &Run, config: &HwConfig, bytes: u64, code: Vec<u8>) -> Result<RunMemory> {
         let size = bytes.min(config.last_address());
         let Some(stream_addr) =
             size.checked_sub(code.len() as u64 + STREAM_ALIGN).map(|last| last / STREAM_ALIGN * STREAM_ALIGN)
@@ -65,7 +65,7 @@ impl Memory {
             }
             reads.push((address, len, path));
         }
-        Ok(Memory { stream_addr, code, data, reads, size })
+        Ok(RunMemory { stream_addr, code, data, reads, size })
     }
 
     /// Writes data and instructions into a device's memory.

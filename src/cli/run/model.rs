@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tilewright::device::Host;
+use tilewright::device::ModelRunner;
 use tilewright::examine::dump::{Dump, INDEX};
 use tilewright::examine::trace;
 use tilewright::model::inference::{self, Labels, Results};
@@ -43,7 +43,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         (artifact, config, Times { load_s: started.elapsed().as_secs_f64(), compile_s: 0.0, open_s: 0.0 })
     } else {
         let config = args.config()?;
-        if args.device.host() == Some(Host::Gpu) {
+        if args.device.model_runner() == Some(ModelRunner::Gpu) {
             tilewright_runtime::cuda::available()?;
         }
         let (artifact, load_s, compile_s) =

@@ -16,7 +16,7 @@ use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_in
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
 use super::arguments::{Run, counters};
-use super::memory::{Memory, number};
+use super::memory::{RunMemory, number};
 use crate::cli::program::text_program;
 use crate::cli::{Verdict, in_one_line, write_or_print};
 
@@ -36,7 +36,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     // A board reports the size of its memory.
     let board = if args.device.port().is_some() { args.open(&config)? } else { None };
     let bytes = board.as_ref().map_or(config.memory_bytes(), |board| board.memory_bytes());
-    let memory = Memory::plan(args, &config, bytes, code)?;
+    let memory = RunMemory::plan(args, &config, bytes, code)?;
     let opened = if board.is_some() { board } else { args.open(&config)? };
     let Some(mut device) = opened else {
         bail!("device {} cannot run programs; use --device {}", args.device, names(|spec| spec.is_accelerator()));

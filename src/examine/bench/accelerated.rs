@@ -9,7 +9,7 @@ use tilewright_runtime::tensor::Tensor;
 use super::frame::{self, StepTime};
 use super::plain::Timed;
 use super::stream::{How, Stream};
-use super::{Asked, BenchError, Column, Figures, Frame, LayerTime, Request, Spread, plain};
+use super::{Asked, BenchError, BenchRequest, Column, Figures, Frame, LayerTime, Spread, plain};
 use crate::device::{self, DeviceKind, Extras};
 use crate::examine::layers::{self, Layer};
 use crate::examine::trace;
@@ -21,7 +21,7 @@ pub(super) fn column(
     config: &HwConfig,
     artifact: Result<&Artifact, &str>,
     inputs: &[Tensor],
-    request: &Request,
+    request: &BenchRequest,
     (cpu, many): (&Figures, bool),
     told: &dyn Fn(&str),
 ) -> Result<Column, BenchError> {
@@ -63,7 +63,7 @@ fn run(
     config: &HwConfig,
     artifact: &Artifact,
     inputs: &[Tensor],
-    request: &Request,
+    request: &BenchRequest,
     told: &dyn Fn(&str),
 ) -> Result<Measured, String> {
     let session = |kind: DeviceKind, spans: bool| -> Result<Session, String> {

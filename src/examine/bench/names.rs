@@ -1,6 +1,6 @@
 //! The devices of a comparison by name.
 
-use crate::device::{DeviceKind, DeviceNameError, Host, names};
+use crate::device::{DeviceKind, DeviceNameError, ModelRunner, names};
 
 /// A requested device: one that this program can open, or a known one that it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Asked {
 
     /// Whether the device is this machine's GPU.
     pub fn is_gpu(&self) -> bool {
-        self.kind.as_ref().is_ok_and(|kind| kind.host() == Some(Host::Gpu))
+        self.kind.as_ref().is_ok_and(|kind| kind.model_runner() == Some(ModelRunner::Gpu))
     }
 
     /// Whether the device is an accelerator, so that it gets a column per configuration.

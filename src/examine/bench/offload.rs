@@ -6,12 +6,12 @@ use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::tensor::Tensor;
 
 use super::request::build;
-use super::{Asked, BenchError, Figures, LayerTime, Request, Stream, accelerated};
+use super::{Asked, BenchError, BenchRequest, Figures, LayerTime, Stream, accelerated};
 use crate::model::Offload;
 
 /// A way to offload, as in `--offload`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum OffloadChoice {
     /// Everything that the accelerator can compute.
     All,
     /// Only what is faster there.
@@ -20,13 +20,13 @@ pub enum Choice {
     None,
 }
 
-impl Choice {
+impl OffloadChoice {
     /// Its name in `--offload`.
     pub fn name(self) -> &'static str {
         match self {
-            Choice::All => "all",
-            Choice::Auto => "auto",
-            Choice::None => "none",
+            OffloadChoice::All => "all",
+            OffloadChoice::Auto => "auto",
+            OffloadChoice::None => "none",
         }
     }
 }
@@ -37,7 +37,7 @@ pub struct OffloadRow {
     /// The configuration.
     pub hw: String,
     /// The way to offload.
-    pub choice: Choice,
+    pub choice: OffloadChoice,
     /// Number of the model's layers on the accelerator, and of all; without steps that compilation added.
     pub layers: (usize, usize),
     /// The fraction of multiply-accumulates there.
@@ -53,7 +53,8 @@ pub struct OffloadRow {
 }
 
 /// The ways that are compiled and run; figures of the other way are those of the CPU.
-pub(super) const COMPILED: [(Choice, Offload); 2] = [(Choice::All, Offload::All), (Choice::Auto, Offload::Auto)];
+pub(super) const COMPILED: [(OffloadChoice, Offload); 2] =
+    [(OffloadChoice::All, Offload::All), (OffloadChoice::Auto, Offload::Auto)];
 
 /// All ways on one configuration; `piece` is called when each of [`COMPILED`] begins.
 pub(super) fn rows(
@@ -61,7 +62,7 @@ pub(super) fn rows(
     config: &HwConfig,
     built: Result<&Artifact, &str>,
     inputs: &[Tensor],
-    request: &Request,
+    request: &BenchRequest,
     (cpu, host_ms): (&Figures, Option<f64>),
     piece: &dyn Fn(&str),
 ) -> Result<Vec<OffloadRow>, BenchError> {
@@ -92,7 +93,7 @@ pub(super) fn rows(
     }
     rows.push(OffloadRow {
         hw: config.name.clone(),
-        choice: Choice::None,
+        choice: OffloadChoice::None,
         layers: counted(&cpu.layers),
         offloaded: Some(0.0),
         latency_ms: Some(cpu.latency_ms.median),

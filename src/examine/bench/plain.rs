@@ -7,11 +7,11 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::Tensor;
 
-use super::{Figures, Frame, LayerTime, Request, Runs, Spread, Stream};
+use super::{BenchRequest, Figures, Frame, LayerTime, Runs, Spread, Stream};
 use crate::examine::layers::{self, Layer};
 
 /// Runs the whole model on the host.
-pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &Request) -> Result<Figures, String> {
+pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &BenchRequest) -> Result<Figures, String> {
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
     let Timed { outputs, reports, calls_ms, stream } =
         timed(&mut session, inputs, request.runs()).map_err(|e| e.to_string())?;

@@ -10,7 +10,7 @@ use crate::model::{self, ModelError, Offload, Precision};
 
 /// What is measured, and how.
 #[derive(Debug, Clone)]
-pub struct Request<'a> {
+pub struct BenchRequest<'a> {
     /// The devices, in the order of the table.
     pub devices: &'a [Asked],
     /// The configurations; each accelerator gets a column per configuration.
@@ -31,7 +31,7 @@ pub struct Request<'a> {
     pub compare_offload: bool,
 }
 
-impl Request<'_> {
+impl BenchRequest<'_> {
     /// Number of runs of each device.
     pub(super) fn runs(&self) -> Runs {
         Runs { warm_up: self.warm_up, measured: self.repetitions }

@@ -6,7 +6,7 @@ use super::{Bench, Figures, LayerTime};
 
 /// A layer in the comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct LayerRow {
     /// Name of its first node, or of its step if compilation added it.
     pub name: String,
     /// Its operators.
@@ -23,7 +23,7 @@ pub struct Row {
 /// The rows: the layers of the first accelerator, or else of the first device. If another device divides the model
 /// differently, its layers that begin in one row are added up there. Steps that compilation added only for other
 /// devices get rows at the end.
-pub fn rows(bench: &Bench) -> Vec<Row> {
+pub fn rows(bench: &Bench) -> Vec<LayerRow> {
     let there = || bench.columns.iter().filter_map(|column| Some((column, column.figures.as_ref().ok()?)));
     let first = there().find(|(column, _)| column.hw.is_some()).or(there().next());
     let Some((_, first)) = first else { return Vec::new() };
@@ -55,7 +55,7 @@ pub fn rows(bench: &Bench) -> Vec<Row> {
             Err(_) => vec![None; layers.len()],
         })
         .collect();
-    let row = |(at, layer): (usize, &&LayerTime)| Row {
+    let row = |(at, layer): (usize, &&LayerTime)| LayerRow {
         name: layer.name.clone(),
         ops: layer.ops.clone(),
         macs: layer.macs,

@@ -20,7 +20,7 @@ pub const STEPS: u64 = 1;
 const ONE_OF: usize = 1000;
 
 /// A patch with wrong results.
-pub(super) struct Wrong {
+pub(super) struct WrongPatch {
     pub number: usize,
     pub run: usize,
     pub value: String,
@@ -39,7 +39,7 @@ pub(super) fn first(
     runs: &[Vec<Tensor>],
     [start, end]: [usize; 2],
     allowed: &Tolerance,
-) -> Result<Option<Wrong>, BisectError> {
+) -> Result<Option<WrongPatch>, BisectError> {
     let of_run = |inputs: &Vec<Tensor>| {
         let values = eval_all(base, inputs).map_err(|e| failed(start, e))?;
         Ok(values.into_iter().map(Some).collect())
@@ -60,7 +60,7 @@ fn failed(patches: usize, source: GraphError) -> BisectError {
 }
 
 /// Replaces the values before a patch by those after it, and returns the patch if its results are wrong.
-fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Option<Wrong>, BisectError> {
+fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Option<WrongPatch>, BisectError> {
     let mut found = None;
     for (run, before) in values.iter_mut().enumerate() {
         let mut after: Vec<Option<Arc<Tensor>>> = vec![None; change.after.value_count()];
@@ -92,7 +92,7 @@ fn step(values: &mut Values, change: &Change, allowed: &Tolerance) -> Result<Opt
                 let [was, is] = [was, is].map(|t| tensor::Tensor::from(t.as_ref()));
                 found = difference(&was, &is, allowed).map(|difference| {
                     let value = change.before.value_name(v).to_string();
-                    Wrong { number: change.number, run, value, difference }
+                    WrongPatch { number: change.number, run, value, difference }
                 });
             }
             // A value that already existed keeps its own contents.

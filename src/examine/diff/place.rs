@@ -18,12 +18,12 @@ pub struct Spot {
     /// Where the step runs.
     pub place: Place,
     /// How the element was computed.
-    pub made: Made,
+    pub made: ComputedBy,
 }
 
 /// How an element was computed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Made {
+pub enum ComputedBy {
     /// By a function of the artifact's object code, or a packed function.
     Function(String),
     /// By an instruction stream.
@@ -55,14 +55,14 @@ pub fn spot(artifact: &Artifact, config: &HwConfig, value: &Visible, flat: usize
     let step = &manifest.steps[value.step?];
     let (place, made) = match &step.kind {
         StepKind::Cpu { function, .. } | StepKind::Packed { function } => {
-            (Place::Cpu, Made::Function(function.clone()))
+            (Place::Cpu, ComputedBy::Function(function.clone()))
         }
-        StepKind::Cuda { entry, .. } => (Place::Cuda, Made::Function(entry.clone())),
+        StepKind::Cuda { entry, .. } => (Place::Cuda, ComputedBy::Function(entry.clone())),
         StepKind::Accel(accel) => {
             let at = step.outputs.iter().position(|id| *id == value.id)?;
             let made = match written(artifact, config, accel, at, value.packing(manifest), flat) {
-                Ok(written) => Made::Stream(Box::new(written)),
-                Err(why) => Made::Unknown(why),
+                Ok(written) => ComputedBy::Stream(Box::new(written)),
+                Err(why) => ComputedBy::Unknown(why),
             };
             (Place::Accel, made)
         }

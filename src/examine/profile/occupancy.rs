@@ -27,18 +27,18 @@ type Life = (u64, u64);
 /// Collects the lives of entries.
 pub(super) struct Events {
     begin: u64,
-    memories: Vec<Memory>,
+    memories: Vec<ScratchpadHistory>,
 }
 
 /// A scratchpad: current contents of its entries, and lives that have ended. Lives of one entry do not overlap.
-struct Memory {
+struct ScratchpadHistory {
     mem: Mem,
     entries: u32,
     lives: Vec<Option<Life>>,
     done: Vec<Life>,
 }
 
-impl Memory {
+impl ScratchpadHistory {
     /// Records a read of an entry.
     fn uses(&mut self, entry: u32, start: u64, end: u64) {
         let life = &mut self.lives[entry as usize];
@@ -80,7 +80,7 @@ impl Events {
     pub(super) fn new(config: &HwConfig) -> Events {
         let memory = |mem: Mem| {
             let entries = config.entries(mem);
-            Memory { mem, entries, lives: vec![None; entries as usize], done: Vec::new() }
+            ScratchpadHistory { mem, entries, lives: vec![None; entries as usize], done: Vec::new() }
         };
         Events { begin: 0, memories: MEMS.into_iter().map(memory).collect() }
     }
@@ -118,7 +118,7 @@ impl Events {
     /// Samples the curves.
     pub(super) fn sampled(self) -> Occupancy {
         let step = self.begin.div_ceil(POINTS as u64).max(1);
-        let curve = |memory: Memory| (memory.mem.name(), memory.entries, memory.most(self.begin, step));
+        let curve = |memory: ScratchpadHistory| (memory.mem.name(), memory.entries, memory.most(self.begin, step));
         Occupancy { step, memories: self.memories.into_iter().map(curve).collect() }
     }
 }
@@ -131,7 +131,7 @@ mod tests {
 
     /// The curve of a memory with four entries and a point for every 10 cycles.
     fn curve(lives: &[(u32, u64, u64)]) -> Vec<u32> {
-        let mut memory = Memory { mem: Mem::Inp, entries: 4, lives: vec![None; 4], done: Vec::new() };
+        let mut memory = ScratchpadHistory { mem: Mem::Inp, entries: 4, lives: vec![None; 4], done: Vec::new() };
         lives.iter().for_each(|(entry, start, end)| memory.writes(*entry, *start, *end));
         memory.most(CYCLES, 10)
     }
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_is_read_stays_in_use_until_then() {
-        let mut memory = Memory { mem: Mem::Acc, entries: 2, lives: vec![None; 2], done: Vec::new() };
+        let mut memory = ScratchpadHistory { mem: Mem::Acc, entries: 2, lives: vec![None; 2], done: Vec::new() };
         memory.writes(0, 1, 3);
         memory.writes(1, 4, 6);
         memory.uses(0, 14, 21);

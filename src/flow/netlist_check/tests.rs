@@ -81,7 +81,7 @@ impl ByteStream for Spoiled {
 
 /// The random programs of a check.
 fn jobs(board: &Board, config: &HwConfig) -> Vec<Job> {
-    let request = Request { board, config, shell: "", mhz: board.core_mhz, programs: PROGRAMS, seed: 1 };
+    let request = CheckRequest { board, config, shell: "", mhz: board.core_mhz, programs: PROGRAMS, seed: 1 };
     programs(&request).into_iter().enumerate().map(|(at, program)| Job::of_program(at, program)).collect()
 }
 
