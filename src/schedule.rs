@@ -1,24 +1,51 @@
-//! Runs scheduled tensor expressions: the loops on the accelerator, checked against the evaluator.
+//! Runs scheduled tensor expressions, on the accelerator or on the CPU, and checks them against the evaluator.
+
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_compiler::codegen::accel::scheduled::{HostInput, Lowered, Mapping};
-use tilewright_compiler::schedule::file::File;
-use tilewright_compiler::te::{Array, DType, Definition, Scalar};
-use tilewright_compiler::tir;
+use tilewright_compiler::schedule::{Schedule, file::File};
+use tilewright_compiler::te::{Array, BinOp, DType, Definition, Expr, Scalar, Tensor};
+use tilewright_compiler::tir::{self, Function};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Device, RunReport};
+use tilewright_hw::device::Device;
 
 /// Shifts of random requantizations: results stay within a few bits of the sums.
 const SHIFTS: [i64; 2] = [-12, -4];
 
-/// A tensor expression, scheduled and lowered for a configuration.
+/// Runs on the CPU of which the median counts, and the time after which no further run begins.
+const RUNS: usize = 101;
+const MOST_TIME: Duration = Duration::from_secs(2);
+
+/// Largest relative difference of floats whose operations have another order.
+const ROUNDING: f32 = 1e-5;
+
+/// What a schedule is for.
+#[derive(Debug, Clone, Copy)]
+pub enum Target<'c> {
+    /// The accelerator of a configuration.
+    Accelerator(&'c HwConfig),
+    /// This machine's processor.
+    Cpu,
+}
+
+/// What a scheduled expression became.
+#[derive(Debug)]
+pub enum Code {
+    /// A program of the accelerator.
+    Accelerator(Lowered),
+    /// Loops for the CPU.
+    Cpu(Function),
+}
+
+/// A tensor expression, scheduled for a target.
 #[derive(Debug)]
 pub struct Scheduled {
     file: File,
-    /// The program of the accelerator.
-    pub lowered: Lowered,
+    /// What it became.
+    pub code: Code,
     /// The loop program before the first step, and after each.
     pub stages: Vec<String>,
 }
@@ -28,38 +55,62 @@ pub struct Scheduled {
 pub struct Checked {
     /// Names and values of the outputs.
     pub outputs: Vec<(String, Array)>,
-    /// What the device reports.
-    pub report: RunReport,
+    /// Cycles that the device reports.
+    pub cycles: Option<u64>,
+    /// Median time of a run on the CPU.
+    pub time: Option<Duration>,
     /// For each output, the number of elements that differ from the evaluator's.
     pub differing: Vec<usize>,
+}
+
+/// The steps of one of the two targets.
+enum Steps {
+    Accelerator(Box<Mapping>),
+    Cpu(Box<Schedule>),
+}
+
+impl Steps {
+    fn function(&self) -> Function {
+        match self {
+            Steps::Accelerator(mapping) => mapping.function(),
+            Steps::Cpu(schedule) => schedule.function().clone(),
+        }
+    }
 }
 
 /// Applies the steps of a file and lowers the result. Keeps the loop program after each step if `stages` is set.
 ///
 /// # Errors
 /// The line of a step that cannot be applied, with the reason; or why the loops cannot become instructions.
-pub fn schedule(config: &HwConfig, file: File, stages: bool) -> Result<Scheduled> {
-    let mut mapping = Mapping::new(config, &file.program)?;
+pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
+    let mut steps = match target {
+        Target::Accelerator(config) => Steps::Accelerator(Box::new(Mapping::new(config, &file.program)?)),
+        Target::Cpu => Steps::Cpu(Box::new(Schedule::new(tir::lower(&file.program)?))),
+    };
     let mut seen = Vec::new();
-    let mut keep = |mapping: &Mapping, title: String| {
+    let mut keep = |steps: &Steps, title: String| {
         if stages {
-            seen.push(format!("// {title}\n{}", mapping.function()));
+            seen.push(format!("// {title}\n{}", steps.function()));
         }
     };
-    keep(&mapping, "plain loops".into());
+    keep(&steps, "plain loops".into());
     for (line, step) in &file.steps {
-        let loops = |mapping: &Mapping| {
-            let mut all = Vec::new();
-            mapping.function().body.visit_loops(&mut |l| all.push(l.var.to_string()));
-            all.join(" ")
+        let applied = match &mut steps {
+            Steps::Accelerator(mapping) => mapping.apply(step.clone()),
+            Steps::Cpu(schedule) => schedule.apply(step.clone()),
         };
-        mapping
-            .apply(step.clone())
-            .map_err(|e| anyhow::anyhow!("line {line}: {e}\nthe loops are: {}", loops(&mapping)))?;
-        keep(&mapping, format!("line {line}: {step}"));
+        if let Err(e) = applied {
+            let mut loops = Vec::new();
+            steps.function().body.visit_loops(&mut |l| loops.push(l.var.to_string()));
+            bail!("line {line}: {e}\nthe loops are: {}", loops.join(" "));
+        }
+        keep(&steps, format!("line {line}: {step}"));
     }
-    let lowered = mapping.lower()?;
-    Ok(Scheduled { file, lowered, stages: seen })
+    let code = match steps {
+        Steps::Accelerator(mapping) => Code::Accelerator(mapping.lower()?),
+        Steps::Cpu(schedule) => Code::Cpu(schedule.into_function()),
+    };
+    Ok(Scheduled { file, code, stages: seen })
 }
 
 impl Scheduled {
@@ -71,12 +122,11 @@ impl Scheduled {
 
     /// Returns multiply-accumulates of the products, if all reductions that multiply are counted.
     pub fn macs(&self) -> u64 {
-        let product = |t: &tilewright_compiler::te::Tensor| match &t.definition {
+        let product = |t: &Tensor| match &t.definition {
             Definition::Reduce { axes, value, .. } => {
                 let mut multiplies = false;
                 value.visit(&mut |e| {
-                    use tilewright_compiler::te::{BinOp, Expr};
-                    multiplies |= matches!(e, Expr::Binary(BinOp::Mul, ..)) && e.dtype() == DType::I32;
+                    multiplies |= matches!(e, Expr::Binary(BinOp::Mul, ..)) && e.dtype() != DType::I64;
                 });
                 let all = t.axes.iter().chain(axes).map(|a| a.extent.unsigned_abs()).product::<u64>();
                 if multiplies { all } else { 0 }
@@ -102,7 +152,10 @@ impl Scheduled {
                 HostInput::Params(all) => all.iter().position(|&k| k == i),
                 HostInput::Tensor(_) => None,
             };
-            self.lowered.inputs.iter().find_map(packed)
+            match &self.code {
+                Code::Accelerator(lowered) => lowered.inputs.iter().find_map(packed),
+                Code::Cpu(_) => None,
+            }
         };
         let mut random = StdRng::seed_from_u64(seed);
         let mut all = Vec::new();
@@ -137,16 +190,55 @@ impl Scheduled {
         Ok(all)
     }
 
-    /// Runs on a device and compares the outputs with the evaluator's.
+    /// Runs and compares the outputs with the evaluator's. `device` runs programs of the accelerator; the CPU needs none.
     ///
     /// # Errors
-    /// The device or the evaluator fails.
-    pub fn check(&self, device: &mut dyn Device, data: &[Array]) -> Result<Checked> {
+    /// The device, the CPU's code or the evaluator fails, or there is no device for a program of the accelerator.
+    pub fn check(&self, device: Option<&mut dyn Device>, data: &[Array]) -> Result<Checked> {
         let want = tir::evaluate(&self.file.program, data).context("the evaluator")?;
-        let (got, report) = self.lowered.run(device, data, &want)?;
-        let differ = |(got, want): (&Array, &Array)| (0..want.len()).filter(|&i| got.get(i) != want.get(i)).count();
+        let (got, cycles, time) = match (&self.code, device) {
+            (Code::Accelerator(lowered), Some(device)) => {
+                let (got, report) = lowered.run(device, data, &want)?;
+                (got, report.cycles, None)
+            }
+            (Code::Accelerator(_), None) => bail!("the schedule is for the accelerator; it needs a device"),
+            (Code::Cpu(function), _) => {
+                let (got, time) = on_cpu(function, data)?;
+                (got, None, Some(time))
+            }
+        };
+        // Floats may be rounded in another order.
+        let same = |a: Option<Scalar>, b: Option<Scalar>| match (a, b) {
+            (Some(Scalar::F(a)), Some(Scalar::F(b))) => {
+                (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= ROUNDING * b.abs()
+            }
+            (a, b) => a == b,
+        };
+        let differ =
+            |(got, want): (&Array, &Array)| (0..want.len()).filter(|&i| !same(got.get(i), want.get(i))).count();
         let differing = got.iter().zip(&want).map(differ).collect();
         let names = self.file.program.outputs.iter().map(ToString::to_string);
-        Ok(Checked { outputs: names.zip(got).collect(), report, differing })
+        Ok(Checked { outputs: names.zip(got).collect(), cycles, time, differing })
     }
+}
+
+/// Runs loops on this machine. Returns the outputs and the median time of a run.
+#[cfg(feature = "llvm")]
+fn on_cpu(function: &Function, data: &[Array]) -> Result<(Vec<Array>, Duration)> {
+    let mut runner = tilewright_llvm::Runner::new(&tilewright_llvm::Processor::detect()?, function)?;
+    runner.set_inputs(data)?;
+    let begin = Instant::now();
+    let mut times = Vec::new();
+    while times.len() < RUNS && (times.is_empty() || begin.elapsed() < MOST_TIME) {
+        let start = Instant::now();
+        runner.run();
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    Ok((runner.outputs(), times[times.len() / 2]))
+}
+
+#[cfg(not(feature = "llvm"))]
+fn on_cpu(_: &Function, _: &[Array]) -> Result<(Vec<Array>, Duration)> {
+    bail!("this program was built without LLVM; build it with the feature `llvm`")
 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::device::{self, DeviceKind, Extras};
-use tilewright::schedule::{Checked, Scheduled, schedule};
+use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::schedule::file;
 use tilewright_compiler::te::Array;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
+use tilewright_hw::device::Device;
 use tilewright_runtime::npy;
 
 use super::progress::tell;
@@ -56,13 +57,16 @@ impl ScheduleArguments {
         let config = self.hw.load()?;
         let text = String::from_utf8(read_file(&self.file)?).map_err(|_| anyhow!("{name} is no text"))?;
         let file = file::parse(&text).with_context(|| name.clone())?;
-        let scheduled = schedule(&config, file, self.steps).with_context(|| name.clone())?;
+        let target = if self.device == DeviceKind::CPU { Target::Cpu } else { Target::Accelerator(&config) };
+        let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
         let data = scheduled.data(&self.given(&scheduled)?, self.seed)?;
         let extras = Extras { strict: self.strict, ..Extras::default() };
-        let Some(mut device) = device::open(self.device.clone(), &config, extras, &tell)? else {
-            bail!("{} runs no programs of the accelerator; use --device fsim, csim or rtl", self.device);
-        };
-        let checked = scheduled.check(device.as_mut(), &data).with_context(|| name.clone())?;
+        let mut device = device::open(self.device.clone(), &config, extras, &tell)?;
+        if device.is_none() && self.device != DeviceKind::CPU {
+            bail!("{} runs no schedules; use --device fsim, csim, rtl or cpu", self.device);
+        }
+        let device = device.as_mut().map(|d| d.as_mut() as &mut dyn Device);
+        let checked = scheduled.check(device, &data).with_context(|| name.clone())?;
         if let Some(folder) = &self.output_dir {
             write(folder, &checked)?;
         }
@@ -105,21 +109,34 @@ impl ScheduleArguments {
         for stage in &scheduled.stages {
             let _ = writeln!(text, "{stage}");
         }
-        if self.asm {
-            let program = scheduled.lowered.program.disassemble(config);
+        let on = match &scheduled.code {
+            Code::Accelerator(_) => format!("{} ({})", self.device, config.name),
+            Code::Cpu(_) => self.device.to_string(),
+        };
+        if let (true, Code::Accelerator(lowered)) = (self.asm, &scheduled.code) {
+            let program = lowered.program.disassemble(config);
             text += &program.map_err(|(i, e)| anyhow!("instruction {i}: {e}"))?;
             text.push('\n');
         }
-        let _ = writeln!(text, "{} on {} ({})", self.file.display(), self.device, config.name);
-        let insns = scheduled.lowered.program.insn_count();
-        if let Some(cycles) = checked.report.cycles {
+        let _ = writeln!(text, "{} on {on}", self.file.display());
+        if let Some(cycles) = checked.cycles {
             let used =
                 utilization(config, scheduled, cycles).map(|u| format!(" ({u:.1} % of the multipliers' time used)"));
             let _ = writeln!(text, "cycles        {cycles}{}", used.unwrap_or_default());
         }
-        let _ = writeln!(text, "instructions  {insns}");
-        for (mem, used, there) in &scheduled.lowered.footprint {
-            let _ = writeln!(text, "{:<13} {used} of {there} entries", mem.name());
+        if let Some(time) = checked.time {
+            let us = time.as_secs_f64() * 1e6;
+            let rate = match scheduled.macs() {
+                0 => String::new(),
+                macs => format!(", {:.2} GMAC/s", macs as f64 / time.as_secs_f64().max(1e-9) / 1e9),
+            };
+            let _ = writeln!(text, "time          {us:.1} us, the median of several runs{rate}");
+        }
+        if let Code::Accelerator(lowered) = &scheduled.code {
+            let _ = writeln!(text, "instructions  {}", lowered.program.insn_count());
+            for (mem, used, there) in &lowered.footprint {
+                let _ = writeln!(text, "{:<13} {used} of {there} entries", mem.name());
+            }
         }
         for ((name, array), wrong) in checked.outputs.iter().zip(&checked.differing) {
             let verdict = match wrong {
@@ -138,15 +155,23 @@ impl ScheduleArguments {
         let output = |((name, array), wrong): (&(String, Array), &usize)| {
             (name.clone(), json!({ "elements": array.len(), "differing": wrong }))
         };
+        let (instructions, footprint) = match &scheduled.code {
+            Code::Accelerator(lowered) => {
+                let all: serde_json::Map<_, _> = lowered.footprint.iter().map(entries).collect();
+                (Some(lowered.program.insn_count()), Some(all))
+            }
+            Code::Cpu(_) => (None, None),
+        };
         json!({
             "file": self.file.display().to_string(),
             "device": self.device.to_string(),
-            "configuration": config.name,
-            "cycles": checked.report.cycles,
+            "configuration": instructions.map(|_| config.name.clone()),
+            "cycles": checked.cycles,
+            "us": checked.time.map(|t| t.as_secs_f64() * 1e6),
             "macs": scheduled.macs(),
-            "utilization": checked.report.cycles.and_then(|c| utilization(config, scheduled, c)).map(|u| u / 100.0),
-            "instructions": scheduled.lowered.program.insn_count(),
-            "footprint": scheduled.lowered.footprint.iter().map(entries).collect::<serde_json::Map<_, _>>(),
+            "utilization": checked.cycles.and_then(|c| utilization(config, scheduled, c)).map(|u| u / 100.0),
+            "instructions": instructions,
+            "footprint": footprint,
             "outputs": outputs.map(output).collect::<serde_json::Map<_, _>>(),
         })
     }

@@ -9,6 +9,7 @@ mod cache;
 mod constants;
 mod emit;
 mod error;
+mod run;
 mod schedule;
 mod target;
 #[cfg(test)]
@@ -17,5 +18,6 @@ mod tests;
 pub use backend::{LlvmBackend, compile_functions};
 pub use emit::emit;
 pub use error::EmitError;
+pub use run::{RunError, Runner};
 pub use schedule::schedule;
 pub use target::{Architecture, Processor};

@@ -3,31 +3,15 @@
 use tilewright_compiler::suite::Numbers;
 use tilewright_compiler::te::{Array, DType, Scalar};
 use tilewright_compiler::tir::{Function, parse, run, verify};
-use tilewright_runtime::loader::{CpuModule, ImportTable};
 
-use crate::{Processor, compile_functions};
+use crate::{Processor, Runner};
 
-/// Runs a function as object code. Arrays are stored in words so that any element is aligned.
+/// Runs a function as object code.
 fn compiled(f: &Function, inputs: &[Array]) -> Vec<Array> {
-    let processor = Processor::detect().unwrap();
-    let (object, workspaces) =
-        compile_functions(&processor, &[("f".into(), f.clone())]).unwrap_or_else(|e| panic!("{}", e.1));
-    let module = CpuModule::load(&object, &ImportTable::standard()).unwrap();
-    let words = |bytes: usize| vec![0xa5a5_a5a5_a5a5_a5a5u64; bytes / 8 + 17];
-    let mut memory: Vec<Vec<u64>> = inputs.iter().map(|a| super::words(&a.bytes)).collect();
-    memory.extend(f.output_buffers().iter().map(|b| words(b.size_bytes())));
-    memory.push(words(workspaces[0]));
-    let mut args: Vec<*mut u8> = memory.iter_mut().map(|m| m.as_mut_ptr().cast()).collect();
-    if let Some(space) = args.last_mut() {
-        *space = (*space as usize).next_multiple_of(64) as *mut u8;
-    }
-    // SAFETY: there is one pointer per parameter and one to the workspace, each to memory of at least its size.
-    unsafe { module.function("f").unwrap().call(&args) };
-    let outputs = f.output_buffers().iter().zip(&memory[inputs.len()..]).map(|(b, m)| {
-        let bytes: Vec<u8> = m.iter().flat_map(|w| w.to_le_bytes()).take(b.size_bytes()).collect();
-        Array { dtype: b.dtype, shape: b.shape.clone(), bytes }
-    });
-    outputs.collect()
+    let mut runner = Runner::new(&Processor::detect().unwrap(), f).unwrap_or_else(|e| panic!("{e}"));
+    runner.set_inputs(inputs).unwrap();
+    runner.run();
+    runner.outputs()
 }
 
 /// Checks that the compiled function and the evaluator give the same bits. Any NaN equals any NaN.

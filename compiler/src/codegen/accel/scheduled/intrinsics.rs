@@ -111,7 +111,7 @@ struct Entry {
 
 fn layouts(config: &HwConfig) -> impl Iterator<Item = Entry> {
     let one = (config.batch == 1).then_some(Entry { rows: None });
-    std::iter::once(Entry { rows: Some(config.batch) }).chain(one)
+    one.into_iter().chain([Entry { rows: Some(config.batch) }])
 }
 
 impl Entry {

@@ -144,7 +144,7 @@ fn refusals_say_what_to_change() {
     assert_eq!(
         refused(&large, ADD, &format!("{steps} tensorize c.j plus")),
         "cannot apply `tensorize c.j plus`: there is no instruction plus; there are gemm, move, min, max, add, sub, \
-         shr, shl, clip, requant"
+         shr, shl, clip, requant, mul, qadd"
     );
     assert_eq!(
         refused(&large, ADD, "cache_write c out; tensorize c.j add"),
