@@ -5,7 +5,6 @@
 //! least on the other half. With few samples a choice looks better than it is on other data, so a change must help by
 //! more than the scatter of the samples explains. Finally, the result is compared with the start, as compiled networks
 //! on all samples.
-//! comes out is compared with the start as compiled networks on all samples.
 
 use super::observe::Seen;
 use super::range::{Method, Params};
