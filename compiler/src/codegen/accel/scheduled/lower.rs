@@ -124,7 +124,7 @@ pub fn lower(
     let each = config.descriptor_entries();
     let reserved = descriptors.len() as u32 * each;
     let places = memory::places(config, f, &shares, reserved)?;
-    let footprint = memory::footprint(config, &places);
+    let footprint = memory::footprint(config, f, &places);
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
     let descriptors: HashMap<Vec<u8>, u32> =
@@ -376,7 +376,7 @@ impl Lower<'_> {
     /// Returns the first entry of a buffer, in the slot of the running iteration.
     pub fn slot(&self, place: &Place) -> u32 {
         let iteration = place.pipeline.as_ref().and_then(|l| self.values.get(l)).copied().unwrap_or(0);
-        place.first + (iteration.unsigned_abs() % u64::from(place.slots())) as u32 * place.entries
+        place.first + (iteration.unsigned_abs() % u64::from(place.slots())) as u32 * place.stride
     }
 
     /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.

@@ -21,6 +21,8 @@ pub struct Place {
     pub first: u32,
     /// Entries of a slot.
     pub entries: u32,
+    /// Entries from slot to slot.
+    pub stride: u32,
     /// The pipeline loop whose iterations use the slots in turn.
     pub pipeline: Option<Name>,
     /// Elements of an entry.
@@ -89,8 +91,8 @@ fn pipelines(f: &Function) -> HashMap<Name, Name> {
 
 /// Places all buffers of scratchpads. Buffers of `alias` share the entries of another.
 ///
-/// Buffers of acc and out begin at a new bank if they fit so, because two units cannot use a port of a bank at the same
-/// time. `reserved` entries at the end of param stay free.
+/// In acc and out each slot of a buffer begins at a new bank if all fit so, else each buffer, because two units cannot use
+/// a port of a bank at the same time. `reserved` entries at the end of param stay free.
 ///
 /// # Errors
 /// [`LowerError::Fit`] names the scratchpad with the entries needed and there; [`LowerError::Buffer`] a buffer of
@@ -111,27 +113,28 @@ pub fn places(
             let entries = b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs());
             let entries = u32::try_from(entries).unwrap_or(u32::MAX / (4 * SLOTS));
             let pipeline = pipelines.get(&b.name).cloned();
-            own.push((b, Place { mem, first: 0, entries, pipeline, elements }));
+            own.push((b, Place { mem, first: 0, entries, stride: entries, pipeline, elements }));
         }
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let there = config.entries(mem) / rows;
         let there = if mem == Mem::Param { there.saturating_sub(reserved) } else { there };
         let bank = config.entries(mem) / config.banks(mem);
-        let fits = |align: u32| {
+        // Slots begin at a multiple of `slot` entries, buffers at one of `buffer`.
+        let fits = |slot: u32, buffer: u32| {
             let mut next = 0u64;
             let mut firsts = Vec::new();
             for (_, place) in &own {
-                next = next.next_multiple_of(u64::from(align));
+                next = next.next_multiple_of(u64::from(buffer));
                 firsts.push(next);
-                // Each slot begins at a new bank too.
-                let slot = u64::from(place.entries).next_multiple_of(u64::from(align));
-                next += slot * u64::from(place.slots() - 1) + u64::from(place.entries);
+                let stride = u64::from(place.entries.next_multiple_of(slot));
+                next += stride * u64::from(place.slots() - 1) + u64::from(place.entries);
             }
             (next, firsts)
         };
-        let banked = matches!(mem, Mem::Acc | Mem::Out) && fits(bank).0 <= u64::from(there);
-        let align = if banked { bank } else { 1 };
-        let (needed, firsts) = fits(align);
+        let spread =
+            if matches!(mem, Mem::Acc | Mem::Out) { &[(bank, bank), (1, bank), (1, 1)][..] } else { &[(1, 1)] };
+        let (slot, buffer) = spread.iter().copied().find(|&(s, b)| fits(s, b).0 <= u64::from(there)).unwrap_or((1, 1));
+        let (needed, firsts) = fits(slot, buffer);
         if needed > u64::from(there) {
             let list = own.iter().map(|(b, p)| match p.slots() {
                 1 => format!("{} {}", b.name, p.entries),
@@ -142,7 +145,7 @@ pub fn places(
         }
         for ((b, mut place), first) in own.into_iter().zip(firsts) {
             place.first = first as u32;
-            place.entries = place.entries.next_multiple_of(align);
+            place.stride = place.entries.next_multiple_of(slot);
             found.insert(b.name.clone(), place);
         }
     }
@@ -154,17 +157,23 @@ pub fn places(
     Ok(found)
 }
 
-/// Returns each scratchpad with the entries that the places use, and those that there are.
-pub fn footprint(config: &HwConfig, places: &HashMap<Name, Place>) -> Vec<(Mem, u32, u32)> {
+/// Returns each scratchpad with the entries that its buffers use, all slots counted, and those that there are.
+pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>) -> Vec<(Mem, u32, u32)> {
     let mems = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
-    mems.into_iter()
-        .filter_map(|mem| {
-            let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
-            let ends = places.values().filter(|p| p.mem == mem).map(|p| p.first + p.slots() * p.entries);
-            let there = config.entries(mem) / rows;
-            Some((mem, ends.max()?.min(there), there))
-        })
-        .collect()
+    let used = |mem: Mem| {
+        let mut firsts = Vec::new();
+        let mut entries = 0;
+        for p in f.locals.iter().filter_map(|b| places.get(&b.name)).filter(|p| p.mem == mem) {
+            // Biases, multipliers and shifts share entries.
+            if !firsts.contains(&p.first) {
+                firsts.push(p.first);
+                entries += p.slots() * p.entries;
+            }
+        }
+        entries
+    };
+    let there = |mem: Mem| config.entries(mem) / if mem == Mem::Param { PARAM_ROWS } else { 1 };
+    mems.into_iter().map(|mem| (mem, used(mem), there(mem))).filter(|m| m.1 > 0).collect()
 }
 
 /// Returns whether a statement is a nest around one block, with its loops.
