@@ -1,5 +1,7 @@
 //! Scheduled programs on the cycle model with `--strict`, against the evaluator.
 
+mod random;
+
 use super::Mapping;
 use crate::schedule::text::parse_steps;
 use crate::te::{self, Array, DType, Scalar};
