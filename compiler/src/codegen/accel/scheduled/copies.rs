@@ -181,7 +181,10 @@ impl Lower<'_> {
         else {
             return Ok(false);
         };
-        let [[x_before, x_after], [y_before, y_after], [z_before, z_after]] = [w.x, w.y, w.z];
+        let pads = [w.x, w.y, w.z];
+        // Without the parameter `dma_pad` there is no field for the value.
+        let pad = if pads == [[0; 2]; 3] { 0 } else { pad };
+        let [[x_before, x_after], [y_before, y_after], [z_before, z_after]] = pads;
         let load = Load {
             mem: place.mem,
             base: self.region.0,
