@@ -19,6 +19,9 @@ const SHIFTS: [i64; 2] = [-12, -4];
 const RUNS: usize = 101;
 const MOST_TIME: Duration = Duration::from_secs(2);
 
+/// Most elements and terms of sums that the evaluator computes.
+const MOST_POINTS: f64 = 1e10;
+
 /// Largest relative difference of floats whose operations have another order.
 const ROUNDING: f32 = 1e-5;
 
@@ -83,6 +86,14 @@ impl Steps {
 /// # Errors
 /// The line of a step that cannot be applied, with the reason; or why the loops cannot become instructions.
 pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
+    let points = |t: &Tensor| {
+        let sums = if let Definition::Reduce { axes, .. } = &t.definition { axes.as_slice() } else { &[] };
+        t.axes.iter().chain(sums).map(|a| a.extent as f64).product::<f64>()
+    };
+    let work: f64 = file.program.tensors.iter().map(points).sum();
+    if work > MOST_POINTS {
+        bail!("the expression has {work:.1e} elements and terms of sums; at most {MOST_POINTS:.1e} can be checked");
+    }
     let mut steps = match target {
         Target::Accelerator(config) => Steps::Accelerator(Box::new(Mapping::new(config, &file.program)?)),
         Target::Cpu => Steps::Cpu(Box::new(Schedule::new(tir::lower(&file.program)?))),

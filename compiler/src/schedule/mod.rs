@@ -25,6 +25,7 @@ mod tests;
 pub mod text;
 mod tree;
 
+pub(crate) use access::private;
 pub use error::ScheduleError;
 pub use hoist::{Hoisted, Part, Source, hoist};
 

@@ -24,7 +24,7 @@ use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
 const COMBINERS: [(Combiner, &str); 3] = [(Combiner::Sum, "sum"), (Combiner::Max, "max"), (Combiner::Min, "min")];
 
 /// Largest number of elements of a tensor.
-const MAX_ELEMENTS: i64 = 1 << 40;
+const MAX_ELEMENTS: i64 = 1 << 28;
 
 /// Parses a tensor expression.
 ///
@@ -274,6 +274,6 @@ mod tests {
             wrong("y: i8[i in 4] = x[i]"),
             "line 4, column 2: expected at least one `output` before the end of the program, found ``"
         );
-        assert!(wrong("output y: i32[i in 1048576, j in 1048577] = 0i32").contains("at most"));
+        assert!(wrong("output y: i32[i in 65536, j in 65536] = 0i32").contains("at most"));
     }
 }

@@ -123,7 +123,8 @@ pub fn lower(
     });
     let each = config.descriptor_entries();
     let reserved = descriptors.len() as u32 * each;
-    let places = memory::places(config, f, &shares, reserved)?;
+    let apart = apart(f, instructions);
+    let places = memory::places(config, f, &shares, &apart, reserved)?;
     let footprint = memory::footprint(config, f, &places);
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
@@ -220,6 +221,23 @@ fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec
         found.push(Packed { buffers, inputs });
     }
     Ok(found)
+}
+
+/// Returns the pairs of buffers that a vector instruction reads at once, which must not be in one bank.
+fn apart(f: &Function, instructions: &HashMap<Name, Instruction>) -> Vec<[Name; 2]> {
+    let mut pairs = Vec::new();
+    f.body.visit_blocks(&mut |_, block| {
+        if let (Action::Call { args, .. }, Some(Instruction::Vector(v))) = (&block.action, called(block, instructions))
+            && let [_, Some(a), Some(b)] = v.params
+            && v.a == v.b
+        {
+            let pair = [&args[a], &args[b]].map(|view| view.buffer.clone());
+            if pair[0] != pair[1] && !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    });
+    pairs
 }
 
 /// Gives every tensor its bytes in the region, and declares inputs and outputs.

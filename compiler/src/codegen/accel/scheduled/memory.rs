@@ -6,8 +6,9 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
 use super::error::LowerError;
+use crate::schedule::private;
 use crate::te::{Expr, Name};
-use crate::tir::{Action, Buffer, Function, LoopKind, Scope, Stmt};
+use crate::tir::{Action, Bounds, Buffer, Function, LoopKind, Scope, Stmt};
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
 const SLOTS: u32 = 2;
@@ -64,7 +65,7 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
     Ok(i64::from(bytes) / expected as i64)
 }
 
-/// Returns the innermost pipeline loop that encloses all uses of each buffer.
+/// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.
 fn pipelines(f: &Function) -> HashMap<Name, Name> {
     let mut loops: HashMap<Name, Vec<Name>> = HashMap::new();
     f.body.visit_blocks(&mut |around, block| {
@@ -86,13 +87,23 @@ fn pipelines(f: &Function) -> HashMap<Name, Name> {
             });
         });
     });
-    loops.into_iter().filter_map(|(buffer, mut loops)| Some((buffer, loops.pop()?))).collect()
+    // A buffer that carries data from one iteration to the next needs the same entries in both.
+    let mut bounds = Bounds::new();
+    f.body.visit_loops(&mut |l| {
+        bounds.insert(l.var.clone(), (0, l.extent - 1));
+    });
+    let alone = |buffer: &Name, l: &Name| f.body.find_loop(l).is_some_and(|l| private(f, &l.body, buffer, &bounds));
+    let innermost = |(buffer, loops): (Name, Vec<Name>)| {
+        let found = loops.into_iter().next_back().filter(|l| alone(&buffer, l))?;
+        Some((buffer, found))
+    };
+    loops.into_iter().filter_map(innermost).collect()
 }
 
 /// Places all buffers of scratchpads. Buffers of `alias` share the entries of another.
 ///
-/// In acc and out each slot of a buffer begins at a new bank if all fit so, else each buffer, because two units cannot use
-/// a port of a bank at the same time. `reserved` entries at the end of param stay free.
+/// Both buffers of a pair in `apart` are read by one instruction, so they get different banks if possible. `reserved`
+/// entries at the end of param stay free.
 ///
 /// # Errors
 /// [`LowerError::Fit`] names the scratchpad with the entries needed and there; [`LowerError::Buffer`] a buffer of
@@ -101,6 +112,7 @@ pub fn places(
     config: &HwConfig,
     f: &Function,
     alias: &HashMap<Name, Name>,
+    apart: &[[Name; 2]],
     reserved: u32,
 ) -> Result<HashMap<Name, Place>, LowerError> {
     let pipelines = pipelines(f);
@@ -118,23 +130,15 @@ pub fn places(
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let there = config.entries(mem) / rows;
         let there = if mem == Mem::Param { there.saturating_sub(reserved) } else { there };
-        let bank = config.entries(mem) / config.banks(mem);
-        // Slots begin at a multiple of `slot` entries, buffers at one of `buffer`.
-        let fits = |slot: u32, buffer: u32| {
-            let mut next = 0u64;
-            let mut firsts = Vec::new();
-            for (_, place) in &own {
-                next = next.next_multiple_of(u64::from(buffer));
-                firsts.push(next);
-                let stride = u64::from(place.entries.next_multiple_of(slot));
-                next += stride * u64::from(place.slots() - 1) + u64::from(place.entries);
-            }
-            (next, firsts)
-        };
-        let spread =
-            if matches!(mem, Mem::Acc | Mem::Out) { &[(bank, bank), (1, bank), (1, 1)][..] } else { &[(1, 1)] };
-        let (slot, buffer) = spread.iter().copied().find(|&(s, b)| fits(s, b).0 <= u64::from(there)).unwrap_or((1, 1));
-        let (needed, firsts) = fits(slot, buffer);
+        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots(), p.entries]).collect();
+        let apart: Vec<[usize; 2]> = (apart.iter())
+            .filter_map(|pair| {
+                let at = |name: &Name| own.iter().position(|(b, _)| b.name == *name);
+                Some([at(&pair[0])?, at(&pair[1])?])
+            })
+            .collect();
+        let banks = if matches!(mem, Mem::Acc | Mem::Out) { config.banks(mem) } else { 1 };
+        let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
         if needed > u64::from(there) {
             let list = own.iter().map(|(b, p)| match p.slots() {
                 1 => format!("{} {}", b.name, p.entries),
@@ -143,10 +147,8 @@ pub fn places(
             let buffers = list.collect::<Vec<_>>().join(", ");
             return Err(LowerError::Fit { mem: mem.name(), entries: there, needed, buffers });
         }
-        for ((b, mut place), first) in own.into_iter().zip(firsts) {
-            place.first = first as u32;
-            place.stride = place.entries.next_multiple_of(slot);
-            found.insert(b.name.clone(), place);
+        for ((b, place), (first, stride)) in own.into_iter().zip(firsts.into_iter().zip(strides)) {
+            found.insert(b.name.clone(), Place { first: first as u32, stride, ..place });
         }
     }
     for (name, other) in alias {
@@ -155,6 +157,76 @@ pub fn places(
         }
     }
     Ok(found)
+}
+
+/// Entries of buffers in one memory.
+struct Layout {
+    /// First entry of each buffer.
+    firsts: Vec<u64>,
+    /// Entries from slot to slot of each buffer.
+    strides: Vec<u32>,
+    /// Entries up to the end of the last buffer.
+    needed: u64,
+}
+
+/// Places buffers of given numbers of slots and entries.
+///
+/// Two units cannot use a port of a bank at the same time. So each slot begins at a new bank if all fit so, else each
+/// buffer; else only the pairs in `apart` are in different banks. If not even that fits, the buffers are one after the
+/// other.
+fn layout(sizes: &[[u32; 2]], apart: &[[usize; 2]], there: u32, banks: u32) -> Layout {
+    let bank = there / banks;
+    // Slots begin at a multiple of `slot` entries, buffers at one of `buffer`.
+    let aligned = |slot: u32, buffer: u32| {
+        let mut made = Layout { firsts: Vec::new(), strides: Vec::new(), needed: 0 };
+        for &[slots, entries] in sizes {
+            let stride = entries.next_multiple_of(slot);
+            let first = made.needed.next_multiple_of(u64::from(buffer));
+            made.needed = first + u64::from(stride) * u64::from(slots - 1) + u64::from(entries);
+            made.firsts.push(first);
+            made.strides.push(stride);
+        }
+        made
+    };
+    let banks_of = |made: &Layout, i: usize| {
+        let [slots, entries] = sizes[i];
+        let end = made.firsts[i] + u64::from(made.strides[i]) * u64::from(slots - 1) + u64::from(entries);
+        made.firsts[i] / u64::from(bank)..end.div_ceil(u64::from(bank))
+    };
+    let good = |made: &Layout| {
+        let separate = |&[a, b]: &[usize; 2]| {
+            let (a, b) = (banks_of(made, a), banks_of(made, b));
+            a.end <= b.start || b.end <= a.start
+        };
+        made.needed <= u64::from(there) && apart.iter().all(separate)
+    };
+    let packed = aligned(1, 1);
+    if banks == 1 || sizes.is_empty() {
+        return packed;
+    }
+    // Each buffer in the first bank with room and without one that it must be apart from.
+    let mut filled = vec![0u64; banks as usize];
+    let mut chosen: Vec<usize> = Vec::new();
+    let mut sorted = Layout { firsts: Vec::new(), strides: packed.strides.clone(), needed: 0 };
+    for (i, &[slots, entries]) in sizes.iter().enumerate() {
+        let length = u64::from(slots) * u64::from(entries);
+        let free = |k: usize| {
+            let foe =
+                |&[a, b]: &[usize; 2]| (a == i && chosen.get(b) == Some(&k)) || (b == i && chosen.get(a) == Some(&k));
+            filled[k] + length <= u64::from(bank) && !apart.iter().any(foe)
+        };
+        let Some(k) = (0..banks as usize).find(|&k| free(k)) else {
+            sorted.needed = u64::MAX;
+            break;
+        };
+        sorted.firsts.push(k as u64 * u64::from(bank) + filled[k]);
+        filled[k] += length;
+        sorted.needed = sorted.needed.max(k as u64 * u64::from(bank) + filled[k]);
+        chosen.push(k);
+    }
+    let sorted = (sorted.needed != u64::MAX).then_some(sorted);
+    let tried = [Some(aligned(bank, bank)), Some(aligned(1, bank)), sorted];
+    tried.into_iter().flatten().find(good).unwrap_or(packed)
 }
 
 /// Returns each scratchpad with the entries that its buffers use, all slots counted, and those that there are.
@@ -188,5 +260,21 @@ pub fn leaf(s: &Stmt) -> Option<(Vec<&crate::tir::For>, &crate::tir::Block)> {
             Stmt::Block(b) => return Some((loops, b)),
             Stmt::Seq(_) => return None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_get_banks_of_their_own_if_they_fit() {
+        let firsts = |sizes: &[[u32; 2]], apart: &[[usize; 2]]| layout(sizes, apart, 100, 4).firsts;
+        // Each slot in a bank of 25 entries, then each buffer, then only pairs, then one after the other.
+        assert_eq!(firsts(&[[2, 10], [2, 20]], &[]), [0, 50]);
+        assert_eq!(firsts(&[[2, 10], [1, 20], [2, 5]], &[]), [0, 25, 50]);
+        assert_eq!(firsts(&[[1, 5]; 5], &[[0, 1], [1, 2]]), [0, 25, 5, 10, 15]);
+        assert_eq!(firsts(&[[1, 30], [1, 30], [1, 40]], &[]), [0, 30, 60]);
+        assert_eq!(layout(&[[2, 60]], &[], 100, 4).needed, 120);
     }
 }
