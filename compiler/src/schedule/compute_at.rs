@@ -6,7 +6,7 @@ use super::tree::{
     bounds, find_block, find_loop, holds_block, nest, replace_block, replace_loop, seq, substitute, top,
 };
 use crate::te::{Expr, Name};
-use crate::tir::{Action, Affine, Function, Stmt, affine::interval, simplify};
+use crate::tir::{Action, Affine, Function, LoopKind, Stmt, affine::interval, simplify};
 
 /// Moves the nest of `block` to the start of the body of loop `var`, reduced to the box of elements read there.
 ///
@@ -14,6 +14,9 @@ use crate::tir::{Action, Affine, Function, Stmt, affine::interval, simplify};
 pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>, Reason> {
     let (loops, block) = find_block(f, name)?;
     let target = find_loop(f, var)?.clone();
+    if target.kind == LoopKind::Vectorized {
+        refuse!("loop {var} is vectorized and must stay innermost");
+    }
     let Action::Store { buffer, indices, .. } = &block.action else {
         refuse!("block {name} calls an intrinsic; compute_at before tensorizing")
     };

@@ -81,6 +81,11 @@ fn binary(op: BinOp, a: Expr, b: Expr, bounds: &Bounds) -> Expr {
         _ => {}
     }
     if t == DType::I64 {
+        if op == BinOp::Add
+            && let Some(e) = joined(&a, &b, bounds)
+        {
+            return e;
+        }
         if let (BinOp::Div | BinOp::Mod, Expr::Int(d, _)) = (op, &b)
             && *d > 0
             && let Some(e) = divide(op, &a, *d, bounds)
@@ -100,6 +105,50 @@ fn binary(op: BinOp, a: Expr, b: Expr, bounds: &Bounds) -> Expr {
         }
     }
     Expr::binary(op, a, b)
+}
+
+/// Joins quotient and remainder of the same number in a sum: `x / d * (d * c) + x % d * c` is `x * c`.
+fn joined(a: &Expr, b: &Expr, bounds: &Bounds) -> Option<Expr> {
+    fn terms(e: &Expr, list: &mut Vec<Expr>) {
+        match e {
+            Expr::Binary(BinOp::Add, a, b) => {
+                terms(a, list);
+                terms(b, list);
+            }
+            e => list.push(e.clone()),
+        }
+    }
+    /// A term as operation, number, divisor and factor.
+    fn part(e: &Expr) -> Option<(BinOp, &Expr, i64, i64)> {
+        let (e, factor) = match e {
+            Expr::Binary(BinOp::Mul, e, factor) => match factor.as_ref() {
+                Expr::Int(factor, _) => (e.as_ref(), *factor),
+                _ => return None,
+            },
+            e => (e, 1),
+        };
+        match e {
+            Expr::Binary(op @ (BinOp::Div | BinOp::Mod), x, d) => match d.as_ref() {
+                Expr::Int(d, _) if *d > 0 => Some((*op, x.as_ref(), *d, factor)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+    let mut list = Vec::new();
+    terms(a, &mut list);
+    terms(b, &mut list);
+    for (i, quotient) in list.iter().enumerate() {
+        let Some((BinOp::Div, x, d, whole)) = part(quotient) else { continue };
+        let rest = list.iter().position(|rest| {
+            matches!(part(rest), Some((BinOp::Mod, y, e, factor)) if y == x && e == d && factor.checked_mul(d) == Some(whole))
+        });
+        let Some(k) = rest else { continue };
+        let sum = x.clone() * (whole / d);
+        let others = list.iter().enumerate().filter(|(at, _)| *at != i && *at != k).map(|(_, e)| e.clone());
+        return Some(simplify(&others.fold(sum, |sum, e| sum + e), bounds));
+    }
+    None
 }
 
 /// Simplifies `a / d` or `a % d` by splitting `a` into terms divisible by `d` and a rest within one period of `d`.
