@@ -18,6 +18,7 @@ mod programs;
 mod quantize;
 mod readme;
 mod run_programs;
+mod schedule;
 mod shapes;
 mod synth;
 

@@ -103,8 +103,7 @@ impl Mapping {
         let base = intrinsic.split_once('_').map_or(intrinsic.as_str(), |(base, _)| base);
         let fail = |reason: String| ScheduleError { step: step.clone(), reason };
         let Some(body) = self.schedule.function().body.find_loop(&target.into()) else {
-            // The primitive says which loops there are.
-            return self.schedule.apply(step.clone());
+            return Err(fail(format!("there is no loop {target}")));
         };
         let mut blocks = Vec::new();
         body.body.visit_blocks(&mut |_, block| blocks.push(block.clone()));

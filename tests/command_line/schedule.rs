@@ -1,0 +1,111 @@
+//! `schedule`.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+use tilewright_runtime::{DType, Tensor, npy};
+
+use crate::{fine, refused, tilewright};
+
+const CLAMP: &str = "te clamp {
+  input a: i8[64, 16]
+  output c: i8[i in 64, j in 16] = max(a[i, j], 0i8)
+}
+schedule {
+  cache_read c a inp; cache_write c out
+  tensorize c.j max
+}
+";
+
+fn example(name: &str) -> String {
+    format!("{}/examples/schedules/{name}.te", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The examples take exactly these cycles on the cycle model, and on the Verilated design.
+#[test]
+fn examples_take_their_cycles() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, cycles) in [("relu_times", 815), ("vector_add", 6471), ("matmul", 71323)] {
+        let report = fine(dir.path(), &["schedule", &example(name), "--device", "csim", "--strict", "--json"]);
+        let report: Json = serde_json::from_str(&report).unwrap();
+        assert_eq!(report["cycles"], cycles, "{name}");
+        assert_eq!(report["outputs"]["c"]["differing"], 0, "{name}");
+    }
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let text = fine(dir.path(), &["schedule", &example("relu_times"), "--device", "rtl"]);
+    assert!(text.contains("cycles        815\n"), "{text}");
+}
+
+#[test]
+fn data_and_outputs_are_arrays() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    std::fs::write(dir.join("clamp.te"), CLAMP).unwrap();
+    let bytes: Vec<u8> = (0..1024).map(|i| i as u8).collect();
+    let tensor = Tensor { dtype: DType::I8, shape: vec![64, 16], bytes };
+    npy::write(&dir.join("a.npy"), &tensor).unwrap();
+    fine(dir, &["schedule", "clamp.te", "--input", "a=a.npy", "--output-dir", "out"]);
+    let got = npy::read(&dir.join("out/c.npy")).unwrap();
+    let want: Vec<u8> = tensor.bytes.iter().map(|&b| if (b as i8) < 0 { 0 } else { b }).collect();
+    assert_eq!((got.shape, got.bytes), (vec![64, 16], want));
+    refused(dir, &["schedule", "clamp.te", "--input", "b=a.npy"], "there is no input b; the inputs are a");
+    refused(
+        dir,
+        &["schedule", "clamp.te", "--input", "a=a.npy", "--input", "a=a.npy"],
+        "a.npy: input a has data already",
+    );
+    let small = Tensor { dtype: DType::I8, shape: vec![16, 64], ..tensor };
+    npy::write(&dir.join("small.npy"), &small).unwrap();
+    refused(
+        dir,
+        &["schedule", "clamp.te", "--input", "small.npy"],
+        "input a is i8[16, 64]; the expression needs i8[64, 16]",
+    );
+}
+
+/// Runs a file that cannot run.
+fn fails(dir: &Path, text: &str, device: &str, message: &str) {
+    std::fs::write(dir.join("wrong.te"), text).unwrap();
+    let outcome = tilewright(dir, &["schedule", "wrong.te", "--device", device]);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(message), "{message}\n{}", outcome.stderr);
+}
+
+#[test]
+fn what_cannot_run_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let changed = |from: &str, to: &str| CLAMP.replace(from, to);
+    fails(dir, "", "csim", "wrong.te: line 1, column 1: expected `te`, found ``");
+    fails(dir, &changed("i in 64", "i in 0"), "csim", "wrong.te: line 3, column 21: expected an extent of at least 1");
+    fails(
+        dir,
+        &changed("64", "999999999999"),
+        "csim",
+        "wrong.te: line 2, column 32: expected a tensor of at most 268435456 elements",
+    );
+    fails(dir, &changed("a[i, j]", "b[i, j]"), "csim", "expected a declared buffer, found `b[i, j], 0i8`");
+    fails(dir, &changed("a[i, j]", "a[i, k]"), "csim", "variable k is not bound");
+    fails(
+        dir,
+        &changed("c.j max", "c.k max"),
+        "csim",
+        "wrong.te: line 7: cannot apply `tensorize c.k max`: there is no loop c.k\nthe loops are: a.inp.i0 a.inp.i1 c.i c.j c.write.i0 c.write.i1",
+    );
+    fails(dir, &changed("c.j max", "c.j min"), "csim", "wrong.te: line 7: cannot apply `tensorize c.j min`");
+    fails(
+        dir,
+        &changed("64", "4096"),
+        "csim",
+        "wrong.te: inp has 2048 entries, and the schedule needs 4096: a.inp 4096",
+    );
+    fails(dir, CLAMP, "cuda", "cuda runs no schedules; use --device fsim, csim, rtl or cpu");
+    fails(dir, CLAMP, "cpu", "there is no intrinsic max");
+    let many = "te t { output y: i32[i in 100000] = sum(j in 100000, k in 100000) 1i32 }";
+    fails(dir, many, "cpu", "at most 1.0e10 can be checked");
+    std::fs::write(dir.join("wrong.te"), [0xff, 0xfe]).unwrap();
+    refused(dir, &["schedule", "wrong.te"], "wrong.te is no text");
+    refused(dir, &["schedule", "none.te"], "cannot read none.te: No such file or directory (os error 2)");
+}
