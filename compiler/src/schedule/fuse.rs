@@ -21,7 +21,8 @@ pub fn fuse(f: &mut Function, outer: &Name, inner: &Name) -> Result<Vec<Name>, R
             refuse!("block {} reduces over only one of {outer} and {inner}", b.name);
         }
     }
-    let (n, width) = (o.extent * i.extent, i.extent);
+    let width = i.extent;
+    let Some(n) = o.extent.checked_mul(width) else { refuse!("{outer} and {inner} have too many iterations together") };
     let last = inner.as_str().rsplit('.').next().unwrap_or(inner.as_str());
     let name = fresh(f, &format!("{outer}_{last}"));
     let mut ranges = bounds(f);

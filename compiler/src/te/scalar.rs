@@ -165,7 +165,7 @@ pub fn call(f: Func, args: &[Scalar]) -> Scalar {
     }
 }
 
-/// Clamps a shift to the i8 that `num` takes. `num` clamps shifts further, so results do not change.
-fn shift(v: i32) -> i8 {
+/// Returns a shift as the i8 that `num` takes. `num` clamps shifts further, so results do not change.
+pub fn shift(v: i32) -> i8 {
     v.clamp(-64, 64) as i8
 }

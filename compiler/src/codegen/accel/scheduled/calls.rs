@@ -3,13 +3,14 @@
 use tilewright_driver::{Dim, Nest};
 use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
 
+use super::conditions::Ranges;
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::lower::Lower;
 use crate::te::Name;
-use crate::tir::{Action, Affine, Block, For};
+use crate::tir::{Action, Affine, Block, For, Scope};
 
-/// Most micro-ops to which the loops of a reduction are written out.
+/// Most iterations of a reduction that become micro-ops of one kernel.
 const MOST_UOPS: i64 = 4096;
 
 impl Lower<'_> {
@@ -30,11 +31,24 @@ impl Lower<'_> {
                 None => return Ok(false),
             }
         }
-        // A loop whose condition holds for its first iterations is shortened.
-        let Some(extents) = self.extents(loops, block) else { return Ok(false) };
-        if extents.contains(&0) {
-            return Ok(true);
+        // Biases, multipliers and shifts are parts of one entry.
+        if let Instruction::Vector(VectorCall { b: VecSrc::Param, .. }) = &instruction {
+            for (view, param) in args.iter().zip(&desc.params) {
+                if param.scope == Scope::Param && self.entry(block, view, &param.shape)?.as_ref() != Some(&at[2]) {
+                    let reason = format!(
+                        "{} is read at another entry than {}; biases, multipliers and shifts are parts of one entry",
+                        view.buffer, args[1].buffer
+                    );
+                    return Err(self.refuse(block, reason));
+                }
+            }
         }
+        // A loop whose condition holds for its first iterations is shortened.
+        let extents = match self.ranges(loops, &block.guards) {
+            Ranges::Never => return Ok(true),
+            Ranges::Of(ranges) if ranges.iter().all(|r| r.0 == 0) => ranges.iter().map(|r| r.1).collect::<Vec<_>>(),
+            Ranges::Of(_) | Ranges::Several => return Ok(false),
+        };
         let summed = |l: &For| block.reduce.contains(&l.var);
         let mut nest = Nest::default();
         let (mut sums, mut total): (Vec<(&Name, i64)>, i64) = (Vec::new(), 1);
@@ -84,12 +98,6 @@ impl Lower<'_> {
             }
         }
         Ok(true)
-    }
-
-    /// Returns how many iterations of each loop run by the block's conditions; `None` if they are no first iterations.
-    fn extents(&self, loops: &[&For], block: &Block) -> Option<Vec<i64>> {
-        let axes = self.ranges(loops, &block.guards)?;
-        axes.iter().map(|&(from, to)| if to <= from { Some(0) } else { (from == 0).then_some(to) }).collect()
     }
 
     fn gemm(&mut self, block: &Block, acc: &Name, nest: &Nest) -> Result<(), LowerError> {

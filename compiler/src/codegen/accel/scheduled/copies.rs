@@ -3,17 +3,71 @@
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Insn, Load, Op, PARAM_ROWS, Store, unfit_reasons};
 
+use super::conditions::Ranges;
 use super::error::LowerError;
 use super::lower::Lower;
-use super::windows::{Axis, Copied, PART, window};
-use crate::te::{BinOp, DType, Expr, Name};
+use super::memory::Place;
+use super::windows::{Copied, CopyAxis, CopyWindow, PART, window};
+use crate::te::{Expr, Name};
 use crate::tir::{Affine, Block, For};
 
-/// Iterations of a loop, from the first to the one after the last.
-type Range = (i64, i64);
+/// A copy of elements between device memory and a scratchpad.
+struct Copy<'c> {
+    block: &'c Block,
+    loops: &'c [&'c For],
+    /// Iterations of each loop that run, from the first to the one after the last.
+    running: Vec<(i64, i64)>,
+    /// Iterations of each loop that copy data; in the others the scratchpad gets padding.
+    data: Vec<(i64, i64)>,
+    /// The buffer in the scratchpad, and the position of the element in it.
+    scratchpad: (&'c Name, Affine),
+    /// The tensor in device memory, and the position of the element in it.
+    memory: (&'c Name, Affine),
+    /// Bytes of an element.
+    size: i64,
+    /// The value of padding.
+    pad: i8,
+}
+
+/// Rows and planes, with the places of the first row.
+struct PlacedWindow {
+    window: CopyWindow,
+    /// Entry of the scratchpad.
+    entry: u32,
+    /// Byte of the region of tensors.
+    offset: u64,
+    row_stride: u64,
+    plane_stride: u64,
+}
+
+impl Copy<'_> {
+    /// Returns the loops in units of `unit` bytes per element.
+    fn axes(&self, unit: i64) -> Vec<CopyAxis> {
+        let axis = |(l, (running, data)): (&&For, (&(i64, i64), &(i64, i64)))| {
+            let count = running.1 - running.0;
+            let inside = |i: i64| (i - running.0).clamp(0, count);
+            CopyAxis {
+                count,
+                memory: self.memory.1.coefficient(&l.var) * unit,
+                scratchpad: self.scratchpad.1.coefficient(&l.var) * unit,
+                data: (inside(data.0), inside(data.1)),
+            }
+        };
+        self.loops.iter().zip(self.running.iter().zip(&self.data)).map(axis).collect()
+    }
+
+    /// Returns a position at the first iteration of each loop that runs.
+    fn first(&self, at: &Affine) -> i64 {
+        let terms = self.loops.iter().zip(&self.running).map(|(l, r)| at.coefficient(&l.var) * r.0);
+        at.constant + terms.sum::<i64>()
+    }
+}
 
 impl Lower<'_> {
     /// Adds the load or store of a nest that copies. Returns `false` if it is no single load or store.
+    ///
+    /// # Errors
+    /// The block is no copy, or its rows are none that a load or store can move.
     pub fn copy(
         &mut self,
         loops: &[&For],
@@ -25,11 +79,13 @@ impl Lower<'_> {
             Expr::Load { .. } => (value, None, 0),
             Expr::Select(inside, source, other) => match (source.as_ref(), other.as_ref()) {
                 (Expr::Load { .. }, Expr::Int(pad, _)) => (source.as_ref(), Some(inside.as_ref()), *pad),
-                _ => return Err(self.refuse(block, self.no_copy(value))),
+                _ => return Err(self.no_copy(block, value)),
             },
-            _ => return Err(self.refuse(block, self.no_copy(value))),
+            _ => return Err(self.no_copy(block, value)),
         };
-        let Expr::Load { buffer: from, indices: read, dtype } = source else { return Ok(false) };
+        let Expr::Load { buffer: from, indices: read, dtype } = source else {
+            return Err(self.no_copy(block, value));
+        };
         if self.shares.contains_key(to) {
             // The load of the biases brings multipliers and shifts too.
             return Ok(true);
@@ -37,165 +93,137 @@ impl Lower<'_> {
         let (Some(to_at), Some(from_at)) = (self.position(to, indices), self.position(from, read)) else {
             return Ok(false);
         };
-        let Some(running) = self.ranges(loops, &block.guards) else { return Ok(false) };
         let conditions: Vec<Expr> = inside.into_iter().cloned().collect();
-        let Some(data) = self.ranges(loops, &conditions) else { return Ok(false) };
-        if running.iter().any(|r| r.1 <= r.0) {
-            return Ok(true);
-        }
+        let running = match self.ranges(loops, &block.guards) {
+            Ranges::Never => return Ok(true),
+            Ranges::Several => return Ok(false),
+            Ranges::Of(ranges) => ranges,
+        };
+        let data = match self.ranges(loops, &conditions) {
+            Ranges::Never => vec![(0, 0); loops.len()],
+            Ranges::Several => return Ok(false),
+            Ranges::Of(ranges) => ranges,
+        };
         let size = dtype.size_bytes() as i64;
-        let on_chip = |name: &Name| self.places.contains_key(name);
-        match (on_chip(from), on_chip(to)) {
-            (false, true) => {
+        match (self.places.get(from).cloned(), self.places.get(to).cloned()) {
+            (None, Some(place)) => {
                 let Ok(pad) = i8::try_from(pad) else {
-                    return Err(self.refuse(block, format!("padding of {pad} does not fit 8 bits")));
+                    return Err(
+                        self.refuse(block, format!("padding of {pad} is none that a load can write: -128 to 127"))
+                    );
                 };
-                let parts = (loops, running.as_slice(), data.as_slice());
-                self.load(block, parts, (to, &to_at), (from, &from_at), (size, pad))
+                let (scratchpad, memory) = ((to, to_at), (from, from_at));
+                let copy = Copy { block, loops, running, data, scratchpad, memory, size, pad };
+                self.load(&copy, &place)
             }
-            (true, false) if inside.is_none() => {
-                self.store(block, (loops, &running), (to, &to_at), (from, &from_at), size)
+            (Some(_), None) if inside.is_some() => {
+                Err(self.refuse(block, "a store cannot pad; leave the condition out, or compute it in an instruction"))
             }
-            (true, true) => Err(self.refuse(
+            (Some(place), None) => {
+                let (scratchpad, memory) = ((from, from_at), (to, to_at));
+                self.store(&Copy { block, loops, running, data, scratchpad, memory, size, pad: 0 }, &place)
+            }
+            (Some(_), Some(_)) => Err(self.refuse(
                 block,
                 format!("it copies {from} to {to}, and both are in scratchpads; tensorize it with move"),
             )),
-            _ => Err(self
+            (None, None) => Err(self
                 .refuse(block, format!("it copies {from} to {to} in device memory; read {from} through a scratchpad"))),
         }
     }
 
-    fn no_copy(&self, value: &Expr) -> String {
-        format!("it computes {value}, which is neither a copy nor an instruction; tensorize one of its loops")
-    }
-
-    /// Returns the iterations of each loop for which all conditions hold; `None` if they depend on several loops at
-    /// once.
-    pub fn ranges(&self, loops: &[&For], conditions: &[Expr]) -> Option<Vec<Range>> {
-        let mut ranges: Vec<Range> = loops.iter().map(|l| (0, l.extent)).collect();
-        conditions.iter().try_for_each(|c| self.narrow(loops, c, &mut ranges))?;
-        Some(ranges)
-    }
-
-    fn narrow(&self, loops: &[&For], condition: &Expr, ranges: &mut [Range]) -> Option<()> {
-        // Each condition as `at least 0`.
-        let least = |a: &Expr, b: &Expr, slack: i64| -> Option<Affine> {
-            let mut difference = self.affine(b)?.plus(&self.affine(a)?, -1);
-            difference.constant -= slack;
-            Some(difference)
-        };
-        let positive = match condition {
-            Expr::Binary(BinOp::And, a, b) => {
-                self.narrow(loops, a, ranges)?;
-                return self.narrow(loops, b, ranges);
-            }
-            Expr::Int(v, DType::Bool) => Affine { constant: if *v == 0 { -1 } else { 0 }, ..Affine::default() },
-            Expr::Binary(BinOp::Lt, a, b) => least(a, b, 1)?,
-            Expr::Binary(BinOp::Le, a, b) => least(a, b, 0)?,
-            _ => return None,
-        };
-        let Some((var, &c)) = positive.terms.iter().next() else {
-            if positive.constant < 0 {
-                // It never holds. With no loop, the caller has run all of them and sees an empty range.
-                match ranges.first_mut() {
-                    Some(range) => *range = (0, 0),
-                    None => return None,
-                }
-            }
-            return Some(());
-        };
-        if positive.terms.len() > 1 {
-            return None;
-        }
-        let i = loops.iter().position(|l| l.var == *var)?;
-        let range = &mut ranges[i];
-        if c > 0 {
-            // constant + c * x >= 0
-            range.0 =
-                range.0.max((-positive.constant).div_euclid(c) + i64::from((-positive.constant).rem_euclid(c) > 0));
-        } else {
-            range.1 = range.1.min(positive.constant.div_euclid(-c) + 1);
-        }
-        range.0 = range.0.min(range.1.max(0));
-        Some(())
-    }
-
-    fn load(
+    /// Fills a part of a scratchpad with a constant. Returns `false` if it is no single load.
+    ///
+    /// # Errors
+    /// A load cannot write the value.
+    pub fn fill(
         &mut self,
+        loops: &[&For],
         block: &Block,
-        (loops, running, data): (&[&For], &[Range], &[Range]),
-        (to, to_at): (&Name, &Affine),
-        (from, from_at): (&Name, &Affine),
-        (size, pad): (i64, i8),
+        (to, indices): (&Name, &[Expr]),
+        value: i64,
     ) -> Result<bool, LowerError> {
-        let Some(place) = self.places.get(to).cloned() else { return Ok(false) };
-        let slot = i64::from(self.slot(&place));
-        let axes = |unit: i64| -> Vec<Axis> {
-            let axis = |(l, (running, data)): (&&For, (&Range, &Range))| Axis {
-                count: running.1 - running.0,
-                memory: from_at.coefficient(&l.var) * unit,
-                scratchpad: to_at.coefficient(&l.var) * unit,
-                data: (
-                    (data.0 - running.0).clamp(0, running.1 - running.0),
-                    (data.1 - running.0).clamp(0, running.1 - running.0),
-                ),
-            };
-            loops.iter().zip(running.iter().zip(data)).map(axis).collect()
+        let Some(place) = self.places.get(to).cloned() else {
+            return Err(
+                self.refuse(block, format!("it writes {value} to {to} in device memory; write it to out first"))
+            );
         };
-        let (first, source) = (begin(to_at, loops, running), begin(from_at, loops, running));
+        let Ok(pad) = i8::try_from(value) else {
+            return Err(self.refuse(block, format!("a load cannot write {value}, only -128 to 127")));
+        };
+        let Some(at) = self.position(to, indices) else { return Ok(false) };
+        let running = match self.ranges(loops, &block.guards) {
+            Ranges::Never => return Ok(true),
+            Ranges::Several => return Ok(false),
+            Ranges::Of(ranges) => ranges,
+        };
+        let size = self.f.buffer(to).map_or(1, |b| b.dtype.size_bytes() as i64);
+        let (data, memory) = (vec![(0, 0); loops.len()], (to, Affine::default()));
+        self.load(&Copy { block, loops, running, data, scratchpad: (to, at), memory, size, pad }, &place)
+    }
+
+    fn no_copy(&self, block: &Block, value: &Expr) -> LowerError {
+        let reason =
+            format!("it computes {value}, which is neither a copy nor an instruction; tensorize one of its loops");
+        self.refuse(block, reason)
+    }
+
+    /// Returns the rows of a copy, or what else it is. `false` stands for more than one window.
+    fn placed(&self, copy: &Copy, place: &Place, can_pad: bool) -> Result<Result<PlacedWindow, Copied>, LowerError> {
+        let entry = i64::from(self.config.entry_bytes(place.mem));
+        let first = copy.first(&copy.scratchpad.1) * copy.size;
+        let window = match window(&copy.axes(copy.size), copy.size, entry, can_pad) {
+            Copied::Window(window) => window,
+            Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
+            other => return Ok(Err(other)),
+        };
+        if first % entry != 0 {
+            return Err(self.refuse(copy.block, PART));
+        }
+        let base = self.tensors.get(copy.memory.0).copied().unwrap_or_default();
+        let offset = base as i64 + copy.first(&copy.memory.1) * copy.size + window.skip;
+        let (Ok(offset), Ok(row_stride), Ok(plane_stride)) =
+            (u64::try_from(offset), u64::try_from(window.row_stride), u64::try_from(window.plane_stride))
+        else {
+            return Ok(Err(Copied::Several));
+        };
+        let entry = (i64::from(self.slot(place)) + first / entry) as u32;
+        Ok(Ok(PlacedWindow { window, entry, offset, row_stride, plane_stride }))
+    }
+
+    fn load(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         if place.mem == Mem::Param {
-            return self.load_params(block, &axes(1), (slot, first), (to, source), place.elements);
+            return self.load_params(copy, place);
         }
         let entry = i64::from(self.config.entry_bytes(place.mem));
-        let can_pad = self.config.dma_pad;
-        let w = match window(&axes(size), size, entry, can_pad) {
-            Copied::Window(w) => w,
-            Copied::Padding(entries) => {
-                if first * size % entry != 0 {
-                    return Err(self.refuse(block, PART));
-                }
-                let bytes = u64::from(entries) * entry.unsigned_abs();
-                // In acc a byte of padding is an element of 32 bits; constants hold bytes.
-                if size > 1 && pad != 0 && pad != -1 {
-                    return Ok(false);
-                }
-                let offset = self.pad(pad, bytes);
-                let constants = self.b.constants();
-                self.b.load_linear(place.mem, constants, offset, (slot + first * size / entry) as u32, bytes)?;
-                return Ok(true);
-            }
-            Copied::Several => return Ok(false),
-            Copied::Never(reason) => return Err(self.refuse(block, reason)),
-        };
-        let buffer_bytes = self.f.buffer(to).map_or(0, |b| b.size_bytes() as i64);
-        let partial = i64::from(w.row_bytes) % entry != 0;
-        let end = first * size + i64::from(w.entries) * entry;
-        let last = w.rows == 1 && w.planes == 1 && end >= buffer_bytes;
-        if first * size % entry != 0 || (partial && !last) {
-            return Err(self.refuse(block, PART));
+        let first = copy.first(&copy.scratchpad.1) * copy.size;
+        let PlacedWindow { window: w, entry: to, offset, row_stride, plane_stride } =
+            match self.placed(copy, place, self.config.dma_pad)? {
+                Ok(placed) => placed,
+                Err(Copied::Padding(entries)) => return self.load_padding(copy, place, first, entries),
+                Err(_) => return Ok(false),
+            };
+        // The tail of a partial last entry is padded, so nothing may follow in it.
+        let bytes = self.f.buffer(copy.scratchpad.0).map_or(0, |b| b.size_bytes() as i64);
+        let last = w.rows == 1 && w.planes == 1 && first + i64::from(w.entries) * entry >= bytes;
+        if i64::from(w.row_bytes) % entry != 0 && !last {
+            return Err(self.refuse(copy.block, PART));
         }
-        let Some(&base) = self.tensors.get(from) else { return Ok(false) };
-        let offset = u64::try_from(base as i64 + source * size + w.skip);
-        let (Ok(offset), Ok(row_stride), Ok(plane_stride)) =
-            (offset, u64::try_from(w.row_stride), u64::try_from(w.plane_stride))
-        else {
-            return Ok(false);
-        };
         let pads = [w.x, w.y, w.z];
         // Without the parameter `dma_pad` there is no field for the value.
-        let pad = if pads == [[0; 2]; 3] { 0 } else { pad };
+        let pad_value = if pads == [[0; 2]; 3] { 0 } else { copy.pad };
         let [[x_before, x_after], [y_before, y_after], [z_before, z_after]] = pads;
         let load = Load {
             mem: place.mem,
             base: self.region.0,
             offset,
-            entry: (slot + first * size / entry) as u32,
+            entry: to,
             row_bytes: w.row_bytes,
             rows: w.rows,
             planes: w.planes,
             row_stride,
             plane_stride,
-            pad_value: pad,
+            pad_value,
             x_before,
             x_after,
             y_before,
@@ -211,83 +239,65 @@ impl Lower<'_> {
         Ok(true)
     }
 
+    /// Loads entries of padding from constants.
+    fn load_padding(&mut self, copy: &Copy, place: &Place, first: i64, entries: u32) -> Result<bool, LowerError> {
+        let entry = i64::from(self.config.entry_bytes(place.mem));
+        if first % entry != 0 {
+            return Err(self.refuse(copy.block, PART));
+        }
+        // Bytes of a constant are equal, and elements of acc have four.
+        if copy.size > 1 && copy.pad != 0 && copy.pad != -1 {
+            return Err(self.refuse(copy.block, format!("it fills acc with {}; only 0 and -1 are possible", copy.pad)));
+        }
+        let bytes = u64::from(entries) * entry.unsigned_abs();
+        let (offset, constants) = (self.pad(copy.pad, bytes), self.b.constants());
+        let to = (i64::from(self.slot(place)) + first / entry) as u32;
+        self.b.load_linear(place.mem, constants, offset, to, bytes)?;
+        Ok(true)
+    }
+
     /// Returns whether an instruction's fields can hold its values.
     fn fits(&self, op: Op) -> bool {
         unfit_reasons(&Insn::new(op), self.config).is_empty()
     }
 
     /// Loads entries of biases, multipliers and shifts, which the host has packed.
-    fn load_params(
-        &mut self,
-        block: &Block,
-        axes: &[Axis],
-        (slot, first): (i64, i64),
-        (to, source): (&Name, i64),
-        elements: i64,
-    ) -> Result<bool, LowerError> {
-        let w = match window(axes, 1, elements, false) {
+    fn load_params(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
+        let elements = place.elements;
+        let w = match window(&copy.axes(1), 1, elements, false) {
             Copied::Window(w) if w.rows == 1 && w.planes == 1 => w,
-            Copied::Never(reason) => return Err(self.refuse(block, reason)),
+            Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
             _ => return Ok(false),
         };
+        let (first, source) = (copy.first(&copy.scratchpad.1), copy.first(&copy.memory.1));
         if first % elements != 0 || source % elements != 0 {
-            return Err(self.refuse(block, PART));
+            return Err(self.refuse(copy.block, PART));
         }
-        let Some(&base) = self.tensors.get(to) else {
-            let reason = "no requantization uses this copy in param".to_string();
-            return Err(self.refuse(block, reason));
+        let Some(&base) = self.tensors.get(copy.scratchpad.0) else {
+            return Err(self.refuse(copy.block, "no requantization uses this copy in param"));
         };
-        let (entries, bytes) = (i64::from(w.entries), i64::from(self.config.param_entry_bytes()));
-        let offset = base as i64 + source / elements * bytes;
-        let row = (slot + first / elements) as u32 * PARAM_ROWS;
-        let (region, length) = (self.region, (entries * bytes) as u64);
-        self.b.load_linear(Mem::Param, region, offset as u64, row, length)?;
+        let bytes = u64::from(self.config.param_entry_bytes());
+        let offset = base + (source / elements).unsigned_abs() * bytes;
+        let row = (i64::from(self.slot(place)) + first / elements) as u32 * PARAM_ROWS;
+        self.b.load_linear(Mem::Param, self.region, offset, row, u64::from(w.entries) * bytes)?;
         Ok(true)
     }
 
-    fn store(
-        &mut self,
-        block: &Block,
-        (loops, running): (&[&For], &[Range]),
-        (to, to_at): (&Name, &Affine),
-        (from, from_at): (&Name, &Affine),
-        size: i64,
-    ) -> Result<bool, LowerError> {
-        let Some(place) = self.places.get(from).cloned() else { return Ok(false) };
+    fn store(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         if !matches!(place.mem, Mem::Out | Mem::Inp) {
-            let reason = format!("{from} is in {}; stores read out or inp only", place.mem.name());
-            return Err(self.refuse(block, reason));
+            let reason = format!("{} is in {}; stores read out or inp only", copy.scratchpad.0, place.mem.name());
+            return Err(self.refuse(copy.block, reason));
         }
-        let entry = i64::from(self.config.entry_bytes(place.mem));
-        let slot = i64::from(self.slot(&place));
-        let axes: Vec<Axis> = loops
-            .iter()
-            .zip(running)
-            .map(|(l, r)| Axis {
-                count: r.1 - r.0,
-                memory: to_at.coefficient(&l.var) * size,
-                scratchpad: from_at.coefficient(&l.var) * size,
-                data: (0, r.1 - r.0),
-            })
-            .collect();
-        let (first, target) = (begin(from_at, loops, running), begin(to_at, loops, running));
-        let w = match window(&axes, size, entry, false) {
-            Copied::Window(w) => w,
-            Copied::Never(reason) => return Err(self.refuse(block, reason)),
-            _ => return Ok(false),
-        };
-        if first * size % entry != 0 {
-            return Err(self.refuse(block, PART));
-        }
-        let Some(&base) = self.tensors.get(to) else { return Ok(false) };
-        let (Ok(row_stride), Ok(plane_stride)) = (u64::try_from(w.row_stride), u64::try_from(w.plane_stride)) else {
-            return Ok(false);
-        };
+        let PlacedWindow { window: w, entry, offset, row_stride, plane_stride } =
+            match self.placed(copy, place, false)? {
+                Ok(placed) => placed,
+                Err(_) => return Ok(false),
+            };
         let store = Store {
             mem: place.mem,
             base: self.region.0,
-            offset: base + (target * size).unsigned_abs(),
-            entry: (slot + first * size / entry) as u32,
+            offset,
+            entry,
             row_bytes: w.row_bytes,
             rows: w.rows,
             planes: w.planes,
@@ -301,9 +311,4 @@ impl Lower<'_> {
         self.b.store(store)?;
         Ok(true)
     }
-}
-
-/// Returns a position in the first iterations that run.
-fn begin(at: &Affine, loops: &[&For], running: &[Range]) -> i64 {
-    at.constant + loops.iter().zip(running).map(|(l, r)| at.coefficient(&l.var) * r.0).sum::<i64>()
 }

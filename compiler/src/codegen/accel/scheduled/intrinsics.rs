@@ -245,7 +245,9 @@ impl Target<'_> {
         for entry in layouts(self.config) {
             for a in &operands {
                 if simple.op == VecOp::Clip {
-                    for (&lo, &hi) in constants.iter().flat_map(|lo| constants.iter().map(move |hi| (lo, hi))) {
+                    // The unit takes the minimum first, which makes a difference if the bounds are in the wrong order.
+                    let pairs = constants.iter().flat_map(|lo| constants.iter().map(move |hi| (lo, hi)));
+                    for (&lo, &hi) in pairs.filter(|(lo, hi)| lo <= hi) {
                         let descriptor = Descriptor { lo, hi, ..Descriptor::default() };
                         self.forms(simple, entry, [a, a], Some(descriptor), &mut found)?;
                     }
@@ -368,8 +370,8 @@ impl Target<'_> {
     /// Requantization, whose constants are those of the block.
     fn requant(&self) -> Result<Vec<Candidate>, String> {
         const FORM: &str = "requant needs a value of the form i8(offset_clamp(scale_double(SUM + BIAS, MULTIPLIER, \
-                            SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single, with a SUM in acc and the other \
-                            operands in param";
+                            SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single, with a SUM in acc, the other operands in \
+                            param, and bounds from -128 to 127";
         let Clamped { scale, mode, bounds: [zero_point, lo, hi], .. } = self.clamped().ok_or(FORM)?;
         let (dst, bo) = (self.dst()?, self.config.block_out);
         let mut found = Vec::new();
@@ -406,8 +408,8 @@ impl Target<'_> {
     /// A quantized product, whose constants are those of the block.
     fn mul(&self) -> Result<Vec<Candidate>, String> {
         const FORM: &str = "mul needs a value of the form i8(offset_clamp(scale_double((i32(A) - ZERO_A) * (i32(B) - \
-                            ZERO_B), MULTIPLIER, SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single; zero points \
-                            of 0 are left out";
+                            ZERO_B), MULTIPLIER, SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single, and bounds from \
+                            -128 to 127; zero points of 0 are left out";
         let outer = self.clamped().ok_or(FORM)?;
         let [Expr::Binary(BinOp::Mul, a, b), multiplier, shift] = outer.args else { return Err(FORM.into()) };
         let (multiplier, shift) = (number(multiplier).ok_or(FORM)?, number(shift).ok_or(FORM)?);
@@ -440,7 +442,8 @@ impl Target<'_> {
     fn qadd(&self) -> Result<Vec<Candidate>, String> {
         const FORM: &str = "qadd needs a value of the form i8(offset_clamp(scale_double(scale_double((i32(A) - ZERO_A) \
                             << LEFT, MULTIPLIER_A, SHIFT_A) + scale_double((i32(B) - ZERO_B) << LEFT, MULTIPLIER_B, \
-                            SHIFT_B), MULTIPLIER, SHIFT), ZERO_POINT, LOW, HIGH)); zero points of 0 are left out";
+                            SHIFT_B), MULTIPLIER, SHIFT), ZERO_POINT, LOW, HIGH)), with bounds from -128 to 127; zero points of 0 are \
+                            left out";
         let outer = self.clamped().filter(|o| o.scale == Func::ScaleDouble).ok_or(FORM)?;
         let [Expr::Binary(BinOp::Add, a, b), multiplier, shift] = outer.args else { return Err(FORM.into()) };
         let (multiplier, shift) = (number(multiplier).ok_or(FORM)?, number(shift).ok_or(FORM)?);
@@ -525,7 +528,10 @@ impl Target<'_> {
             Func::ScaleSingle => Rounding::Single,
             _ => return None,
         };
-        Some(Clamped { scale: *scale, mode, args: scaled, bounds: [number(zero)?, number(lo)?, number(hi)?] })
+        let bounds = [number(zero)?, number(lo)?, number(hi)?];
+        // An int8 destination saturates, while the conversion wraps.
+        let inside = bounds[1..].iter().all(|v| i8::try_from(*v).is_ok());
+        inside.then_some(Clamped { scale: *scale, mode, args: scaled, bounds })
     }
 }
 

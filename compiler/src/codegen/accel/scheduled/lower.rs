@@ -1,6 +1,6 @@
 //! Walks through a loop program and adds its instructions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -11,7 +11,7 @@ use tilewright_hw::layout::{pack_descriptor, pack_params};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::memory::{self, Place};
-use crate::te::{Array, Expr, Name};
+use crate::te::{Array, Expr, Name, scalar};
 use crate::tir::{Action, Affine, Block, Bounds, For, Function, Scope, Stmt, View, simplify};
 
 /// Most instructions of a program.
@@ -39,7 +39,7 @@ impl HostInput {
         match *self {
             HostInput::Tensor(i) => inputs.get(i).map(|a| a.bytes.clone()).unwrap_or_default(),
             HostInput::Params([bias, multiplier, shift]) => {
-                let shifts: Vec<i8> = words(shift).iter().map(|&s| s as i8).collect();
+                let shifts: Vec<i8> = words(shift).iter().map(|&s| scalar::shift(s)).collect();
                 pack_params(config, &words(bias), &words(multiplier), &shifts)
             }
         }
@@ -91,8 +91,10 @@ pub(super) struct Lower<'l> {
     pub bounds: Bounds,
     /// The buffer whose entries a buffer of param shares.
     pub shares: HashMap<Name, Name>,
-    /// Initial values of buffers.
+    /// Constants with which buffers are filled.
     inits: HashMap<Name, i64>,
+    /// Buffers to which instructions add.
+    reduced: HashSet<Name>,
     instructions: &'l HashMap<Name, Instruction>,
     /// First entry of each descriptor.
     descriptors: HashMap<Vec<u8>, u32>,
@@ -147,6 +149,7 @@ pub fn lower(
         bounds,
         shares,
         inits: inits(f),
+        reduced: reduced(f, instructions),
         instructions,
         descriptors,
         pads: HashMap::new(),
@@ -180,10 +183,21 @@ fn called<'i>(block: &Block, instructions: &'i HashMap<Name, Instruction>) -> Op
 /// Returns the buffers that requantizations read from param.
 fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Packed>, LowerError> {
     let mut sources: HashMap<Name, Name> = HashMap::new();
+    // Loops, indices and conditions of each copy, with the copy's own variables by number.
+    let mut copies: HashMap<Name, String> = HashMap::new();
     let mut used: Vec<[Name; 3]> = Vec::new();
-    f.body.visit_blocks(&mut |_, block| match &block.action {
-        Action::Store { buffer, value: Expr::Load { buffer: from, .. }, .. } => {
+    f.body.visit_blocks(&mut |loops, block| match &block.action {
+        Action::Store { buffer, indices, value: Expr::Load { buffer: from, indices: read, .. } } => {
             sources.insert(buffer.clone(), from.clone());
+            let own = |v: &Name| indices.iter().position(|i| *i == Expr::Var(v.clone()));
+            let plain = |e: &Expr| e.substitute(&|v| own(v).map(|i| Expr::var(format!("#{i}")))).to_string();
+            let extents: Vec<String> =
+                loops.iter().map(|l| format!("{} {}", plain(&Expr::Var(l.var.clone())), l.extent)).collect();
+            let text = |list: &[Expr]| list.iter().map(plain).collect::<Vec<_>>().join(", ");
+            copies.insert(
+                buffer.clone(),
+                format!("{} | {} | {} | {}", extents.join(" "), text(indices), text(read), text(&block.guards)),
+            );
         }
         Action::Call { args, .. } => {
             if let (Some(Instruction::Vector(v)), [_, bias, multiplier, shift, _]) =
@@ -212,6 +226,16 @@ fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec
         let shapes: Vec<_> = buffers.iter().filter_map(|b| Some(f.buffer(b)?.shape.clone())).collect();
         if shapes.windows(2).any(|w| w[0] != w[1]) {
             let reason = "biases, multipliers and shifts share entries of param, so they need the same shape".into();
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        let shape = |i: usize| f.inputs().get(inputs[i]).map(|p| p.shape.clone());
+        let alike = |i: usize| copies.get(&buffers[i]) == copies.get(&buffers[0]) && shape(i) == shape(0);
+        if !alike(1) || !alike(2) {
+            let reason = format!(
+                "{}, {} and {} share entries of param, so they must be inputs of the same shape, copied by the same loops \
+                 with the same indices",
+                buffers[0], buffers[1], buffers[2]
+            );
             return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
         }
         if found.iter().any(|p| p.buffers.iter().any(|b| buffers.contains(b))) {
@@ -254,8 +278,22 @@ fn memory_of(
         next = (at + bytes).next_multiple_of(ALIGN);
         at
     };
+    // Inputs that something else than the copies to param reads.
+    let mut read: HashSet<Name> = HashSet::new();
+    f.body.visit_blocks(&mut |_, block| {
+        if block.target().is_some_and(|target| packed.iter().any(|p| p.buffers.contains(target))) {
+            return;
+        }
+        block.each_expr(&mut |e| {
+            e.visit(&mut |e| {
+                if let Expr::Load { buffer, .. } = e {
+                    read.insert(buffer.clone());
+                }
+            });
+        });
+    });
     for (i, p) in f.inputs().iter().enumerate() {
-        if packed.iter().any(|packed| packed.inputs.contains(&i)) {
+        if packed.iter().any(|packed| packed.inputs.contains(&i)) && !read.contains(&p.name) {
             continue;
         }
         let bytes = p.size_bytes() as u64;
@@ -288,7 +326,22 @@ fn memory_of(
     (tensors, inputs)
 }
 
-/// Returns the constants with which buffers of scratchpads are filled before a reduction.
+/// Returns the buffers that instructions combine with further values.
+fn reduced(f: &Function, instructions: &HashMap<Name, Instruction>) -> HashSet<Name> {
+    let mut found = HashSet::new();
+    f.body.visit_blocks(&mut |_, block| {
+        let Action::Call { args, .. } = &block.action else { return };
+        let result = match called(block, instructions) {
+            Some(Instruction::Gemm) => args.last(),
+            Some(Instruction::Vector(v)) if v.combines.is_some() => v.params[0].and_then(|p| args.get(p)),
+            _ => None,
+        };
+        found.extend(result.map(|view| view.buffer.clone()));
+    });
+    found
+}
+
+/// Returns the constants with which buffers of scratchpads are filled.
 fn inits(f: &Function) -> HashMap<Name, i64> {
     let mut found = HashMap::new();
     f.body.visit_blocks(&mut |_, block| {
@@ -312,7 +365,7 @@ impl Lower<'_> {
         match s {
             Stmt::Seq(list) => list.iter().try_for_each(|s| self.statement(s)),
             Stmt::For(l) => self.each(l, |lower| lower.statement(&l.body)),
-            Stmt::Block(_) => Ok(()),
+            Stmt::Block(block) => self.nest(&[], block),
         }
     }
 
@@ -336,7 +389,8 @@ impl Lower<'_> {
             Action::Call { .. } => self.calls(loops, block)?,
             Action::Store { buffer, indices, value } => match value {
                 // The first product of a reduction overwrites; see `overwrites`.
-                Expr::Int(..) if self.places.contains_key(buffer) => true,
+                Expr::Int(..) if self.reduced.contains(buffer) => true,
+                Expr::Int(v, _) => self.fill(loops, block, (buffer, indices), *v)?,
                 _ => self.copy(loops, block, (buffer, indices), value)?,
             },
         };

@@ -7,7 +7,7 @@ use tilewright_hw::isa::PARAM_ROWS;
 
 use super::error::LowerError;
 use crate::schedule::private;
-use crate::te::{Expr, Name};
+use crate::te::{DType, Expr, Name};
 use crate::tir::{Action, Bounds, Buffer, Function, LoopKind, Scope, Stmt};
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
@@ -56,13 +56,12 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
         Mem::Param => config.block_out * 4,
         _ => config.entry_bytes(mem),
     };
-    let expected = if matches!(mem, Mem::Acc | Mem::Param) { 4 } else { 1 };
-    if b.dtype.size_bytes() != expected || b.dtype == crate::te::DType::F32 {
-        let holds = if expected == 4 { "i32" } else { "i8" };
+    let holds = if matches!(mem, Mem::Acc | Mem::Param) { DType::I32 } else { DType::I8 };
+    if b.dtype != holds {
         let reason = format!("its elements are {}, and {} holds {holds}", b.dtype, mem.name());
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
     }
-    Ok(i64::from(bytes) / expected as i64)
+    Ok(i64::from(bytes) / holds.size_bytes() as i64)
 }
 
 /// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.

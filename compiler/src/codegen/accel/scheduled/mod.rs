@@ -17,6 +17,7 @@
 //! Dependency tokens are not part of it; the driver derives them.
 
 mod calls;
+mod conditions;
 mod copies;
 mod error;
 mod intrinsics;

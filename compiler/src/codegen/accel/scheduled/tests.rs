@@ -14,10 +14,12 @@ const MEMORY: u64 = 1 << 20;
 /// Inputs in the ranges of their roles: multipliers and shifts of a requantization, small biases.
 fn data(program: &te::Program) -> Vec<Array> {
     let f = crate::tir::lower(program).unwrap();
+    let single = program.to_string().contains("scale_single");
     let mut all = inputs(&f);
     for (a, b) in all.iter_mut().zip(f.inputs()) {
         let range = match b.name.as_str() {
             "multiplier" => (1 << 30, i64::from(i32::MAX)),
+            "shift" if single => (34, 40),
             "shift" => (-9, -4),
             _ if b.dtype == DType::I32 => (-2000, 2000),
             _ => continue,
@@ -84,11 +86,7 @@ const PRODUCT: &str = "te product {
 
 #[test]
 fn products_are_requantized() {
-    let steps = "cache_read sum a inp; cache_read sum w wgt; set_scope sum acc
-                 cache_read c bias param; cache_read c multiplier param; cache_read c shift param; cache_write c out
-                 split sum.k 16; reorder sum.j sum.i sum.k.0 sum.o sum.k.1; decompose_reduction sum sum.j
-                 tensorize sum.o gemm; tensorize c.o requant";
-    let (cycles, text) = check(&preset("1x16x16"), PRODUCT, steps);
+    let (cycles, text) = check(&preset("1x16x16"), PRODUCT, PRODUCT_STEPS);
     assert_eq!(cycles, 2083);
     assert_eq!(text.matches("\ngemm ").count(), 2, "{text}");
 }
@@ -164,4 +162,175 @@ fn refusals_say_what_to_change() {
         "inp has 2048 entries, and the schedule needs 4096: a.inp 4096; split a loop, or compute a buffer further \
          inside and compact it"
     );
+}
+
+/// Steps of [`PRODUCT`].
+const PRODUCT_STEPS: &str = "cache_read sum a inp; cache_read sum w wgt; set_scope sum acc
+    cache_read c bias param; cache_read c multiplier param; cache_read c shift param; cache_write c out
+    split sum.k 16; reorder sum.j sum.i sum.k.0 sum.o sum.k.1; decompose_reduction sum sum.j
+    tensorize sum.o gemm; tensorize c.o requant";
+
+#[test]
+fn parameters_of_one_entry_are_read_and_copied_alike() {
+    let config = preset("1x16x16");
+    let crossed = PRODUCT.replace("multiplier[j, o], shift", "multiplier[3 - j, o], shift");
+    assert_eq!(
+        refused(&config, &crossed, PRODUCT_STEPS),
+        "block c: multiplier.param is read at another entry than bias.param; biases, multipliers and shifts are parts \
+         of one entry"
+    );
+    // A multiplier for all blocks, copied for each.
+    let spread = PRODUCT
+        .replace("multiplier: i32[4, 16]", "m: i32[16]")
+        .replace("  sum:", "  multiplier: i32[j in 4, o in 16] = m[o]\n  sum:");
+    let steps = PRODUCT_STEPS.replace("cache_read c multiplier param", "set_scope multiplier param");
+    let alike = "share entries of param, so they must be inputs of the same shape, copied by the same loops with the \
+                 same indices";
+    assert!(refused(&config, &spread, &steps).ends_with(alike));
+    let reversed = PRODUCT
+        .replace("  sum:", "  b: i32[j in 4, o in 16] = bias[3 - j, o]\n  sum:")
+        .replace("+ bias[j, o]", "+ b[j, o]");
+    let steps = PRODUCT_STEPS.replace("cache_read c bias param", "set_scope b param");
+    assert!(refused(&config, &reversed, &steps).ends_with(alike));
+}
+
+#[test]
+fn constants_fill_scratchpads() {
+    let sum = "te t { input a: i8[64, 16]\n z: i8[i in 64, j in 16] = 5i8
+      output c: i8[i in 64, j in 16] = i8(min(max(i32(a[i, j]) + i32(z[i, j]), -128i32), 127i32)) }";
+    check(&preset("1x16x16"), sum, "cache_read c a out; set_scope z inp; cache_write c out; tensorize c.j add");
+    let wide = "te t { z: i32[i in 8, j in 16] = 5i32
+      output c: i8[i in 8, j in 16] = i8(min(max(z[i, j], -128i32), 127i32)) }";
+    assert_eq!(
+        refused(&preset("1x16x16"), wide, "set_scope z acc; cache_write c out; tensorize c.j move"),
+        "block z: it fills acc with 5; only 0 and -1 are possible"
+    );
+}
+
+#[test]
+fn values_that_the_hardware_computes_otherwise_are_refused() {
+    let config = preset("1x16x16");
+    let steps = "cache_read c a inp; cache_read c b out; cache_write c out; tensorize c.j add";
+    assert_eq!(
+        refused(&config, &ADD.replace("input b: i8", "input b: u8"), steps),
+        "buffer b.out: its elements are u8, and out holds i8"
+    );
+    let wraps = PRODUCT.replace("127i32", "200i32");
+    assert!(refused(&config, &wraps, PRODUCT_STEPS).ends_with("and bounds from -128 to 127"));
+    let crossed = "te t { input a: i8[64, 16]
+      output c: i8[i in 64, j in 16] = i8(min(max(i32(a[i, j]), 30i32), -20i32)) }";
+    let text = refused(&config, crossed, "cache_read c a inp; cache_write c out; tensorize c.j clip");
+    assert!(text.starts_with("cannot apply `tensorize c.j clip`"), "{text}");
+}
+
+#[test]
+fn conditions_that_never_hold_leave_out_iterations() {
+    // All loops of the product run one by one, because k / 3 is not affine; the sixth has a false condition.
+    let text = "te t { input a: i8[4, 2, 16]\n input w: i8[5, 16, 16]
+      sum: i32[i in 4, o in 16] = sum(k in 5, l in 16) i32(a[i, k / 3, l]) * i32(w[k, o, l])
+      output c: i8[i in 4, o in 16] = i8(min(max(sum[i, o] >> 9i32, -128i32), 127i32)) }";
+    let steps = "cache_read sum a inp; cache_read sum w wgt; set_scope sum acc; cache_write c out
+      split sum.k 2; reorder sum.i sum.k.0 sum.k.1 sum.o sum.l; decompose_reduction sum sum.i
+      tensorize sum.o gemm; tensorize c.o shr";
+    check(&preset("1x16x16"), text, steps);
+}
+
+#[test]
+fn an_input_can_be_a_parameter_and_data() {
+    let both = "te t { input a: i8[8, 16]\n input w: i8[1, 16, 16]\n input bias: i32[1, 16]
+      input multiplier: i32[1, 16]\n input shift: i32[1, 16]
+      sum: i32[i in 8, o in 16] = sum(l in 16) i32(a[i, l]) * i32(w[0, o, l])
+      twice: i32[i in 8, o in 16] = sum[i, o] + bias[0, o]
+      output c: i8[i in 8, o in 16] = i8(offset_clamp(
+        scale_double(twice[i, o] + bias[0, o], multiplier[0, o], shift[0, o]), 0i32, -128i32, 127i32)) }";
+    let steps = "cache_read sum a inp; cache_read sum w wgt; set_scope sum acc; cache_read twice bias acc
+      set_scope twice acc; cache_read c bias param; cache_read c multiplier param; cache_read c shift param
+      cache_write c out; decompose_reduction sum sum.i
+      tensorize sum.o gemm; tensorize twice.o add; tensorize c.o requant";
+    check(&preset("1x16x16"), both, steps);
+}
+
+#[test]
+fn each_instruction_computes_its_value() {
+    let config = preset("1x16x16");
+    let two = |value: &str| {
+        format!("te t {{ input a: i8[40, 16]\n input b: i8[40, 16]\n output c: i8[i in 40, j in 16] = {value} }}")
+    };
+    let steps = |instruction: &str| {
+        format!("cache_read c a inp; cache_read c b out; cache_write c out; tensorize c.j {instruction}")
+    };
+    let sum = "i8(min(max(i32(a[i, j]) + i32(b[i, j]), -128i32), 127i32))";
+    for (instruction, value) in [
+        ("add", sum.to_string()),
+        ("add", "i8(max(min(i32(b[i, j]) + i32(a[i, j]), 127i32), -128i32))".into()),
+        ("sub", sum.replace('+', "-")),
+        ("min", "min(a[i, j], b[i, j])".into()),
+        ("max", "max(b[i, j], a[i, j])".into()),
+        (
+            "mul",
+            "i8(offset_clamp(scale_double((i32(a[i, j]) - 3i32) * (i32(b[i, j]) - -7i32), 1500000000i32, -7i32), 4i32, \
+             -100i32, 90i32))"
+                .into(),
+        ),
+        (
+            "mul",
+            "i8(offset_clamp(scale_single(i32(a[i, j]) * i32(b[i, j]), 1500000000i32, 38i32), 0i32, -128i32, 127i32))"
+                .into(),
+        ),
+        (
+            "qadd",
+            "i8(offset_clamp(scale_double(scale_double((i32(a[i, j]) - 5i32) << 20i32, 1400000000i32, -1i32) + \
+             scale_double((i32(b[i, j]) - -9i32) << 20i32, 1900000000i32, 0i32), 1300000000i32, -19i32), -2i32, \
+             -128i32, 127i32))"
+                .into(),
+        ),
+    ] {
+        check(&config, &two(&value), &steps(instruction));
+    }
+    let one = |value: &str| format!("te t {{ input a: i8[40, 16]\n output c: i8[i in 40, j in 16] = {value} }}");
+    for (instruction, value) in [
+        ("move", "a[i, j]"),
+        ("max", "max(a[i, j], 0i8)"),
+        ("clip", "min(max(a[i, j], -10i8), 20i8)"),
+        ("clip", "i8(max(min(i32(a[i, j]), 20i32), -10i32))"),
+        ("shl", "i8(min(max(i32(a[i, j]) << 2i32, -128i32), 127i32))"),
+        ("shr", "i8(min(max(i32(a[i, j]) >> 3i32, -128i32), 127i32))"),
+    ] {
+        let steps = format!("cache_read c a inp; cache_write c out; tensorize c.j {instruction}");
+        check(&config, &one(value), &steps);
+    }
+}
+
+#[test]
+fn the_vector_unit_reduces() {
+    let config = preset("1x16x16");
+    for (combiner, instruction) in [("max", "max"), ("min", "min")] {
+        let text = format!(
+            "te t {{ input x: i8[6, 6, 16]
+             output y: i8[i in 3, c in 16] = {combiner}(r in 2, s in 6) x[i * 2 + r, s, c] }}"
+        );
+        let steps = format!(
+            "cache_read y x inp; cache_write y out; reorder y.i y.r y.s y.c; decompose_reduction y y.i
+             tensorize y.c {instruction}"
+        );
+        check(&config, &text, &steps);
+    }
+    // The loop over blocks is outside of the instruction: the first block is moved, the others are added.
+    let text = "te t { input x: i8[5, 8, 16]
+      sum: i32[i in 8, c in 16] = sum(b in 5) i32(x[b, i, c])
+      output y: i8[i in 8, c in 16] = i8(min(max(sum[i, c] >> 2i32, -128i32), 127i32)) }";
+    let steps = "cache_read sum x inp; set_scope sum acc; cache_write y out
+      reorder sum.b sum.i sum.c; decompose_reduction sum sum.b; tensorize sum.c add; tensorize y.c shr";
+    check(&config, text, steps);
+    let wrong = text.replace("b in 5", "b in 5 from 3i32");
+    assert_eq!(
+        refused(&config, &wrong, steps),
+        "block sum: its reduction starts from 3; the accelerator can only start this one from 0"
+    );
+}
+
+#[test]
+fn single_rounding_requantizes() {
+    let single = PRODUCT.replace("scale_double", "scale_single");
+    check(&preset("1x16x16"), &single, PRODUCT_STEPS);
 }

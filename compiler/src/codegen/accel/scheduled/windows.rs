@@ -4,7 +4,7 @@ use tilewright_hw::isa::{MOST_PAD_ENTRIES, MOST_PAD_ROWS, MOST_ROW_BYTES, MOST_R
 
 /// A loop of a copy, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Axis {
+pub struct CopyAxis {
     /// Iterations.
     pub count: i64,
     /// Bytes from iteration to iteration in device memory.
@@ -15,7 +15,7 @@ pub struct Axis {
     pub data: (i64, i64),
 }
 
-impl Axis {
+impl CopyAxis {
     fn is_whole(&self) -> bool {
         self.data == (0, self.count)
     }
@@ -31,7 +31,7 @@ impl Axis {
 
 /// Rows and planes of a load or store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Window {
+pub struct CopyWindow {
     /// Bytes of device memory before the first row, from the start of the copy.
     pub skip: i64,
     /// Bytes of a row.
@@ -58,7 +58,7 @@ pub struct Window {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Copied {
     /// A window with data.
-    Window(Window),
+    Window(CopyWindow),
     /// Only padding, for so many entries.
     Padding(u32),
     /// More than one window. The outermost loop must run on its own.
@@ -67,16 +67,16 @@ pub enum Copied {
     Never(&'static str),
 }
 
-/// Why a copy of elements that are apart is none.
+/// The error of a copy whose innermost elements are apart.
 const APART: &str = "its innermost elements are not next to each other in both memories; reorder the dimensions of a \
                      tensor so that those of an entry come last";
-/// Why a copy whose rows end within an entry is none.
-pub const PART: &str = "a row ends within an entry of the scratchpad, and the next one would begin there; make the \
-                    last dimensions of the tensor those of an entry";
+/// The error of a copy whose rows do not begin at entries.
+pub const PART: &str = "each row must begin at an entry of the scratchpad, and one of its rows begins within an entry; \
+                        make the last dimensions of the tensor those of an entry";
 
 /// Returns the window of a copy whose loops are `axes`, with elements of `size` bytes.
-pub fn window(axes: &[Axis], size: i64, entry: i64, can_pad: bool) -> Copied {
-    let mut axes: Vec<Axis> = axes.to_vec();
+pub fn window(axes: &[CopyAxis], size: i64, entry: i64, can_pad: bool) -> Copied {
+    let mut axes: Vec<CopyAxis> = axes.to_vec();
     if axes.iter().any(|a| a.count > 1 && a.scratchpad <= 0) {
         return Copied::Several;
     }
@@ -86,7 +86,7 @@ pub fn window(axes: &[Axis], size: i64, entry: i64, can_pad: bool) -> Copied {
     if empty {
         return padding(axes, size, entry);
     }
-    let mut w = Window { rows: 1, planes: 1, ..Window::default() };
+    let mut w = CopyWindow { rows: 1, planes: 1, ..CopyWindow::default() };
     // Bytes of a row in the scratchpad, padding included, and in device memory.
     let (mut row, mut data) = (size, size);
     while let Some(a) = axes.last().copied() {
@@ -138,7 +138,7 @@ pub fn window(axes: &[Axis], size: i64, entry: i64, can_pad: bool) -> Copied {
 }
 
 /// Returns a copy without data.
-fn padding(axes: Vec<Axis>, size: i64, entry: i64) -> Copied {
+fn padding(axes: Vec<CopyAxis>, size: i64, entry: i64) -> Copied {
     let mut bytes = size;
     for a in axes.iter().rev() {
         if a.scratchpad != bytes {
@@ -156,8 +156,8 @@ fn padding(axes: Vec<Axis>, size: i64, entry: i64) -> Copied {
 mod tests {
     use super::*;
 
-    fn axis(count: i64, memory: i64, scratchpad: i64) -> Axis {
-        Axis { count, memory, scratchpad, data: (0, count) }
+    fn axis(count: i64, memory: i64, scratchpad: i64) -> CopyAxis {
+        CopyAxis { count, memory, scratchpad, data: (0, count) }
     }
 
     #[test]
@@ -180,13 +180,13 @@ mod tests {
 
     #[test]
     fn iterations_without_data_become_padding() {
-        let rows = Axis { data: (1, 5), ..axis(6, 64, 96) };
-        let columns = Axis { data: (1, 5), ..axis(6, 16, 16) };
+        let rows = CopyAxis { data: (1, 5), ..axis(6, 64, 96) };
+        let columns = CopyAxis { data: (1, 5), ..axis(6, 16, 16) };
         let Copied::Window(w) = window(&[rows, columns, axis(16, 1, 1)], 1, 16, true) else { panic!("a window") };
         assert_eq!((w.row_bytes, w.rows, w.x, w.y), (64, 4, [1, 1], [1, 1]));
         assert_eq!((w.skip, w.entries), (80, 36));
         assert_eq!(window(&[rows, columns, axis(16, 1, 1)], 1, 16, false), Copied::Several);
-        let none = Axis { data: (0, 0), ..rows };
+        let none = CopyAxis { data: (0, 0), ..rows };
         assert_eq!(window(&[none, columns, axis(16, 1, 1)], 1, 16, true), Copied::Padding(36));
     }
 
