@@ -9,7 +9,7 @@ use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::schedule::file;
-use tilewright_compiler::te::Array;
+use tilewright_compiler::te::{Array, DType};
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::Device;
@@ -55,7 +55,7 @@ impl ScheduleArguments {
     pub fn run(self) -> Result<Verdict> {
         let name = self.file.display().to_string();
         let config = self.hw.load()?;
-        let text = String::from_utf8(read_file(&self.file)?).map_err(|_| anyhow!("{name} is no text"))?;
+        let text = String::from_utf8(read_file(&self.file)?).map_err(|_| anyhow!("{name} is not a text file"))?;
         let file = file::parse(&text).with_context(|| name.clone())?;
         let target = if self.device == DeviceKind::CPU { Target::Cpu } else { Target::Accelerator(&config) };
         let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
@@ -140,6 +140,9 @@ impl ScheduleArguments {
         }
         for ((name, array), wrong) in checked.outputs.iter().zip(&checked.differing) {
             let verdict = match wrong {
+                0 if array.dtype == DType::F32 => {
+                    format!("all {} elements agree with the evaluator's within 1e-5", array.len())
+                }
                 0 => format!("all {} elements equal the evaluator's", array.len()),
                 n => format!("{n} of {} elements differ from the evaluator's", array.len()),
             };

@@ -9,7 +9,7 @@ use crate::{EmitError, Processor, compile_functions};
 /// Symbol of the function in its object.
 const SYMBOL: &str = "f";
 
-/// Bytes in memory that no program writes, so that reads of them show.
+/// Fill of memory before the first run, so that reads of unwritten memory show.
 const FILL: u64 = 0xa5a5_a5a5_a5a5_a5a5;
 
 /// Alignment of the workspace, in bytes.
@@ -83,7 +83,10 @@ impl Runner {
     }
 
     /// Runs the program once on the inputs.
-    pub fn run(&mut self) {
+    ///
+    /// # Safety
+    /// No access of the program leaves its buffer. The evaluator ([`tilewright_compiler::tir::run`]) finds those that do.
+    pub unsafe fn run(&mut self) {
         let mut args: Vec<*mut u8> = self.memory.iter_mut().map(|m| m.as_mut_ptr().cast()).collect();
         if let Some(workspace) = args.last_mut() {
             let ahead = workspace.align_offset(ALIGN);
@@ -91,7 +94,7 @@ impl Runner {
         }
         if let Some(f) = self.module.function(SYMBOL) {
             // SAFETY: there is one pointer per parameter and one to the workspace, each to memory of at least its size
-            // that nothing else uses. The code was generated for these parameters.
+            // that nothing else uses, and the caller promises that no access leaves it.
             unsafe { f.call(&args) };
         }
     }

@@ -70,7 +70,7 @@ pub fn parse(text: &str) -> Result<File, FileError> {
     let Some(inside) = inside else {
         return Err(FileError::Block { line: line_of(rest), expected: "`schedule {` or the end of the file" });
     };
-    let Some((steps, after)) = inside.split_once('}') else {
+    let Some((steps, after)) = closed(inside) else {
         return Err(FileError::Block { line: line_of(inside), expected: "`}` at the end of the schedule" });
     };
     let after = skip(after);
@@ -82,6 +82,19 @@ pub fn parse(text: &str) -> Result<File, FileError> {
         Ok(steps) => Ok(File { program, steps: steps.into_iter().map(|(line, step)| (before + line, step)).collect() }),
         Err((line, what)) => Err(FileError::Step { line: before + line, what }),
     }
+}
+
+/// Splits a text at the first `}` that is not in a comment.
+fn closed(text: &str) -> Option<(&str, &str)> {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let code = line.split_once("//").map_or(line, |(code, _)| code);
+        if let Some(end) = code.find('}') {
+            return Some((&text[..at + end], &text[at + end + 1..]));
+        }
+        at += line.len();
+    }
+    None
 }
 
 /// Leaves out white space and comments.
@@ -106,6 +119,8 @@ mod tests {
         assert_eq!(parse(TEXT).unwrap().steps, []);
         let file = parse(&format!("{TEXT}\n// How.\nschedule {{ // steps\n  split y.i 2\n}}\n// end")).unwrap();
         assert_eq!(file.steps, [(9, Step::Split { target: "y.i".into(), factors: vec![2] })]);
+        let file = parse(&format!("{TEXT}schedule {{ // {{x}}\n split y.i 2 }}")).unwrap();
+        assert_eq!(file.steps.len(), 1);
     }
 
     #[test]

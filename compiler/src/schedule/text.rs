@@ -27,7 +27,7 @@ pub fn parse_steps(text: &str) -> Result<Vec<(usize, Step)>, (usize, String)> {
 pub fn parse(line: &str) -> Result<Step, String> {
     let words: Vec<String> = line.split_whitespace().map(String::from).collect();
     let Some((primitive, operands)) = words.split_first() else { return Err("a step is missing".into()) };
-    let wrong = |usage: &str| format!("`{line}` is no step; write: {primitive} {usage}");
+    let wrong = |usage: &str| format!("`{line}` is not a step; write: {primitive} {usage}");
     let two = |usage: &str| match operands {
         [a, b] => Ok((a.clone(), b.clone())),
         _ => Err(wrong(usage)),
@@ -109,7 +109,7 @@ mod tests {
         let wrong = |text: &str| parse_steps(text).unwrap_err();
         assert_eq!(
             wrong("split i 2\nsplit i two"),
-            (2, "`split i two` is no step; write: split LOOP FACTOR...".into())
+            (2, "`split i two` is not a step; write: split LOOP FACTOR...".into())
         );
         assert_eq!(wrong("tensorise i gemm"), (1, "there is no primitive `tensorise`".into()));
     }

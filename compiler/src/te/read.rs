@@ -34,6 +34,8 @@ const OPS: [BinOp; 13] = [
 ];
 /// Deepest accepted nesting of expressions and statements.
 const MAX_DEPTH: usize = 200;
+/// Most operations in a row, each of which nests the ones before.
+const MAX_CHAIN: usize = 1000;
 
 /// A text that is being read.
 pub(crate) struct Reader<'a> {
@@ -192,6 +194,7 @@ impl<'a> Reader<'a> {
     /// Parses an expression of operations that bind more strongly than `least`.
     fn climb(&mut self, least: u8) -> Parsed<Expr> {
         let mut left = self.primary()?;
+        let mut operations = 0;
         'more: loop {
             self.skip();
             if self.rest().starts_with("=>") {
@@ -204,6 +207,10 @@ impl<'a> Reader<'a> {
                     // `<` is also the start of `<<`.
                     && !(op == BinOp::Lt && self.rest().starts_with("<<"))
                 {
+                    operations += 1;
+                    if operations > MAX_CHAIN {
+                        return self.fail(&format!("at most {MAX_CHAIN} operations of one strength in a row"));
+                    }
                     self.at += sign.len();
                     let right = self.deeper(|p| p.climb(strength))?;
                     left = Expr::binary(op, left, right);

@@ -26,6 +26,9 @@ const COMBINERS: [(Combiner, &str); 3] = [(Combiner::Sum, "sum"), (Combiner::Max
 /// Largest number of elements of a tensor.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
+/// Largest number of terms of all sums of a tensor.
+const MAX_TERMS: i64 = 1 << 48;
+
 /// Parses a tensor expression.
 ///
 /// # Errors
@@ -111,6 +114,7 @@ impl Reader<'_> {
                 }
                 let all: Vec<Axis> = own.iter().chain(&reduce).cloned().collect();
                 self.distinct(at, &all)?;
+                let all = self.counted(all)?;
                 let value = bound(self.expr()?, &all);
                 let init = start.unwrap_or_else(|| combiner.identity(dtype));
                 Definition::Reduce { axes: full(&reduce), combiner, init, value }
@@ -162,6 +166,14 @@ impl Reader<'_> {
         match axes.iter().enumerate().find(|(i, a)| axes[..*i].iter().any(|b| b.var == a.var)) {
             Some((_, a)) => self.fail_at(at, &format!("axes with different names; {} occurs twice", a.var)),
             None => Ok(()),
+        }
+    }
+
+    /// Checks the number of terms of all sums of a tensor.
+    fn counted(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+        match axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent)) {
+            Some(n) if n <= MAX_TERMS => Ok(axes),
+            _ => self.fail(&format!("a tensor whose sums have at most {MAX_TERMS} terms in total")),
         }
     }
 
@@ -275,5 +287,8 @@ mod tests {
             "line 4, column 2: expected at least one `output` before the end of the program, found ``"
         );
         assert!(wrong("output y: i32[i in 65536, j in 65536] = 0i32").contains("at most"));
+        assert!(wrong("output y: i32[] = sum(i in 4294967296, j in 4294967296) 1i32").contains("at most"));
+        // An operator chain is a tree as deep as it is long.
+        assert!(wrong(&format!("output y: i32[] = 1i32{}", " + 1i32".repeat(100_000))).contains("at most"));
     }
 }
