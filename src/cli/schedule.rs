@@ -7,11 +7,11 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
+use tilewright_compiler::codegen::accel::scheduled::MemoryUse;
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::schedule::file;
 use tilewright_compiler::te::{Array, DType};
 use tilewright_hw::HwConfig;
-use tilewright_hw::config::Mem;
 use tilewright_hw::device::Device;
 use tilewright_runtime::npy;
 
@@ -134,8 +134,8 @@ impl ScheduleArguments {
         }
         if let Code::Accelerator(lowered) = &scheduled.code {
             let _ = writeln!(text, "instructions  {}", lowered.program.insn_count());
-            for (mem, used, there) in &lowered.footprint {
-                let _ = writeln!(text, "{:<13} {used} of {there} entries", mem.name());
+            for MemoryUse { mem, used, entries } in &lowered.footprint {
+                let _ = writeln!(text, "{:<13} {used} of {entries} entries", mem.name());
             }
         }
         for ((name, array), wrong) in checked.outputs.iter().zip(&checked.differing) {
@@ -152,8 +152,7 @@ impl ScheduleArguments {
     }
 
     fn to_json(&self, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> serde_json::Value {
-        let entries =
-            |(mem, used, there): &(Mem, u32, u32)| (mem.name().to_string(), json!({ "used": used, "entries": there }));
+        let entries = |m: &MemoryUse| (m.mem.name().to_string(), json!({ "used": m.used, "entries": m.entries }));
         let outputs = checked.outputs.iter().zip(&checked.differing);
         let output = |((name, array), wrong): (&(String, Array), &usize)| {
             (name.clone(), json!({ "elements": array.len(), "differing": wrong }))

@@ -120,3 +120,43 @@ fn what_cannot_run_is_refused_with_its_place() {
     refused(dir, &["schedule", "wrong.te"], "wrong.te is not a text file");
     refused(dir, &["schedule", "none.te"], "cannot read none.te: No such file or directory (os error 2)");
 }
+
+/// The text of a file on a page.
+fn file_of(page: &str, name: &str) -> String {
+    let begin = page.find(&format!("$ cat {name}\n")).expect("the page has the file") + name.len() + 7;
+    let rest = &page[begin..];
+    let end = ["\n$ ", "\n```"].iter().filter_map(|end| rest.find(end)).min().expect("the file ends");
+    format!("{}\n", &rest[..end])
+}
+
+/// The cycles in the tables of the tutorials are exact too.
+#[test]
+fn tables_of_the_tutorials_are_exact() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let dir = tempfile::tempdir().unwrap();
+    let cycles = |text: &str| {
+        std::fs::write(dir.path().join("f.te"), text).unwrap();
+        let report = fine(dir.path(), &["schedule", "f.te", "--device", "csim", "--json"]);
+        let report: Json = serde_json::from_str(&report).unwrap();
+        report["cycles"].as_u64().unwrap().to_string()
+    };
+    let digits = |cell: &str| cell.replace(',', "");
+    let page = std::fs::read_to_string(root.join("docs/tutorials/3-convolution.md")).unwrap();
+    let (plain, piped) = (file_of(&page, "conv.te"), file_of(&page, "pipelined.te"));
+    let rows: Vec<Vec<&str>> = page.lines().map(|l| l.split('|').map(str::trim).collect()).collect();
+    let mut checked = 0;
+    for row in rows.iter().filter(|row| row.len() == 5 && row[1].parse::<u32>().is_ok()) {
+        let tiles = format!("split c.write.i1 {}", row[1]);
+        let of = |text: &str| cycles(&text.replace("split c.write.i1 4", &tiles));
+        assert_eq!(of(&plain), digits(row[2]), "{tiles}");
+        if row[3] != "does not fit" {
+            assert_eq!(of(&piped), digits(row[3]), "{tiles}");
+        }
+        checked += 1;
+    }
+    assert_eq!(checked, 4);
+    let page = std::fs::read_to_string(root.join("docs/tutorials/2-matrix-product.md")).unwrap();
+    let rows_only = file_of(&page, "pipelined.te").replace("; annotate c.write.i1.0 pipeline", "");
+    assert!(page.contains("| pipeline over rows | 85,381 |"));
+    assert_eq!(cycles(&rows_only), "85381");
+}

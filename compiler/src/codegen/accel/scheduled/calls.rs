@@ -14,7 +14,10 @@ use crate::tir::{Action, Affine, Block, For, Scope};
 const MOST_UOPS: i64 = 4096;
 
 impl Lower<'_> {
-    /// Adds the instructions of a nest of calls. Returns `false` if the nest is no single nest of micro-ops.
+    /// Adds the instructions of a nest of calls. Returns `false` if its outermost loop must run on its own.
+    ///
+    /// # Errors
+    /// An operand is not an entry of a scratchpad, or the driver refuses the instruction.
     pub fn calls(&mut self, loops: &[&For], block: &Block) -> Result<bool, LowerError> {
         let Action::Call { intrinsic, args } = &block.action else { return Ok(false) };
         let instruction = self.instruction(block)?;
@@ -121,11 +124,15 @@ impl Lower<'_> {
             VecDst::Acc => (i32::MIN.into(), i32::MAX.into()),
             VecDst::Out | VecDst::Inp => (i8::MIN.into(), i8::MAX.into()),
         };
-        let identity = match v.op {
+        let identity: i64 = match v.op {
             VecOp::Max => least,
             VecOp::Min => greatest,
-            _ => 0i64,
+            VecOp::Add => 0,
+            op => return Err(self.refuse(block, format!("a reduction by {} is not possible", op.name()))),
         };
+        if other == VecSrc::Scalar {
+            return Err(self.refuse(block, "it adds a constant again and again; multiply instead"));
+        }
         if !self.overwrites(block, dst, identity)? {
             return Ok(self.b.vector_nest(insn, nest)?);
         }

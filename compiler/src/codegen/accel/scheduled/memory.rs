@@ -228,12 +228,23 @@ fn layout(sizes: &[[u32; 2]], apart: &[[usize; 2]], there: u32, banks: u32) -> L
     tried.into_iter().flatten().find(good).unwrap_or(packed)
 }
 
-/// Returns each scratchpad with the entries that its buffers use, all slots counted, and those that there are.
-pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>) -> Vec<(Mem, u32, u32)> {
+/// How much of a scratchpad a program uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// The scratchpad.
+    pub mem: Mem,
+    /// Entries of its buffers, all slots counted, and of descriptors.
+    pub used: u32,
+    /// Entries that it has.
+    pub entries: u32,
+}
+
+/// Returns how much of each scratchpad is used, if any. Descriptors take `reserved` entries of param.
+pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>, reserved: u32) -> Vec<MemoryUse> {
     let mems = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
     let used = |mem: Mem| {
         let mut firsts = Vec::new();
-        let mut entries = 0;
+        let mut entries = if mem == Mem::Param { reserved } else { 0 };
         for p in f.locals.iter().filter_map(|b| places.get(&b.name)).filter(|p| p.mem == mem) {
             // Biases, multipliers and shifts share entries.
             if !firsts.contains(&p.first) {
@@ -244,7 +255,8 @@ pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>)
         entries
     };
     let there = |mem: Mem| config.entries(mem) / if mem == Mem::Param { PARAM_ROWS } else { 1 };
-    mems.into_iter().map(|mem| (mem, used(mem), there(mem))).filter(|m| m.1 > 0).collect()
+    let uses = mems.into_iter().map(|mem| MemoryUse { mem, used: used(mem), entries: there(mem) });
+    uses.filter(|m| m.used > 0).collect()
 }
 
 /// Returns whether a statement is a nest around one block, with its loops.

@@ -23,6 +23,7 @@ mod error;
 mod intrinsics;
 mod lower;
 mod memory;
+mod params;
 #[cfg(test)]
 mod tests;
 mod windows;
@@ -33,6 +34,7 @@ use tilewright_hw::config::HwConfig;
 
 pub use error::LowerError;
 pub use lower::{HostInput, Lowered};
+pub use memory::MemoryUse;
 
 use crate::schedule::{Schedule, ScheduleError, Step};
 use crate::te::{Name, Program};

@@ -1,0 +1,89 @@
+//! Buffers of param: biases, multipliers and shifts, which share entries.
+
+use std::collections::HashMap;
+
+use tilewright_hw::isa::VecSrc;
+
+use super::error::LowerError;
+use super::intrinsics::Instruction;
+use super::lower::called;
+use crate::te::{Expr, Name};
+use crate::tir::{Action, Function};
+
+/// Three buffers of param that are parts of the same entries.
+pub struct Packed {
+    /// Biases, multipliers, shifts.
+    pub buffers: [Name; 3],
+    /// The inputs from which they are copied.
+    pub inputs: [usize; 3],
+}
+
+/// Returns the buffers that requantizations read from param.
+///
+/// # Errors
+/// A buffer is not a copy of an input, or the three are not copied alike.
+pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Packed>, LowerError> {
+    let mut sources: HashMap<Name, Name> = HashMap::new();
+    // Loops, indices and conditions of each copy, with the copy's own variables by number.
+    let mut copies: HashMap<Name, String> = HashMap::new();
+    let mut used: Vec<[Name; 3]> = Vec::new();
+    f.body.visit_blocks(&mut |loops, block| match &block.action {
+        Action::Store { buffer, indices, value: Expr::Load { buffer: from, indices: read, .. } } => {
+            sources.insert(buffer.clone(), from.clone());
+            let own = |v: &Name| indices.iter().position(|i| *i == Expr::Var(v.clone()));
+            let plain = |e: &Expr| e.substitute(&|v| own(v).map(|i| Expr::var(format!("#{i}")))).to_string();
+            let extents: Vec<String> =
+                loops.iter().map(|l| format!("{} {}", plain(&Expr::Var(l.var.clone())), l.extent)).collect();
+            let text = |list: &[Expr]| list.iter().map(plain).collect::<Vec<_>>().join(", ");
+            copies.insert(
+                buffer.clone(),
+                format!("{} | {} | {} | {}", extents.join(" "), text(indices), text(read), text(&block.guards)),
+            );
+        }
+        Action::Call { args, .. } => {
+            if let (Some(Instruction::Vector(v)), [_, bias, multiplier, shift, _]) =
+                (called(block, instructions), args.as_slice())
+                && v.b == VecSrc::Param
+            {
+                let buffers = [bias, multiplier, shift].map(|view| view.buffer.clone());
+                if !used.contains(&buffers) {
+                    used.push(buffers);
+                }
+            }
+        }
+        Action::Store { .. } => {}
+    });
+    let mut found: Vec<Packed> = Vec::new();
+    for buffers in used {
+        let mut inputs = [0; 3];
+        for (input, buffer) in inputs.iter_mut().zip(&buffers) {
+            let place = sources.get(buffer).and_then(|from| f.inputs().iter().position(|i| i.name == *from));
+            let Some(place) = place else {
+                let reason = "the accelerator reads it from param, where it must be a copy of an input".into();
+                return Err(LowerError::Buffer { buffer: buffer.clone(), reason });
+            };
+            *input = place;
+        }
+        let shapes: Vec<_> = buffers.iter().filter_map(|b| Some(f.buffer(b)?.shape.clone())).collect();
+        if shapes.windows(2).any(|w| w[0] != w[1]) {
+            let reason = "biases, multipliers and shifts share entries of param, so they need the same shape".into();
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        let shape = |i: usize| f.inputs().get(inputs[i]).map(|p| p.shape.clone());
+        let alike = |i: usize| copies.get(&buffers[i]) == copies.get(&buffers[0]) && shape(i) == shape(0);
+        if !alike(1) || !alike(2) {
+            let reason = format!(
+                "{}, {} and {} share entries of param, so they must be inputs of the same shape, copied by the same loops \
+                 with the same indices",
+                buffers[0], buffers[1], buffers[2]
+            );
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        if found.iter().any(|p| p.buffers.iter().any(|b| buffers.contains(b))) {
+            let reason = "it is used with two different sets of biases, multipliers and shifts".into();
+            return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
+        }
+        found.push(Packed { buffers, inputs });
+    }
+    Ok(found)
+}
