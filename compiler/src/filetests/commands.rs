@@ -7,16 +7,18 @@
 //! | `verify tir` | a function | every error, or `sound` |
 //! | `schedule` | steps, one a line or between `;`, and a function | the function after the steps, or why one cannot be applied |
 //! | `te` | a graph of one operator | the function that computes it |
+//! | `lower HW` | a `.te` file | the accelerator's program, or why the schedule cannot become one |
 //! | `accel HW [KEY=VALUE...] [-O LEVEL]` | an integer graph | where each node runs and why, and the accelerator's programs |
 //!
 //! In graphs, `blob "N bytes"`, `blob "N words"` and `blob "N floats"` stand for constants of so many numbers.
 
 use super::meaning;
+use crate::codegen::accel::scheduled::Mapping;
 use crate::graph::text::{self, Blobs};
 use crate::graph::{Graph, GraphError, Op};
 use crate::partition::{self, Code};
 use crate::passes::{self, OptLevel, Pass, pipelines};
-use crate::schedule::{Schedule, text as steps};
+use crate::schedule::{Schedule, file, text as steps};
 use crate::suite::Numbers;
 use crate::{te, tir};
 use sha2::{Digest, Sha256};
@@ -54,6 +56,7 @@ pub fn run(command: &str, input: &str) -> Result<String, String> {
         ["schedule"] => schedule(input),
         ["te"] => tensor_expression(input),
         ["accel", hw, options @ ..] => accel(input, hw, options),
+        ["lower", hw] => lowered(input, hw),
         _ => Err(format!("unknown command `{command}`; filetests/commands.rs lists them")),
     }
 }
@@ -188,6 +191,38 @@ fn accel(input: &str, hw: &str, options: &[&str]) -> Result<String, String> {
         }
     }
     Ok(out)
+}
+
+/// The instructions of a `.te` file. They run and must give the evaluator's results.
+fn lowered(input: &str, hw: &str) -> Result<String, String> {
+    let config = HwConfig::load(hw).map_err(|e| e.to_string())?;
+    let file = match file::parse(input) {
+        Ok(file) => file,
+        Err(e) => return Ok(format!("{e}\n")),
+    };
+    let text = file.program.to_string();
+    if te::text::parse(&text).as_ref() != Ok(&file.program) {
+        return Err(format!("the text does not read back to the same expression:\n{text}"));
+    }
+    let mut mapping = Mapping::new(&config, &file.program).map_err(|e| e.to_string())?;
+    for (line, step) in &file.steps {
+        if let Err(e) = mapping.apply(step.clone()) {
+            return Ok(format!("line {line}: {e}\n"));
+        }
+    }
+    let lowered = match mapping.lower() {
+        Ok(lowered) => lowered,
+        Err(e) => return Ok(format!("{e}\n")),
+    };
+    let inputs = tir::tests::inputs(&mapping.function());
+    let want = tir::evaluate(&file.program, &inputs).map_err(|e| e.to_string())?;
+    let mut device = partition::tests::fsim(&config);
+    let (got, _) = lowered.run(device.as_mut(), &inputs, &want).map_err(|e| e.to_string())?;
+    if got != want {
+        return Err("the instructions have another result".into());
+    }
+    let text = lowered.program.disassemble(&config).map_err(|(i, e)| format!("instruction {i}: {e}"))?;
+    Ok(lines(text.lines().filter(|line| !line.starts_with('#')).map(String::from)))
 }
 
 /// A configuration with one parameter changed, as `KEY=VALUE` says.

@@ -29,7 +29,7 @@ macro_rules! folders {
         }
     };
 }
-folders!(accel graph passes schedule te tir);
+folders!(accel graph lower passes schedule te tir);
 
 const GRAPH: &str = "graph \"g\" {\n  %0 = input \"x\" : f32[2]\n  output \"y\" = %0\n}\n";
 

@@ -108,9 +108,7 @@ impl Lower<'_> {
         match (self.places.get(from).cloned(), self.places.get(to).cloned()) {
             (None, Some(place)) => {
                 let Ok(pad) = i8::try_from(pad) else {
-                    return Err(
-                        self.refuse(block, format!("padding of {pad} is none that a load can write: -128 to 127"))
-                    );
+                    return Err(self.refuse(block, format!("a load cannot pad with {pad}, only with -128 to 127")));
                 };
                 let (scratchpad, memory) = ((to, to_at), (from, from_at));
                 let copy = Copy { block, loops, running, data, scratchpad, memory, size, pad };
