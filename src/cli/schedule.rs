@@ -61,7 +61,7 @@ impl ScheduleArguments {
         let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
         let data = scheduled.data(&self.given(&scheduled)?, self.seed)?;
         let extras = Extras { strict: self.strict, ..Extras::default() };
-        let mut device = device::open(self.device.clone(), &config, extras, &tell)?;
+        let mut device = device::open(self.device, &config, extras, &tell)?;
         if device.is_none() && self.device != DeviceKind::CPU {
             bail!("{} runs no schedules; use --device fsim, csim, rtl or cpu", self.device);
         }

@@ -43,17 +43,18 @@ struct PlacedWindow {
 impl Copy<'_> {
     /// Returns the loops in units of `unit` bytes per element.
     fn axes(&self, unit: i64) -> Vec<CopyAxis> {
-        let axis = |(l, (running, data)): (&&For, (&(i64, i64), &(i64, i64)))| {
+        let axis = |i: usize| {
+            let (var, running, data) = (&self.loops[i].var, self.running[i], self.data[i]);
             let count = running.1 - running.0;
-            let inside = |i: i64| (i - running.0).clamp(0, count);
+            let inside = |at: i64| (at - running.0).clamp(0, count);
             CopyAxis {
                 count,
-                memory: self.memory.1.coefficient(&l.var) * unit,
-                scratchpad: self.scratchpad.1.coefficient(&l.var) * unit,
+                memory: self.memory.1.coefficient(var) * unit,
+                scratchpad: self.scratchpad.1.coefficient(var) * unit,
                 data: (inside(data.0), inside(data.1)),
             }
         };
-        self.loops.iter().zip(self.running.iter().zip(&self.data)).map(axis).collect()
+        (0..self.loops.len()).map(axis).collect()
     }
 
     /// Returns a position at the first iteration of each loop that runs.
