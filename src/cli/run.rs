@@ -14,7 +14,7 @@ use tilewright::model::Format;
 use tilewright_runtime::artifact::Artifact;
 
 pub use arguments::Run;
-pub use inputs::{Given, scaling};
+pub use inputs::{Given, arrays, name_and_path, scaling};
 
 use super::{Verdict, read_file};
 use arguments::refuse;

@@ -16,6 +16,7 @@ use tilewright_hw::device::Device;
 use tilewright_runtime::npy;
 
 use super::progress::tell;
+use super::run::{arrays, name_and_path};
 use super::{Hw, Verdict, read_file, write_or_print};
 
 /// Arguments of `schedule`.
@@ -84,13 +85,10 @@ impl ScheduleArguments {
         let inputs = scheduled.inputs();
         let mut given: Vec<(String, Array)> = Vec::new();
         for argument in &self.input {
-            let (name, path) = match argument.split_once('=') {
-                Some((name, path)) => (Some(name.to_string()), path),
-                None => (None, argument.as_str()),
-            };
-            for (inner, tensor) in npy::read_any(Path::new(path))? {
+            let (name, path) = name_and_path(argument);
+            for (name, tensor) in arrays(name.as_deref(), path)? {
                 let first = || inputs.iter().map(|i| i.0.clone()).find(|i| !given.iter().any(|g| g.0 == *i));
-                let Some(name) = name.clone().or(inner).or_else(first) else {
+                let Some(name) = name.or_else(first) else {
                     bail!("{path}: every input has data already");
                 };
                 if given.iter().any(|g| g.0 == name) {
@@ -189,11 +187,10 @@ fn utilization(config: &HwConfig, scheduled: &Scheduled, cycles: u64) -> Option<
 fn write(folder: &Path, checked: &Checked) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (name, array) in &checked.outputs {
-        let dtype = tilewright_runtime::DType::from_name(&array.dtype.to_string())
-            .ok_or_else(|| anyhow!("output {name} is of type {}, which .npy files do not have", array.dtype))?;
-        let shape = array.shape.iter().map(|&n| n as usize).collect();
-        let tensor = tilewright_runtime::Tensor { dtype, shape, bytes: array.bytes.clone() };
-        npy::write(&folder.join(format!("{name}.npy")), &tensor)?;
+        let shape: Vec<usize> = array.shape.iter().map(|&n| n as usize).collect();
+        let tensor = Tensor::from_bytes(array.dtype, &shape, &array.bytes)
+            .ok_or_else(|| anyhow!("output {name} has another size than its shape"))?;
+        npy::write(&folder.join(format!("{name}.npy")), &(&tensor).into())?;
     }
     Ok(())
 }

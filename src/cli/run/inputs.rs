@@ -36,6 +36,26 @@ pub struct Given {
 /// Argument that asks for random data; to read a file of this name, write `./random`.
 const MADE_UP: &str = "random";
 
+/// Splits an argument of the form `[NAME=]FILE`. An existing file with an equals sign in its name is read as a file.
+pub fn name_and_path(argument: &str) -> (Option<String>, &str) {
+    match argument.split_once('=') {
+        Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
+        _ => (None, argument),
+    }
+}
+
+/// Reads the arrays of a `.npy` or `.npz` file with their names. With a name given, the file must have one array.
+pub fn arrays(name: Option<&str>, path: &str) -> Result<Vec<(Option<String>, Tensor)>> {
+    let mut found = npy::read_any(Path::new(path))?;
+    if let Some(name) = name {
+        if found.len() != 1 {
+            bail!("{path} has {} arrays, but input {name} needs one", found.len());
+        }
+        found[0].0 = Some(name.to_string());
+    }
+    Ok(found)
+}
+
 impl Given {
     /// Reads the files of `[NAME=]FILE` arguments, where `random` asks for random data. Without arguments, reads the
     /// sample of the zoo network, if there is one.
@@ -46,26 +66,16 @@ impl Given {
                 given.made_up = true;
                 continue;
             }
-            // An existing file with an equals sign in its name is read as a file.
-            let (name, path) = match argument.split_once('=') {
-                Some((name, path)) if !Path::new(argument).exists() => (Some(name.to_string()), path),
-                _ => (None, argument.as_str()),
-            };
+            let (name, path) = name_and_path(argument);
             if picture::is_picture(Path::new(path)) {
                 given.list.push((name, Content::Picture(Box::new(picture::read(Path::new(path))?))));
                 given.pictures.push(path.to_string());
                 continue;
             }
             picture::check_format(Path::new(path))?;
-            let mut found = npy::read_any(Path::new(path))?;
+            let found = arrays(name.as_deref(), path)?;
             given.arrays.push(path.to_string());
-            if let Some(name) = name {
-                if found.len() != 1 {
-                    bail!("{path} has {} arrays, but input {name} needs one", found.len());
-                }
-                found[0].0 = Some(name.clone());
-                given.asked.push(name);
-            }
+            given.asked.extend(name);
             given.list.extend(found.into_iter().map(|(name, tensor)| (name, Content::Array(tensor))));
         }
         if let (true, Some(entry)) = (arguments.is_empty(), entry) {

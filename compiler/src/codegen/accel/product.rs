@@ -3,9 +3,10 @@
 use tilewright_hw::config::HwConfig;
 
 use super::emit::TileWork;
-use super::mapped::{MapError, Mapped, intrinsic};
+use super::mapped::{MapError, Mapped};
+use super::scheduled::intrinsics::{Entry, gemm_intrinsic};
 use crate::te::{Builder, Combiner, DType};
-use crate::tir::{Intrinsic, Scope, TirError};
+use crate::tir::{Scope, TirError};
 
 /// The sizes of a tile's product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,22 +31,6 @@ pub struct ProductTile {
     pub steps: [u32; 2],
     /// Rows and columns of the window from one tap to the next.
     pub dilations: [u32; 2],
-}
-
-/// Gemm's micro-op: `acc[batch, block_out] += inp[batch, block_in] x wgt[block_out, block_in]`.
-///
-/// # Errors
-/// None for a legal configuration.
-pub fn gemm(config: &HwConfig) -> Result<Intrinsic, TirError> {
-    let (n, bi, bo) = (config.batch, config.block_in, config.block_out);
-    intrinsic(&format!(
-        "intrinsic gemm {{
-           param inp: i8[{n}, {bi}] in inp
-           param wgt: i8[{bo}, {bi}] in wgt
-           param acc: i32[{n}, {bo}] in acc
-           for n in {n} {{ for o in {bo} {{ for i in {bi} {{
-             block mac reduce(i) {{ acc[n, o] = acc[n, o] + i32(inp[n, i]) * i32(wgt[o, i]) }} }} }} }} }}"
-    ))
 }
 
 /// Returns the product of a tile. The micro-op's indices are entries of acc, inp and wgt.
@@ -79,7 +64,7 @@ fn product(config: &HwConfig, t: &ProductTile) -> Result<Mapped, TirError> {
         reads: vec![("window", Scope::Inp), ("weights", Scope::Wgt)],
         result: Scope::Acc,
         loops: [vec!["i0", "i3", "i1", "i2"], vec!["t", "y", "x"], vec!["i4", "i5", "i"]],
-        intrinsic: gemm(config)?,
+        intrinsic: gemm_intrinsic(config, Entry::of_batch(config))?,
         operands: [&[2], &[0], &[1]],
     })
 }

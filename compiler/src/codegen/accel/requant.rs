@@ -2,7 +2,8 @@
 
 use super::emit::TileWork;
 use super::finish::Finish;
-use super::mapped::{MapError, Mapped, intrinsic};
+use super::mapped::{MapError, Mapped};
+use super::scheduled::intrinsics::{Entry, requant_intrinsic};
 use crate::te::{Builder, DType, Expr, Func};
 use crate::tir::{Scope, TirError};
 use std::ops::Range;
@@ -48,9 +49,9 @@ impl RequantTile {
 fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
     let [n, bo] = [config.batch, config.block_out].map(i64::from);
     let (blocks, ratio) = (i64::from(t.blocks), i64::from(t.ratio));
-    let (scale, name) = match t.mode {
-        Rounding::Double => (Func::ScaleDouble, "scale_double"),
-        Rounding::Single => (Func::ScaleSingle, "scale_single"),
+    let scale = match t.mode {
+        Rounding::Double => Func::ScaleDouble,
+        Rounding::Single => Func::ScaleSingle,
     };
     let mut b = Builder::new("requant");
     let shape = [blocks, i64::from(t.pixels), ratio, n, bo];
@@ -63,7 +64,6 @@ fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
         let [zero, lo, hi] = t.bounds.map(Expr::i32);
         Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi]).cast(DType::I8)
     });
-    let [zero, lo, hi] = t.bounds;
     Ok(Mapped {
         program: b.finish(&[result]),
         stage: "result",
@@ -75,14 +75,7 @@ fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
         ],
         result: Scope::Out,
         loops: [vec!["i0", "i2", "i1"], vec![], vec!["i3", "i4"]],
-        intrinsic: intrinsic(&format!(
-            "intrinsic requant {{ param acc: i32[{n}, {bo}] in acc
-               param bias: i32[{bo}] in param param multiplier: i32[{bo}] in param param shift: i32[{bo}] in param
-               param out: i8[{n}, {bo}] in out
-               for n in {n} {{ for o in {bo} {{ block lane {{
-                 out[n, o] = i8(offset_clamp({name}(acc[n, o] + bias[o], multiplier[o], shift[o]),
-                   {zero}i32, {lo}i32, {hi}i32)) }} }} }} }}"
-        ))?,
+        intrinsic: requant_intrinsic(config, Entry::of_batch(config), t.mode, t.bounds, Scope::Out)?,
         operands: [&[4], &[0], &[1, 2, 3]],
     })
 }

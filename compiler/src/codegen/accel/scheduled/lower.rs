@@ -9,7 +9,7 @@ use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 
 use super::error::LowerError;
-use super::intrinsics::{Instruction, VectorCall};
+use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, MemoryUse, Place};
 use super::params::{Packed, params};
 use crate::te::{Array, Expr, Name, scalar};
@@ -167,14 +167,6 @@ pub fn lower(
     }
     l.statement(&f.body)?;
     Ok(Lowered { program: l.b.finish()?, inputs, footprint })
-}
-
-/// Returns the instruction that a block calls.
-pub(super) fn called<'i>(block: &Block, instructions: &'i HashMap<Name, Instruction>) -> Option<&'i Instruction> {
-    match &block.action {
-        Action::Call { intrinsic, .. } => instructions.get(intrinsic),
-        Action::Store { .. } => None,
-    }
 }
 
 /// Returns the pairs of buffers that a vector instruction reads at once, which must not be in one bank.

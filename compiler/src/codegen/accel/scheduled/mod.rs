@@ -20,7 +20,7 @@ mod calls;
 mod conditions;
 mod copies;
 mod error;
-mod intrinsics;
+pub(super) mod intrinsics;
 mod lower;
 mod memory;
 mod params;

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use tilewright_hw::isa::VecSrc;
 
 use super::error::LowerError;
-use super::intrinsics::Instruction;
-use super::lower::called;
+use super::intrinsics::{Instruction, called};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Function};
 

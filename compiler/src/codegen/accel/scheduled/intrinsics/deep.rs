@@ -3,10 +3,13 @@
 use tilewright_hw::isa::{Descriptor, VecOp, VecSrc};
 use tilewright_hw::num::Rounding;
 
-use super::{Candidate, Entry, Instruction, Operand, StoredValue, VectorCall, layouts};
+use super::entry::{Entry, layouts};
+use super::instruction::{Candidate, Instruction, VectorCall};
+use super::stored::{Operand, StoredValue};
 use crate::codegen::accel::mapped;
 use crate::te::{BinOp, DType, Expr, Func, Name};
-use crate::tir::Scope;
+use crate::tir::{Intrinsic, Scope, TirError};
+use tilewright_hw::config::HwConfig;
 
 /// Returns a value as a field of 8 bits.
 fn byte(v: i32) -> Result<i8, String> {
@@ -19,24 +22,13 @@ impl StoredValue<'_> {
         const FORM: &str = "requant needs a value of the form i8(offset_clamp(scale_double(SUM + BIAS, MULTIPLIER, \
                             SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single, with a SUM in acc, the other operands in \
                             param, and bounds from -128 to 127";
-        let Clamped { scale, mode, bounds: [zero_point, lo, hi], .. } = self.clamped().ok_or(FORM)?;
-        let (dst, bo) = (self.dst()?, self.config.block_out);
+        let Clamped { mode, bounds: [zero_point, lo, hi], .. } = self.clamped().ok_or(FORM)?;
+        let dst = self.dst()?;
         let mut found = Vec::new();
+        let bounds = [zero_point, lo, hi];
         for entry in layouts(self.config) {
-            let body = format!(
-                "for o in {bo} {{ block lane {{ out{0} = i8(offset_clamp({1}(acc{0} + bias[o], multiplier[o], \
-                 shift[o]), {zero_point}i32, {lo}i32, {hi}i32)) }} }}",
-                entry.at("o"),
-                scale.name()
-            );
-            let text = format!(
-                "intrinsic requant {{ param acc: i32{0} in acc param bias: i32[{bo}] in param param multiplier: \
-                 i32[{bo}] in param param shift: i32[{bo}] in param param out: i8{0} in {1} {2} }}",
-                entry.dims(bo),
-                self.dst.scope.name(),
-                entry.around(&body)
-            );
-            let intrinsic = mapped::intrinsic(&text).map_err(|e| e.to_string())?;
+            let intrinsic = requant_intrinsic(self.config, entry, mode, bounds, self.dst.scope);
+            let intrinsic = intrinsic.map_err(|e| e.to_string())?;
             let call = VectorCall {
                 op: VecOp::Requant,
                 mode,
@@ -178,6 +170,38 @@ impl StoredValue<'_> {
         let inside = bounds[1..].iter().all(|v| i8::try_from(*v).is_ok());
         inside.then_some(Clamped { scale: *scale, mode, args: scaled, bounds })
     }
+}
+
+/// Requantization of one entry: sums from acc, biases, multipliers and shifts from param, the result in `dst`. The bounds
+/// are zero point, lower and upper bound.
+///
+/// # Errors
+/// None for a legal configuration.
+pub fn requant_intrinsic(
+    config: &HwConfig,
+    entry: Entry,
+    mode: Rounding,
+    [zero, lo, hi]: [i32; 3],
+    dst: Scope,
+) -> Result<Intrinsic, TirError> {
+    let bo = config.block_out;
+    let scale = match mode {
+        Rounding::Double => Func::ScaleDouble,
+        Rounding::Single => Func::ScaleSingle,
+    };
+    let body = format!(
+        "for o in {bo} {{ block lane {{ out{0} = i8(offset_clamp({1}(acc{0} + bias[o], multiplier[o], shift[o]), \
+         {zero}i32, {lo}i32, {hi}i32)) }} }}",
+        entry.at("o"),
+        scale.name()
+    );
+    mapped::intrinsic(&format!(
+        "intrinsic requant {{ param acc: i32{0} in acc param bias: i32[{bo}] in param param multiplier: i32[{bo}] in \
+         param param shift: i32[{bo}] in param param out: i8{0} in {1} {2} }}",
+        entry.dims(bo),
+        dst.name(),
+        entry.around(&body)
+    ))
 }
 
 /// A value of the form `i8(offset_clamp(SCALE(ARGS), ZERO_POINT, LOW, HIGH))`.

@@ -3,7 +3,9 @@
 use tilewright_hw::isa::{Descriptor, VecOp, VecSrc};
 use tilewright_hw::num::Rounding;
 
-use super::{Candidate, Entry, Instruction, Operand, StoredValue, VectorCall, layouts};
+use super::entry::{Entry, layouts};
+use super::instruction::{Candidate, Instruction, VectorCall};
+use super::stored::{Operand, StoredValue};
 use crate::te::DType;
 
 /// A simple operation: its value for operands `A` and `B`, and for bounds `LO` and `HI`.

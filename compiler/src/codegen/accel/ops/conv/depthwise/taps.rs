@@ -6,7 +6,7 @@ use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE};
 
 use crate::codegen::accel::emit::TileWork;
 use crate::codegen::accel::mapped::{MapError, Mapped, intrinsic};
-use crate::codegen::accel::product::gemm;
+use crate::codegen::accel::scheduled::intrinsics::{Entry, gemm_intrinsic};
 use crate::te::{Builder, Combiner, DType, Expr};
 use crate::tir::{Scope, TirError};
 
@@ -96,7 +96,7 @@ fn diagonal(config: &HwConfig, t: &Taps) -> Result<Mapped, TirError> {
         reads: vec![("window", Scope::Inp), ("weights", Scope::Wgt)],
         result: Scope::Acc,
         loops: [vec!["i0", "i1", "i2"], vec!["t"], vec!["i3", "i4", "i"]],
-        intrinsic: gemm(config)?,
+        intrinsic: gemm_intrinsic(config, Entry::of_batch(config))?,
         operands: [&[2], &[0], &[1]],
     })
 }

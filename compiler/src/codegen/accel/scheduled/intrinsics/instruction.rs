@@ -1,0 +1,56 @@
+//! Instructions without their indices.
+
+use std::collections::HashMap;
+
+use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc};
+use tilewright_hw::num::Rounding;
+
+use crate::te::Name;
+use crate::tir::{Action, Block, Intrinsic};
+
+/// An intrinsic, and the instruction that a call of it becomes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Candidate {
+    /// The intrinsic.
+    pub intrinsic: Intrinsic,
+    /// The instruction.
+    pub instruction: Instruction,
+}
+
+/// An instruction without its indices.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Instruction {
+    /// A product of gemm. The parameters are inp, wgt and acc.
+    Gemm,
+    /// An operation of the vector unit.
+    Vector(VectorCall),
+}
+
+/// An operation of the vector unit, as a call of an intrinsic.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorCall {
+    /// The operation.
+    pub op: VecOp,
+    /// Rounding.
+    pub mode: Rounding,
+    /// Destination.
+    pub dst: VecDst,
+    /// First operand.
+    pub a: VecSrc,
+    /// Second operand.
+    pub b: VecSrc,
+    /// Its scalars, if it has any.
+    pub descriptor: Option<Descriptor>,
+    /// Parameters of the intrinsic that are destination, first and second operand.
+    pub params: [Option<usize>; 3],
+    /// The operand that is not the destination, if the operation combines the destination with it.
+    pub combines: Option<VecSrc>,
+}
+
+/// Returns the instruction that a block calls.
+pub fn called<'i>(block: &Block, instructions: &'i HashMap<Name, Instruction>) -> Option<&'i Instruction> {
+    match &block.action {
+        Action::Call { intrinsic, .. } => instructions.get(intrinsic),
+        Action::Store { .. } => None,
+    }
+}
