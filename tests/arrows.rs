@@ -41,6 +41,9 @@ const KEPT_IN: &[(&str, &str)] =
 /// Folders whose files must not import each other in a cycle.
 const WITHOUT_CYCLES: &[&str] = &["compiler/src/codegen/accel", "compiler/src/partition", "hw/src/flow", "src"];
 
+/// Folders whose files must not import those of another folder: the partition calls the accelerator's code, never back.
+const NEVER: &[(&str, &str)] = &[("compiler/src/codegen/accel", "partition")];
+
 fn metadata() -> Metadata {
     MetadataCommand::new().no_deps().other_options(["--offline".to_string()]).exec().expect("cargo metadata runs")
 }
@@ -89,4 +92,26 @@ fn files_import_each_other_in_no_cycle() {
         })
         .collect();
     assert!(cycles.is_empty(), "{}", cycles.join("\n"));
+}
+
+#[test]
+fn no_file_imports_a_folder_that_calls_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, other) in NEVER {
+        let mut open = vec![root.join(folder)];
+        let mut files = 0;
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            // Tests may use everything.
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let is_test = path.components().any(|c| c.as_os_str() == "tests") || path.ends_with("tests.rs");
+            assert!(is_test || !code.contains(&format!("crate::{other}::")), "{} imports {other}", path.display());
+            files += 1;
+        }
+        assert!(files > 0, "{folder} has files");
+    }
 }

@@ -17,6 +17,7 @@
 //! entry keeps no state, so several threads can call it.
 
 use thiserror::Error;
+use tilewright_runtime::artifact::Place;
 
 use crate::graph::{DType, Graph, NodeId, ValueId};
 
@@ -105,6 +106,9 @@ pub enum BackendError {
 pub trait Backend {
     /// Returns its name on the command line.
     fn name(&self) -> &'static str;
+
+    /// Returns where its code runs.
+    fn place(&self) -> Place;
 
     /// Checks whether it supports a node.
     ///

@@ -9,7 +9,8 @@ use tilewright_hw::isa::EncodeError;
 pub enum DriverError {
     /// The regions do not fit the device's memory.
     #[error(
-        "the program needs {needed} bytes, but only {free} of the device's {size} bytes are free: {}; use a device with more memory (with uio, a larger buffer in its device tree) or a smaller batch",
+        "the program needs {needed} bytes, but only {free} of the device's {size} bytes are free: {}; use a device \
+         with more memory (with uio, a larger buffer in its device tree) or a smaller batch",
         list(regions)
     )]
     DoesNotFit {
@@ -30,7 +31,8 @@ pub enum DriverError {
     },
     /// The configuration has too few base registers.
     #[error(
-        "the program has {regions} regions, but the configuration has only {bases} base registers; put tensors into common regions or raise bases"
+        "the program has {regions} regions, but the configuration has only {bases} base registers; put tensors into \
+         common regions or raise bases"
     )]
     TooManyRegions {
         /// Regions.
@@ -108,7 +110,8 @@ pub enum DriverError {
     },
     /// A program was built for other hardware.
     #[error(
-        "the program was built for configuration {built:016x} (instruction set {built_isa}), but the device has {device:016x} (instruction set {isa}); compile it again for this device"
+        "the program was built for configuration {built:016x} (instruction set {built_isa}), but the device has \
+         {device:016x} (instruction set {isa}); compile it again for this device"
     )]
     OtherHardware {
         /// The program's configuration hash.

@@ -243,7 +243,7 @@ impl<'g> Build<'g> {
         }
         let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
         let code = backend.compile(&part, &list)?;
-        let on_gpu = backend.name() == "cuda";
+        let on_gpu = backend.place() == Place::Cuda;
         let on_gpu_code = if on_gpu { CudaCode::decode(&code.bytes).unwrap_or_default() } else { CudaCode::default() };
         let with_products: HashSet<String> =
             on_gpu_code.entries.into_iter().filter(|e| !e.library.is_empty()).map(|e| e.symbol).collect();

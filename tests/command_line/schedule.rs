@@ -103,7 +103,8 @@ fn what_cannot_run_is_refused_with_its_place() {
         dir,
         &changed("c.j max", "c.k max"),
         "csim",
-        "wrong.te: line 7: cannot apply `tensorize c.k max`: there is no loop c.k\nthe loops are: a.inp.i0 a.inp.i1 c.i c.j c.write.i0 c.write.i1",
+        "wrong.te: line 7: cannot apply `tensorize c.k max`: there is no loop c.k\nthe loops are: a.inp.i0 a.inp.i1 \
+         c.i c.j c.write.i0 c.write.i1",
     );
     fails(dir, &changed("c.j max", "c.j min"), "csim", "wrong.te: line 7: cannot apply `tensorize c.j min`");
     fails(

@@ -1,6 +1,7 @@
 //! [`CudaBackend`]: compiles regions of a graph to CUDA C.
 
 use std::collections::HashMap;
+use tilewright_runtime::artifact::Place;
 
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
 use tilewright_compiler::graph::{Graph, NodeId, Op};
@@ -35,6 +36,10 @@ pub struct CudaBackend {
 impl Backend for CudaBackend {
     fn name(&self) -> &'static str {
         "cuda"
+    }
+
+    fn place(&self) -> Place {
+        Place::Cuda
     }
 
     fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use tilewright_runtime::artifact::Place;
 
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
@@ -90,6 +91,10 @@ const MOST_JOINED: usize = 64;
 impl Backend for LlvmBackend {
     fn name(&self) -> &'static str {
         "cpu"
+    }
+
+    fn place(&self) -> Place {
+        Place::Cpu
     }
 
     fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {

@@ -178,7 +178,8 @@ params! {
     loops: u32 = 3, "loops", Legal::Range(2, 3), "Loops",
         "Affine loops around a range of micro-ops.";
     dma_align: u32 = 1, "bytes", Legal::PowerOfTwo(1, 64), "DmaAlign",
-        "Alignment of offsets and strides of loads and stores, at most the bus width. The compiler's channel blocks are at least this wide.";
+        "Alignment of offsets and strides of loads and stores, at most the bus width. The compiler's channel blocks \
+         are at least this wide.";
     dma_pad: bool = true, "", Legal::Flag, "DmaPad",
         "Loads can add padding: entries around a row, rows around a plane, planes around all planes.";
     dma_pack: bool = true, "", Legal::Flag, "DmaPack",
@@ -196,7 +197,8 @@ params! {
     queue_depth: u32 = 8, "instructions", Legal::PowerOfTwo(2, 32), "QueueDepth",
         "Instructions that can wait in each unit's queue.";
     lean: bool = false, "", Legal::Flag, "Lean",
-        "Smaller and slower control, for small parts: instructions move into queues and units word by word, and units work ahead by few rows.";
+        "Smaller and slower control, for small parts: instructions move into queues and units word by word, and units \
+         work ahead by few rows.";
     token_bits: u32 = 10, "bits", Legal::Range(3, 16), "TokenBits",
         "Width of a dependency-token counter.";
     vector_lanes: u32 = 16, "lanes", Legal::PowerOfTwo(1, 1024), "VectorLanes",
@@ -218,9 +220,12 @@ params! {
     wgt_zp: bool = true, "", Legal::Flag, "WgtZp",
         "Builds the subtraction of a zero point from the weights in gemm.";
     mul_stages: u32 = 0, "registers", Legal::Range(0, 3), "MulStages",
-        "Pipeline registers between gemm's operands and its adder trees. 0: none, for simulation; 1: after the products, for FPGA clocks; 2: also before them; 3: also inside the multiplication.";
+        "Pipeline registers between gemm's operands and its adder trees. 0: none, for simulation; 1: after the \
+         products, for FPGA clocks; 2: also before them; 3: also inside the multiplication.";
     vector_stages: u32 = 0, "registers", Legal::Range(0, 2), "VectorStages",
-        "Pipeline registers between vector's operands and its lanes, except in the serial unit. 0: none, for simulation; 1: one, for FPGA clocks; 2: one more before deep operations scale.";
+        "Pipeline registers between vector's operands and its lanes, except in the serial unit. 0: none, for \
+         simulation; 1: one, for FPGA clocks; 2: one more before deep operations scale.";
     counters: Counters = Counters::Causes, "", Legal::Words(&["none", "busy", "causes"]), "CounterLevel",
-        "What the performance counters count. none: only the cycles of a command; busy: also the busy cycles of each unit; causes: also the cycles of each unit in each state.";
+        "What the performance counters count. none: only the cycles of a command; busy: also the busy cycles of each \
+         unit; causes: also the cycles of each unit in each state.";
 }

@@ -203,7 +203,8 @@ impl Sdram {
         }
         if cycles.refresh < FEWEST_REFRESH_CYCLES {
             return Err(format!(
-                "the SDRAM needs a refresh every {} us, which is {} cycles of {mhz} MHz, but the shell needs at least {FEWEST_REFRESH_CYCLES}; raise the clock (--mhz)",
+                "the SDRAM needs a refresh every {} us, which is {} cycles of {mhz} MHz, but the shell needs at least \
+                 {FEWEST_REFRESH_CYCLES}; raise the clock (--mhz)",
                 t.refresh_us, cycles.refresh
             ));
         }

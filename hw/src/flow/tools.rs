@@ -319,7 +319,9 @@ pub(super) fn find_loader() -> Result<Tool, FlowError> {
     let (command, version) = found.ok_or_else(|| FlowError::MissingTool {
         tool: name.into(),
         reason: format!("{least} or newer was not found"),
-        remedy: "install it (apt-get install openfpgaloader), and run it once by hand to check that you have access to the board's cable".into(),
+        remedy: "install it (apt-get install openfpgaloader), and run it once by hand to check that you have access \
+                 to the board's cable"
+            .into(),
     })?;
     Ok(Tool { time_limit: Some(LOADING), ..Tool::new(name, command, version) })
 }

@@ -372,7 +372,7 @@ insns! {
     /// Applies one element-wise operation to rows; destination and operands are indexed.
     Vector = 3, "vector", Unit::Vector => {
         op: VecOp = VecOp::Move, Width::Bits(5), "operation";
-        mode: Rounding = Rounding::Double, Width::Bits(1), "rounding of requant and mul: twice (double) or once (single), see reference/rounding.md";
+        mode: Rounding = Rounding::Double, Width::Bits(1), "rounding of requant and mul: twice (double) or once (single)";
         dst: VecDst = VecDst::Acc, Width::Bits(2), "destination memory";
         a: VecSrc = VecSrc::Acc, Width::Bits(2), "first operand";
         b: VecSrc = VecSrc::None, Width::Bits(3), "second operand";

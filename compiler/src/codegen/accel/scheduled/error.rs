@@ -16,7 +16,8 @@ pub enum LowerError {
     Schedule(#[from] ScheduleError),
     /// The buffers of a scratchpad need more entries than it has.
     #[error(
-        "{mem} has {entries} entries, and the schedule needs {needed}: {buffers}; split a loop, or compute a buffer further inside and compact it"
+        "{mem} has {entries} entries, and the schedule needs {needed}: {buffers}; split a loop, or compute a buffer \
+         further inside and compact it"
     )]
     Fit {
         /// The scratchpad.
