@@ -23,41 +23,41 @@ fn element_wise() {
         relu,
         false,
         expect![[r#"
-        extern "C" __global__ void __launch_bounds__(256) k(const float *__restrict__ v_x, float *__restrict__ v_y) {
-          {
-            const int v_i_j_0 = blockIdx.x;
-            {
-              const int v_i_j_1 = threadIdx.x;
-              if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
-                v_y[(((v_i_j_0 * 256 + v_i_j_1) / 200) * 200 + ((v_i_j_0 * 256 + v_i_j_1) % 200))] = tw_max(v_x[(((v_i_j_0 * 256 + v_i_j_1) / 200) * 200 + ((v_i_j_0 * 256 + v_i_j_1) % 200))], 0.0f);
+            extern "C" __global__ void __launch_bounds__(256) k(const float *__restrict__ v_x, float *__restrict__ v_y) {
+              {
+                const int v_i_j_0 = blockIdx.x;
+                {
+                  const int v_i_j_1 = threadIdx.x;
+                  if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
+                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_max(v_x[(v_i_j_0 * 256 + v_i_j_1)], 0.0f);
+                  }
+                }
               }
             }
-          }
-        }
 
-        k grid [3, 1, 1] block [256, 1, 1] args [Input(0), Output(0)]
-        workspace 0
-    "#]],
+            k grid [3, 1, 1] block [256, 1, 1] args [Input(0), Output(0)]
+            workspace 0
+        "#]],
     );
     check(
         relu,
         true,
         expect![[r#"
-        extern "C" __global__ void __launch_bounds__(256) k(const tw_half *__restrict__ v_x, tw_half *__restrict__ v_y) {
-          {
-            const int v_i_j_0 = blockIdx.x;
-            {
-              const int v_i_j_1 = threadIdx.x;
-              if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
-                v_y[(((v_i_j_0 * 256 + v_i_j_1) / 200) * 200 + ((v_i_j_0 * 256 + v_i_j_1) % 200))] = tw_narrow(tw_max(tw_widen(v_x[(((v_i_j_0 * 256 + v_i_j_1) / 200) * 200 + ((v_i_j_0 * 256 + v_i_j_1) % 200))]), 0.0f));
+            extern "C" __global__ void __launch_bounds__(256) k(const tw_half *__restrict__ v_x, tw_half *__restrict__ v_y) {
+              {
+                const int v_i_j_0 = blockIdx.x;
+                {
+                  const int v_i_j_1 = threadIdx.x;
+                  if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
+                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_narrow(tw_max(tw_widen(v_x[(v_i_j_0 * 256 + v_i_j_1)]), 0.0f));
+                  }
+                }
               }
             }
-          }
-        }
 
-        k grid [3, 1, 1] block [256, 1, 1] args [Input(0), Output(0)]
-        workspace 0
-    "#]],
+            k grid [3, 1, 1] block [256, 1, 1] args [Input(0), Output(0)]
+            workspace 0
+        "#]],
     );
 }
 
@@ -71,35 +71,35 @@ fn convolution_and_requantization() {
         conv,
         false,
         expect![[r#"
-        extern "C" __global__ void __launch_bounds__(32) k(const signed char *__restrict__ v_x, const signed char *__restrict__ v_w, const int *__restrict__ v_m, signed char *__restrict__ v_y) {
-          int v_s[1];
-          {
-            const int v_a_b_0 = blockIdx.x;
-            {
-              const int v_a_b_1 = threadIdx.x;
-              for (int v_i = 0; v_i < 1; v_i++) {
-                for (int v_c = 0; v_c < 1; v_c++) {
-                  if (((v_a_b_0 * 32 + v_a_b_1) < 30)) {
-                    int sum = 0;
-                    for (int v_k = 0; v_k < 3; v_k++) {
-                      for (int v_d = 0; v_d < 4; v_d++) {
-                        sum = tw_add(sum, tw_mul(tw_sub((int)(v_x[(((((v_a_b_0 * 32 + v_a_b_1) / 5) + v_i) + v_k) * 4 + v_d)]), 3), (int)(v_w[(((((v_a_b_0 * 32 + v_a_b_1) % 5) + v_c) * 3 + v_k) * 4 + v_d)])));
+            extern "C" __global__ void __launch_bounds__(32) k(const signed char *__restrict__ v_x, const signed char *__restrict__ v_w, const int *__restrict__ v_m, signed char *__restrict__ v_y) {
+              int v_s[1];
+              {
+                const int v_a_b_0 = blockIdx.x;
+                {
+                  const int v_a_b_1 = threadIdx.x;
+                  for (int v_i = 0; v_i < 1; v_i++) {
+                    for (int v_c = 0; v_c < 1; v_c++) {
+                      if (((v_a_b_0 * 32 + v_a_b_1) < 30)) {
+                        int sum = 0;
+                        for (int v_k = 0; v_k < 3; v_k++) {
+                          for (int v_d = 0; v_d < 4; v_d++) {
+                            sum = tw_add(sum, tw_mul(tw_sub((int)(v_x[(((((v_a_b_0 * 32 + v_a_b_1) / 5) + v_i) + v_k) * 4 + v_d)]), 3), (int)(v_w[(((((v_a_b_0 * 32 + v_a_b_1) % 5) + v_c) * 3 + v_k) * 4 + v_d)])));
+                          }
+                        }
+                        v_s[0] = sum;
                       }
                     }
-                    v_s[0] = sum;
+                  }
+                  if (((v_a_b_0 * 32 + v_a_b_1) < 30)) {
+                    v_y[(v_a_b_0 * 32 + v_a_b_1)] = (signed char)(tw_offset_clamp(tw_scale_double(v_s[0], v_m[((v_a_b_0 * 32 + v_a_b_1) % 5)], -5), 4, -128, 127));
                   }
                 }
               }
-              if (((v_a_b_0 * 32 + v_a_b_1) < 30)) {
-                v_y[(((v_a_b_0 * 32 + v_a_b_1) / 5) * 5 + ((v_a_b_0 * 32 + v_a_b_1) % 5))] = (signed char)(tw_offset_clamp(tw_scale_double(v_s[0], v_m[((v_a_b_0 * 32 + v_a_b_1) % 5)], -5), 4, -128, 127));
-              }
             }
-          }
-        }
 
-        k grid [1, 1, 1] block [32, 1, 1] args [Input(0), Input(1), Input(2), Output(0)]
-        workspace 0
-    "#]],
+            k grid [1, 1, 1] block [32, 1, 1] args [Input(0), Input(1), Input(2), Output(0)]
+            workspace 0
+        "#]],
     );
 }
 
