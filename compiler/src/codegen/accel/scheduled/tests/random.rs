@@ -130,7 +130,15 @@ fn product(n: &mut Numbers, config: &HwConfig) -> (String, String) {
         n.int(-128, 0)
     );
     let mut steps = format!("cache_read sum a inp; cache_read sum w wgt\n{REQUANT}");
-    steps += &tiles(n, &[("i0", columns), ("i1", rows)], &["c", "sum"], &["a.inp", "w.wgt", "bias.param"]);
+    let moved = tiles(n, &[("i0", columns), ("i1", rows)], &["c", "sum"], &["a.inp", "w.wgt", "bias.param"]);
+    for line in moved.lines() {
+        // Multipliers and shifts share the entries of the biases. Without them the schedule is refused.
+        let others: &[&str] = if chance(n, 90) { &["multiplier.param", "shift.param"] } else { &[] };
+        steps += &format!("{line}\n");
+        for other in others.iter().filter(|_| line.contains("bias.param")) {
+            steps += &format!("{}\n", line.replace("bias.param", other));
+        }
+    }
     let order = shuffled(n, &["sum.j", "sum.i", "sum.k"]);
     steps += &format!("reorder {} sum.n sum.o sum.l\n", order.join(" "));
     steps += &format!("decompose_reduction sum {}\n", if chance(n, 80) { order[0] } else { "sum.k" });
