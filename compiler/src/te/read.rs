@@ -34,7 +34,7 @@ const OPS: [BinOp; 13] = [
 ];
 /// Deepest accepted nesting of expressions and statements.
 const MAX_DEPTH: usize = 200;
-/// Most operations in a row, each of which nests the ones before.
+/// Most operations in a row. Each one makes the expression tree one level deeper.
 const MAX_CHAIN: usize = 1000;
 
 /// A text that is being read.
