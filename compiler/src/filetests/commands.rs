@@ -7,7 +7,7 @@
 //! | `verify tir` | a function | every error, or `sound` |
 //! | `schedule` | steps, one a line or between `;`, and a function | the function after the steps, or why one cannot be applied |
 //! | `te` | a graph of one operator | the function that computes it |
-//! | `lower HW` | a `.te` file | the accelerator's program, or why the schedule cannot become one |
+//! | `lower HW [KEY=VALUE...]` | a `.te` file | the accelerator's program, or why the schedule cannot become one |
 //! | `accel HW [KEY=VALUE...] [-O LEVEL]` | an integer graph | where each node runs and why, and the accelerator's programs |
 //!
 //! In graphs, `blob "N bytes"`, `blob "N words"` and `blob "N floats"` stand for constants of so many numbers.
@@ -56,7 +56,7 @@ pub fn run(command: &str, input: &str) -> Result<String, String> {
         ["schedule"] => schedule(input),
         ["te"] => tensor_expression(input),
         ["accel", hw, options @ ..] => accel(input, hw, options),
-        ["lower", hw] => lowered(input, hw),
+        ["lower", hw, options @ ..] => lowered(input, hw, options),
         _ => Err(format!("unknown command `{command}`; filetests/commands.rs lists them")),
     }
 }
@@ -194,8 +194,11 @@ fn accel(input: &str, hw: &str, options: &[&str]) -> Result<String, String> {
 }
 
 /// The instructions of a `.te` file. They run and must give the evaluator's results.
-fn lowered(input: &str, hw: &str) -> Result<String, String> {
-    let config = HwConfig::load(hw).map_err(|e| e.to_string())?;
+fn lowered(input: &str, hw: &str, options: &[&str]) -> Result<String, String> {
+    let mut config = HwConfig::load(hw).map_err(|e| e.to_string())?;
+    for option in options {
+        config = with(&config, option)?;
+    }
     let file = match file::parse(input) {
         Ok(file) => file,
         Err(e) => return Ok(format!("{e}\n")),

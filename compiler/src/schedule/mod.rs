@@ -28,6 +28,7 @@ mod tree;
 pub(crate) use access::private;
 pub use error::ScheduleError;
 pub use hoist::{Hoisted, Part, Source, hoist};
+pub(crate) use tree::{bounds, chain};
 
 use error::Reason;
 use serde::{Deserialize, Serialize};

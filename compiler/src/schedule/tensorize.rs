@@ -120,11 +120,16 @@ impl Match<'_> {
     }
 
     /// Matches parameter `p`, accessed at `pi`, with `buffer` at `indices`.
+    ///
+    /// If the intrinsic computes an index from loaded values, the parameter is the whole buffer.
     fn bind(&mut self, buffer: &Name, indices: &[Expr], p: &Name, pi: &[Expr]) -> Result<(), Reason> {
         let name = &self.desc.name;
         let Some(k) = self.desc.params.iter().position(|x| &x.name == p) else {
             refuse!("{name} has no parameter {p}")
         };
+        if pi.iter().any(Expr::has_load) {
+            return self.bind_whole(buffer, indices, k, pi);
+        }
         let mut dims = Vec::new();
         for e in pi {
             match e {
@@ -167,6 +172,38 @@ impl Match<'_> {
             }
             _ => self.views[k] = Some(view),
         }
+        Ok(())
+    }
+
+    /// Matches parameter `k`, accessed at computed indices, with the whole of `buffer`.
+    fn bind_whole(&mut self, buffer: &Name, indices: &[Expr], k: usize, pi: &[Expr]) -> Result<(), Reason> {
+        let (param, name) = (&self.desc.params[k], &self.desc.name);
+        let Some(there) = self.function.buffer(buffer) else { refuse!("there is no buffer {buffer}") };
+        if there.shape != param.shape || there.scope != param.scope {
+            let (want, got) = (param.scope.name(), there.scope.name());
+            refuse!(
+                "{buffer} has shape {:?} in {got}, but parameter {} of {name} has shape {:?} in {want}",
+                there.shape,
+                param.name,
+                param.shape
+            );
+        }
+        for (e, wanted) in indices.iter().zip(pi) {
+            if !self.expr(e, wanted)? {
+                refuse!("{buffer} is read at {e}, but {name} reads its parameter at {wanted}");
+            }
+        }
+        let taken: Vec<Name> = self.dims.values().cloned().collect();
+        let dim = |i: usize| {
+            let mut dim = fresh(self.function, &format!("{}_{i}", self.desc.params[k].name));
+            while taken.contains(&dim) {
+                dim = fresh(self.function, &format!("{dim}_"));
+            }
+            dim
+        };
+        let dims: Vec<Name> = (0..indices.len()).map(dim).collect();
+        let indices = dims.iter().cloned().map(Expr::Var).collect();
+        self.views[k] = Some(View { buffer: buffer.clone(), dims, indices });
         Ok(())
     }
 

@@ -20,6 +20,11 @@ impl Array {
         Array { dtype, shape: shape.to_vec(), bytes: vec![0; len * dtype.size_bytes()] }
     }
 
+    /// Creates an array of int8 elements.
+    pub fn of_bytes(shape: &[i64], values: &[i8]) -> Array {
+        Array { dtype: DType::I8, shape: shape.to_vec(), bytes: values.iter().map(|&v| v as u8).collect() }
+    }
+
     /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.dtype.size_bytes()

@@ -338,6 +338,13 @@ impl Expr {
         })
     }
 
+    /// Returns whether an element is loaded.
+    pub fn has_load(&self) -> bool {
+        let mut found = false;
+        self.visit(&mut |e| found |= matches!(e, Expr::Load { .. }));
+        found
+    }
+
     /// Returns whether the variable occurs.
     pub fn uses(&self, var: &Name) -> bool {
         let mut found = false;

@@ -15,9 +15,11 @@
 //! | `parts`, `padded_range`, `batch`, `limits` | tiles of a dimension, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
+//! | `runs`, `pieces` | tensors of which each element is used by itself |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
 //!
-//! [`scheduled`] turns loop programs with a schedule of their own into instructions.
+//! [`scheduled`] turns loop programs with a schedule of their own into instructions. An operator can give such a schedule
+//! for the whole layer, or plan loads, tiles and stores itself.
 //!
 //! `fuse` is the exception: it fuses operators into the tiles of the product before them.
 
@@ -41,6 +43,7 @@ mod product;
 mod reader;
 mod requant;
 mod ring;
+mod runs;
 pub mod scheduled;
 mod target;
 mod tensors;

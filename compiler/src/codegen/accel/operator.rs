@@ -3,6 +3,7 @@
 use super::emit::Emit;
 use super::layer::Layer;
 use super::reader::{Read, Reader};
+use super::scheduled::{self, LayerSchedule};
 use super::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use std::fmt::Debug;
@@ -68,11 +69,20 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
         format!("{self:?}")
     }
 
+    /// Returns the layer as a scheduled tensor expression; `None` if the operator emits its instructions itself.
+    fn schedule(&self, _plan: &Self::Plan, _layer: &Layer, _config: &HwConfig) -> Option<LayerSchedule> {
+        None
+    }
+
     /// Adds the layer's instructions to the program.
     ///
     /// # Errors
-    /// The driver rejects an instruction or a constant.
-    fn emit(&self, plan: &Self::Plan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError>;
+    /// The schedule does not become instructions, or the driver rejects an instruction or a constant.
+    fn emit(&self, plan: &Self::Plan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
+        let schedule = self.schedule(plan, layer, e.config).ok_or_else(missing)?;
+        scheduled::emit(e, layer, &schedule)
+    }
 }
 
 /// The result of reading a node.

@@ -1,10 +1,8 @@
 //! Pieces of tensors for element-wise operators: runs of entries, regardless of their position in the image.
 
-use super::emit::Emit;
-use super::limits::ROW_BYTES;
-use tilewright_driver::DriverError;
+use crate::tir::Scope;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Store, VecOp};
+use tilewright_hw::isa::VecOp;
 
 /// Returns memory and bank for each of the two operands of a vector micro-op, which must not share a read port, or
 /// `None` if the configuration has no such pair.
@@ -16,6 +14,12 @@ pub fn operand_banks(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
         return Some([(Mem::Out, 0), (Mem::Out, 1)]);
     }
     config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
+}
+
+/// Returns the scopes of the two operands of [`operand_banks`].
+pub fn operand_scopes(config: &HwConfig) -> Option<[Scope; 2]> {
+    let scope = |(mem, _)| if mem == Mem::Inp { Scope::Inp } else { Scope::Out };
+    operand_banks(config).map(|places| places.map(scope))
 }
 
 /// Returns the maximum number of entries of a piece for an operation.
@@ -39,29 +43,4 @@ pub fn piece_entries(operation: VecOp, config: &HwConfig) -> Result<u32, String>
         (least / 8).min(config.out_depth / 8)
     };
     Ok(entries.max(1))
-}
-
-/// Returns the first entries of a piece's two operands and of its result. `turn` (0 or 1) selects the half of the
-/// banks.
-pub fn piece_places(config: &HwConfig, places: [(Mem, u32); 2], turn: u32, count: u32) -> [u32; 3] {
-    let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
-    let start = |(mem, index): (Mem, u32)| index * bank(mem) + turn * count;
-    // If operands are in out, the result uses the other half of the first such operand's bank.
-    let beside = places.iter().find(|(mem, _)| *mem == Mem::Out);
-    let result = beside.map_or(turn * count, |&(mem, index)| index * bank(mem) + (2 + turn) * count);
-    [start(places[0]), start(places[1]), result]
-}
-
-/// Stores consecutive entries to consecutive bytes.
-pub fn store_piece(e: &mut Emit, base: u32, offset: u64, entry: u32, bytes: u64) -> Result<(), DriverError> {
-    let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
-    let step = entry_bytes.max(e.config.dma_align.into());
-    let most = ROW_BYTES as u64 / step * step;
-    let (mut at, mut from, mut rest) = (offset, u64::from(entry), bytes);
-    while rest > 0 {
-        let row = rest.min(most);
-        e.b.store(Store { base, offset: at, entry: from as u32, row_bytes: row as u32, ..Store::default() })?;
-        (at, from, rest) = (at + row, from + row / entry_bytes, rest - row);
-    }
-    Ok(())
 }

@@ -1,17 +1,18 @@
 //! Functions of each byte, by a table.
 
-use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
-use crate::codegen::accel::pieces::{operand_banks, piece_entries, piece_places, store_piece};
+use crate::codegen::accel::pieces::{operand_scopes, piece_entries};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::runs::Runs;
+use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
-use crate::graph::{Node, NodeId, Op};
-use tilewright_driver::{Dim, DriverError, Nest, Role};
-use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
-use tilewright_hw::layout::pack_table;
+use crate::graph::op::{self, Op};
+use crate::graph::{Node, NodeId};
+use crate::te::{Array, Builder, DType, ops};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::{TABLE_BYTES, VecOp};
 
 /// A function of each byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,38 +76,24 @@ impl AccelOperator for Lookup {
         InpUse::All
     }
 
-    fn emit(&self, plan: &LookupPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        emit(e, layer, &self.table, plan.entries)
+    fn schedule(&self, plan: &LookupPlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+        let runs = Runs::of_bytes(layer.output_view().layout(config).bytes(), config);
+        let mut b = Builder::new("lookup");
+        let x = runs.input(&mut b, "x");
+        let table = b.input("table", DType::I8, &[TABLE_BYTES as i64]);
+        let result = ops::build(&mut b, &Op::Lookup(op::Lookup {}), &[x.tensor.clone(), table], &runs.shape())?;
+        let output = runs.output(&mut b, &result);
+        let scope = operand_scopes(config)?[0];
+        let steps = format!(
+            "cache_read {0} table param; {1}",
+            result.name,
+            runs.steps(&result, plan.entries, &[(&x, scope)], VecOp::Lut.name())
+        );
+        let table = LayerInput::Constant(Array::of_bytes(&[TABLE_BYTES as i64], &self.table));
+        Some(LayerSchedule {
+            program: b.finish(&[output]),
+            inputs: vec![LayerInput::Tensor(0), table],
+            steps: template(&steps)?,
+        })
     }
-}
-
-/// Emits a lookup in pieces of at most `count` entries. `table` begins with the value of -128.
-fn emit(e: &mut Emit, layer: &Layer, table: &[i8], count: u32) -> Result<(), DriverError> {
-    let (input, output) = (e.place(layer.inputs[0])?, e.place(layer.output)?);
-    let missing = || DriverError::Rule { index: 0, what: "the operand has no bank".into() };
-    let places = operand_banks(e.config).ok_or_else(missing)?;
-    // The hardware indexes the table with the byte as an unsigned number.
-    let unsigned = std::array::from_fn(|i| table.get(i ^ 0x80).copied().unwrap_or(0));
-    let bytes = pack_table(e.config, &unsigned);
-    let offset = e.b.constant(&format!("{} table", layer.name), Role::Params, &bytes);
-    // A table begins at a whole entry of param; `row` counts rows.
-    let rows = e.config.param_entry_bytes() / e.config.block_out;
-    let row = e.param.take(rows * e.config.table_entries());
-    e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
-    let source = if places[0].0 == Mem::Inp { VecSrc::Inp } else { VecSrc::Out };
-    let vector = Vector { op: VecOp::Lut, dst: VecDst::Out, a: source, descriptor: row / rows, ..Vector::default() };
-    let entry_bytes = u64::from(e.config.entry_bytes(Mem::Out));
-    let whole = output.layout.bytes() as u64;
-    let total = whole.div_ceil(entry_bytes);
-    for (piece, first) in (0..total).step_by(count as usize).enumerate() {
-        let here = (total - first).min(count.into());
-        let [a, _, result] = piece_places(e.config, places, piece as u32 % 2, count);
-        let at = first * entry_bytes;
-        let bytes = (here * entry_bytes).min(whole - at);
-        e.b.load_linear(places[0].0, input.region, input.offset + at, a, bytes)?;
-        let dims = vec![Dim::new(here as u32, [1, 1, 0])];
-        e.b.vector_nest(vector, &Nest { at: [result, a, 0], body: vec![[0; 3]], dims })?;
-        store_piece(e, output.region.0, output.offset + at, result, bytes)?;
-    }
-    Ok(())
 }

@@ -3,12 +3,12 @@
 use tilewright_driver::{Dim, Nest};
 use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
 
-use super::conditions::Ranges;
+use super::conditions::{NestLoop, Ranges, ranges};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::lower::Lower;
 use crate::te::Name;
-use crate::tir::{Action, Affine, Block, For, Scope};
+use crate::tir::{Action, Affine, Block, For, Scope, View};
 
 /// Most iterations of a reduction that become micro-ops of one kernel.
 const MOST_UOPS: i64 = 4096;
@@ -47,7 +47,8 @@ impl Lower<'_> {
             }
         }
         // A loop whose condition holds for its first iterations is shortened.
-        let extents = match self.ranges(loops, &block.guards) {
+        let Some(guards) = self.sums(&block.guards) else { return Ok(false) };
+        let extents = match ranges(&NestLoop::of(loops), &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Of(ranges) if ranges.iter().all(|r| r.0 == 0) => ranges.iter().map(|r| r.1).collect::<Vec<_>>(),
             Ranges::Of(_) | Ranges::Several => return Ok(false),
@@ -96,8 +97,7 @@ impl Lower<'_> {
         match instruction {
             Instruction::Gemm => self.gemm(block, &args[2].buffer, &nest)?,
             Instruction::Vector(v) => {
-                let Some(dst) = v.params[0] else { return Ok(false) };
-                self.vector(block, &args[dst].buffer, &v, &nest)?;
+                self.vector(block, args, &v, &nest)?;
             }
         }
         Ok(true)
@@ -114,8 +114,15 @@ impl Lower<'_> {
         Ok(())
     }
 
-    fn vector(&mut self, block: &Block, dst: &Name, v: &VectorCall, nest: &Nest) -> Result<(), LowerError> {
-        let (descriptor, mode) = (self.descriptor(v), v.mode);
+    fn vector(&mut self, block: &Block, args: &[View], v: &VectorCall, nest: &Nest) -> Result<(), LowerError> {
+        let descriptor = match v.table.and_then(|t| args.get(t)).and_then(|view| self.places.get(&view.buffer)) {
+            Some(place) => self.slot(place),
+            None => self.descriptor(v),
+        };
+        let mode = v.mode;
+        let Some(dst) = v.params[0].and_then(|dst| args.get(dst)).map(|view| &view.buffer) else {
+            return Err(self.refuse(block, "it has no destination"));
+        };
         let insn = Vector { op: v.op, mode, dst: v.dst, a: v.a, b: v.b, descriptor, ..Vector::default() };
         let Some(other) = v.combines else {
             return Ok(self.b.vector_nest(insn, nest)?);

@@ -1,20 +1,20 @@
 //! Copies between device memory and scratchpads, as loads and stores.
 
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::{Insn, Load, Op, PARAM_ROWS, Store, unfit_reasons};
+use tilewright_hw::isa::{Insn, Load, Op, PARAM_ROWS, Store, TABLE_BYTES, unfit_reasons};
 
-use super::conditions::Ranges;
+use super::conditions::{NestLoop, Ranges, join, ranges};
 use super::error::LowerError;
-use super::lower::Lower;
+use super::lower::{Address, Lower};
 use super::memory::Place;
-use super::windows::{Copied, CopyAxis, CopyWindow, PART, window};
-use crate::te::{Expr, Name};
+use super::windows::{Abilities, Copied, CopyAxis, CopyWindow, PART, padding, window};
+use crate::te::{DType, Expr, Name};
 use crate::tir::{Affine, Block, For};
 
 /// A copy of elements between device memory and a scratchpad.
 struct Copy<'c> {
     block: &'c Block,
-    loops: &'c [&'c For],
+    loops: Vec<NestLoop>,
     /// Iterations of each loop that run, from the first to the one after the last.
     running: Vec<(i64, i64)>,
     /// Iterations of each loop that copy data; in the others the scratchpad gets padding.
@@ -27,6 +27,8 @@ struct Copy<'c> {
     size: i64,
     /// The value of padding.
     pad: i8,
+    /// Whether no iteration copies data.
+    is_padding: bool,
 }
 
 /// Rows and planes, with the places of the first row.
@@ -34,8 +36,10 @@ struct PlacedWindow {
     window: CopyWindow,
     /// Entry of the scratchpad.
     entry: u32,
-    /// Byte of the region of tensors.
-    offset: u64,
+    /// Byte of the entry, if rows are packed.
+    byte: u32,
+    /// Where the first row begins in device memory.
+    base: Address,
     row_stride: u64,
     plane_stride: u64,
 }
@@ -91,20 +95,28 @@ impl Lower<'_> {
             // The load of the biases brings multipliers and shifts too.
             return Ok(true);
         }
-        let (Some(to_at), Some(from_at)) = (self.position(to, indices), self.position(from, read)) else {
+        let (Some(mut to_at), Some(mut from_at)) = (self.position(to, indices), self.position(from, read)) else {
             return Ok(false);
         };
-        let conditions: Vec<Expr> = inside.into_iter().cloned().collect();
-        let running = match self.ranges(loops, &block.guards) {
+        let (Some(mut guards), Some(mut inside_sums)) =
+            (self.sums(&block.guards), self.sums(inside.map_or(&[], std::slice::from_ref)))
+        else {
+            return Ok(false);
+        };
+        let mut loops = NestLoop::of(loops);
+        let sums = guards.iter_mut().chain(&mut inside_sums).chain([&mut to_at, &mut from_at]);
+        join(&mut loops, &mut sums.collect::<Vec<_>>());
+        let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Several => return Ok(false),
             Ranges::Of(ranges) => ranges,
         };
-        let data = match self.ranges(loops, &conditions) {
-            Ranges::Never => vec![(0, 0); loops.len()],
+        let data = match ranges(&loops, &inside_sums) {
+            Ranges::Never => None,
             Ranges::Several => return Ok(false),
-            Ranges::Of(ranges) => ranges,
+            Ranges::Of(ranges) => Some(ranges),
         };
+        let (is_padding, data) = (data.is_none(), data.unwrap_or_else(|| running.clone()));
         let size = dtype.size_bytes() as i64;
         match (self.places.get(from).cloned(), self.places.get(to).cloned()) {
             (None, Some(place)) => {
@@ -112,7 +124,7 @@ impl Lower<'_> {
                     return Err(self.refuse(block, format!("a load cannot pad with {pad}, only with -128 to 127")));
                 };
                 let (scratchpad, memory) = ((to, to_at), (from, from_at));
-                let copy = Copy { block, loops, running, data, scratchpad, memory, size, pad };
+                let copy = Copy { block, loops, running, data, scratchpad, memory, size, pad, is_padding };
                 self.load(&copy, &place)
             }
             (Some(_), None) if inside.is_some() => {
@@ -120,7 +132,10 @@ impl Lower<'_> {
             }
             (Some(place), None) => {
                 let (scratchpad, memory) = ((from, from_at), (to, to_at));
-                self.store(&Copy { block, loops, running, data, scratchpad, memory, size, pad: 0 }, &place)
+                self.store(
+                    &Copy { block, loops, running, data, scratchpad, memory, size, pad: 0, is_padding: false },
+                    &place,
+                )
             }
             (Some(_), Some(_)) => Err(self.refuse(
                 block,
@@ -151,14 +166,17 @@ impl Lower<'_> {
             return Err(self.refuse(block, format!("a load cannot write {value}, only -128 to 127")));
         };
         let Some(at) = self.position(to, indices) else { return Ok(false) };
-        let running = match self.ranges(loops, &block.guards) {
+        let Some(guards) = self.sums(&block.guards) else { return Ok(false) };
+        let loops = NestLoop::of(loops);
+        let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Several => return Ok(false),
             Ranges::Of(ranges) => ranges,
         };
         let size = self.f.buffer(to).map_or(1, |b| b.dtype.size_bytes() as i64);
-        let (data, memory) = (vec![(0, 0); loops.len()], (to, Affine::default()));
-        self.load(&Copy { block, loops, running, data, scratchpad: (to, at), memory, size, pad }, &place)
+        let (data, memory) = (running.clone(), (to, Affine::default()));
+        let scratchpad = (to, at);
+        self.load(&Copy { block, loops, running, data, scratchpad, memory, size, pad, is_padding: true }, &place)
     }
 
     fn no_copy(&self, block: &Block, value: &Expr) -> LowerError {
@@ -168,54 +186,64 @@ impl Lower<'_> {
     }
 
     /// Returns the rows of a copy, or what else it is. `false` stands for more than one window.
-    fn placed(&self, copy: &Copy, place: &Place, can_pad: bool) -> Result<Result<PlacedWindow, Copied>, LowerError> {
+    fn placed(&self, copy: &Copy, place: &Place, is_load: bool) -> Result<Result<PlacedWindow, Copied>, LowerError> {
         let entry = i64::from(self.config.entry_bytes(place.mem));
         let first = copy.first(&copy.scratchpad.1) * copy.size;
-        let window = match window(&copy.axes(copy.size), copy.size, entry, can_pad) {
+        let pack = self.config.dma_pack && matches!(place.mem, Mem::Inp | Mem::Out);
+        let bytes = self.f.buffer(copy.scratchpad.0).map_or(0, |b| b.size_bytes() as i64);
+        let can = Abilities { pad: is_load && self.config.dma_pad, pack, filled: is_load.then_some(bytes - first) };
+        let axes = copy.axes(copy.size);
+        let copied = match copy.is_padding {
+            true => padding(&axes, copy.size, entry),
+            false => window(&axes, copy.size, first, entry, can),
+        };
+        let window = match copied {
             Copied::Window(window) => window,
             Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
             other => return Ok(Err(other)),
         };
-        if first % entry != 0 {
-            return Err(self.refuse(copy.block, PART));
-        }
-        let base = self.tensors.get(copy.memory.0).copied().unwrap_or_default();
-        let offset = base as i64 + copy.first(&copy.memory.1) * copy.size + window.skip;
+        let Some(base) = self.tensors.get(copy.memory.0).copied() else {
+            return Err(self.refuse(copy.block, format!("{} is not in device memory", copy.memory.0)));
+        };
+        let offset = base.offset as i64 + copy.first(&copy.memory.1) * copy.size + window.skip;
         let (Ok(offset), Ok(row_stride), Ok(plane_stride)) =
             (u64::try_from(offset), u64::try_from(window.row_stride), u64::try_from(window.plane_stride))
         else {
             return Ok(Err(Copied::Several));
         };
-        let entry = (i64::from(self.slot(place)) + first / entry) as u32;
-        Ok(Ok(PlacedWindow { window, entry, offset, row_stride, plane_stride }))
+        let (entry, byte) = ((i64::from(self.slot(place)) + first / entry) as u32, (first % entry) as u32);
+        let base = Address { offset, ..base };
+        Ok(Ok(PlacedWindow { window, entry, byte, base, row_stride, plane_stride }))
     }
 
     fn load(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         if place.mem == Mem::Param {
+            if self.f.buffer(copy.scratchpad.0).is_some_and(|b| b.dtype == DType::I8) {
+                return self.load_table(copy, place);
+            }
             return self.load_params(copy, place);
         }
-        let entry = i64::from(self.config.entry_bytes(place.mem));
         let first = copy.first(&copy.scratchpad.1) * copy.size;
-        let PlacedWindow { window: w, entry: to, offset, row_stride, plane_stride } =
-            match self.placed(copy, place, self.config.dma_pad)? {
+        let PlacedWindow { window: w, entry: to, byte, base, row_stride, plane_stride } =
+            match self.placed(copy, place, true)? {
                 Ok(placed) => placed,
                 Err(Copied::Padding(entries)) => return self.load_padding(copy, place, first, entries),
                 Err(_) => return Ok(false),
             };
-        // The tail of a partial last entry is padded, so nothing may follow in it.
-        let bytes = self.f.buffer(copy.scratchpad.0).map_or(0, |b| b.size_bytes() as i64);
-        let last = w.rows == 1 && w.planes == 1 && first + i64::from(w.entries) * entry >= bytes;
-        if i64::from(w.row_bytes) % entry != 0 && !last {
-            return Err(self.refuse(copy.block, PART));
-        }
         let pads = [w.x, w.y, w.z];
+        let [pack_row_stride, pack_plane_stride] = w.packed.unwrap_or_default();
         // Without the parameter `dma_pad` there is no field for the value.
-        let pad_value = if pads == [[0; 2]; 3] { 0 } else { copy.pad };
+        if w.is_filled && copy.pad != 0 && !self.config.dma_pad {
+            return Err(
+                self.refuse(copy.block, format!("it pads with {}; without dma_pad only 0 is possible", copy.pad))
+            );
+        }
+        let pad_value = if pads == [[0; 2]; 3] && !w.is_filled { 0 } else { copy.pad };
         let [[x_before, x_after], [y_before, y_after], [z_before, z_after]] = pads;
         let load = Load {
             mem: place.mem,
-            base: self.region.0,
-            offset,
+            base: base.region.0,
+            offset: base.offset,
             entry: to,
             row_bytes: w.row_bytes,
             rows: w.rows,
@@ -229,6 +257,10 @@ impl Lower<'_> {
             y_after,
             z_before,
             z_after,
+            pack: w.packed.is_some(),
+            pack_byte: byte,
+            pack_row_stride,
+            pack_plane_stride,
             ..Load::default()
         };
         if !self.fits(load.into()) {
@@ -263,7 +295,7 @@ impl Lower<'_> {
     /// Loads entries of biases, multipliers and shifts, which the host has packed.
     fn load_params(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         let elements = place.elements;
-        let w = match window(&copy.axes(1), 1, elements, false) {
+        let w = match window(&copy.axes(1), 1, 0, elements, Abilities { pad: false, pack: false, filled: None }) {
             Copied::Window(w) if w.rows == 1 && w.planes == 1 => w,
             Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
             _ => return Ok(false),
@@ -276,9 +308,24 @@ impl Lower<'_> {
             return Err(self.refuse(copy.block, "no requantization uses this copy in param"));
         };
         let bytes = u64::from(self.config.param_entry_bytes());
-        let offset = base + (source / elements).unsigned_abs() * bytes;
+        let offset = base.offset + (source / elements).unsigned_abs() * bytes;
         let row = (i64::from(self.slot(place)) + first / elements) as u32 * PARAM_ROWS;
-        self.b.load_linear(Mem::Param, self.region, offset, row, u64::from(w.entries) * bytes)?;
+        self.b.load_linear(Mem::Param, base.region, offset, row, u64::from(w.entries) * bytes)?;
+        Ok(true)
+    }
+
+    /// Loads the table of a lookup, which the host has packed.
+    fn load_table(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
+        let whole = |axes: &[CopyAxis]| axes.iter().map(|a| a.data.1 - a.data.0).product::<i64>() == TABLE_BYTES as i64;
+        if !whole(&copy.axes(1)) || copy.memory.1.constant != 0 {
+            return Err(self.refuse(copy.block, "a table is copied to param as a whole"));
+        }
+        let Some(&base) = self.tensors.get(copy.scratchpad.0) else {
+            return Err(self.refuse(copy.block, "no lookup uses this copy in param"));
+        };
+        let (row, bytes) =
+            (self.slot(place) * PARAM_ROWS, self.config.table_entries() * self.config.param_entry_bytes());
+        self.b.load_linear(Mem::Param, base.region, base.offset, row, bytes.into())?;
         Ok(true)
     }
 
@@ -287,22 +334,26 @@ impl Lower<'_> {
             let reason = format!("{} is in {}; stores read out or inp only", copy.scratchpad.0, place.mem.name());
             return Err(self.refuse(copy.block, reason));
         }
-        let PlacedWindow { window: w, entry, offset, row_stride, plane_stride } =
+        let PlacedWindow { window: w, entry, byte, base, row_stride, plane_stride } =
             match self.placed(copy, place, false)? {
                 Ok(placed) => placed,
                 Err(_) => return Ok(false),
             };
+        let [pack_row_stride, pack_plane_stride] = w.packed.unwrap_or_default();
         let store = Store {
             mem: place.mem,
-            base: self.region.0,
-            offset,
+            base: base.region.0,
+            offset: base.offset,
             entry,
             row_bytes: w.row_bytes,
             rows: w.rows,
             planes: w.planes,
             row_stride,
             plane_stride,
-            ..Store::default()
+            pack: w.packed.is_some(),
+            pack_byte: byte,
+            pack_row_stride,
+            pack_plane_stride,
         };
         if !self.fits(store.into()) {
             return Ok(false);

@@ -6,14 +6,15 @@ use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Device, RunReport};
 use tilewright_hw::isa::PARAM_ROWS;
-use tilewright_hw::layout::{pack_descriptor, pack_params};
+use tilewright_hw::layout::{pack_descriptor, pack_params, pack_table};
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, MemoryUse, Place};
-use super::params::{Packed, params};
+use super::params::{Packed, params, tables};
+use crate::schedule::bounds;
 use crate::te::{Array, Expr, Name, scalar};
-use crate::tir::{Action, Affine, Block, Bounds, For, Function, Scope, Stmt, View, simplify};
+use crate::tir::{Action, Affine, Block, Bounds, For, Function, LoopKind, Scope, Stmt, View, simplify};
 
 /// Most instructions of a program.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
@@ -28,6 +29,8 @@ pub enum HostInput {
     Tensor(usize),
     /// Three inputs as entries of param: biases, multipliers and shifts.
     Params([usize; 3]),
+    /// An input of 256 bytes as the table of a lookup.
+    Table(usize),
 }
 
 impl HostInput {
@@ -42,6 +45,11 @@ impl HostInput {
             HostInput::Params([bias, multiplier, shift]) => {
                 let shifts: Vec<i8> = words(shift).iter().map(|&s| scalar::shift(s)).collect();
                 pack_params(config, &words(bias), &words(multiplier), &shifts)
+            }
+            HostInput::Table(i) => {
+                // The hardware indexes the table with the byte as an unsigned number.
+                let byte = |k: usize| inputs.get(i).and_then(|a| a.bytes.get(k ^ 0x80)).copied().unwrap_or(0);
+                pack_table(config, &std::array::from_fn(|k| byte(k) as i8))
             }
         }
     }
@@ -77,20 +85,29 @@ impl Lowered {
     }
 }
 
+/// Where a tensor begins in device memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::codegen::accel) struct Address {
+    /// Its region.
+    pub region: RegionId,
+    /// First byte.
+    pub offset: u64,
+}
+
 /// The state of lowering.
 pub(super) struct Lower<'l> {
     pub config: &'l HwConfig,
     /// The loop program.
     pub f: &'l Function,
     /// The instructions so far.
-    pub b: Builder,
-    /// The region of device memory that holds all tensors.
-    pub region: RegionId,
-    /// First byte of each tensor in device memory, and of each buffer of param in packed form.
-    pub tensors: HashMap<Name, u64>,
+    pub b: &'l mut Builder,
+    /// Where each tensor is in device memory, and each buffer of param in packed form.
+    pub tensors: HashMap<Name, Address>,
     pub places: HashMap<Name, Place>,
     /// Values of the loops that run one iteration after the other.
     pub values: HashMap<Name, i64>,
+    /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
+    begun: HashMap<Name, u64>,
     /// Ranges of all loops.
     pub bounds: Bounds,
     /// The buffer whose entries a buffer of param shares.
@@ -100,13 +117,59 @@ pub(super) struct Lower<'l> {
     /// Buffers to which instructions add.
     reduced: HashSet<Name>,
     instructions: &'l HashMap<Name, Instruction>,
-    /// First entry of each descriptor.
-    descriptors: HashMap<Vec<u8>, u32>,
+    /// Descriptors with their first entries of param.
+    descriptors: Vec<(Vec<u8>, u32)>,
     /// Offset and length of constant bytes for padding.
     pads: HashMap<i8, (u64, u64)>,
 }
 
-/// Lowers a program.
+/// What a scheduled program needs besides its tensors.
+pub(super) struct Needs {
+    /// Buffers of param that share entries.
+    pub packed: Vec<Packed>,
+    /// The buffer whose entries a buffer of param shares.
+    pub shares: HashMap<Name, Name>,
+    /// Tables in param, each with the input from which it is copied.
+    pub tables: Vec<(Name, usize)>,
+    /// Scalars of vector instructions, each once.
+    pub descriptors: Vec<Vec<u8>>,
+    /// Pairs of buffers that should be in different banks.
+    pub apart: Vec<[Name; 2]>,
+}
+
+impl Needs {
+    /// Returns what a program needs.
+    ///
+    /// # Errors
+    /// Biases, multipliers and shifts that cannot share entries of param.
+    pub fn of(config: &HwConfig, f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Needs, LowerError> {
+        let packed = params(f, instructions)?;
+        let shares = packed.iter().flat_map(|p| p.buffers[1..].iter().map(|b| (b.clone(), p.buffers[0].clone())));
+        let shares: HashMap<Name, Name> = shares.collect();
+        let mut descriptors: Vec<Vec<u8>> = Vec::new();
+        f.body.visit_blocks(&mut |_, block| {
+            if let Some(Instruction::Vector(VectorCall { descriptor: Some(d), .. })) = called(block, instructions) {
+                let bytes = pack_descriptor(config, d);
+                if !descriptors.contains(&bytes) {
+                    descriptors.push(bytes);
+                }
+            }
+        });
+        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart: apart(f, instructions) })
+    }
+
+    /// Whether the input of that number is copied to param.
+    pub fn is_in_param(&self, input: usize) -> bool {
+        self.packed.iter().any(|p| p.inputs.contains(&input)) || self.tables.iter().any(|t| t.1 == input)
+    }
+
+    /// Entries of param for the scalars.
+    pub fn descriptor_entries(&self, config: &HwConfig) -> u32 {
+        self.descriptors.len() as u32 * config.descriptor_entries()
+    }
+}
+
+/// Lowers a program with tensors of its own.
 ///
 /// # Errors
 /// [`LowerError`].
@@ -115,58 +178,15 @@ pub fn lower(
     f: &Function,
     instructions: &HashMap<Name, Instruction>,
 ) -> Result<Lowered, LowerError> {
-    let packed = params(f, instructions)?;
-    let shares = packed.iter().flat_map(|p| p.buffers[1..].iter().map(|b| (b.clone(), p.buffers[0].clone())));
-    let shares: HashMap<Name, Name> = shares.collect();
-    let mut descriptors: Vec<Vec<u8>> = Vec::new();
-    f.body.visit_blocks(&mut |_, block| {
-        if let Some(Instruction::Vector(VectorCall { descriptor: Some(d), .. })) = called(block, instructions) {
-            let bytes = pack_descriptor(config, d);
-            if !descriptors.contains(&bytes) {
-                descriptors.push(bytes);
-            }
-        }
-    });
-    let each = config.descriptor_entries();
-    let reserved = descriptors.len() as u32 * each;
-    let apart = apart(f, instructions);
-    let places = memory::places(config, f, &shares, &apart, reserved)?;
+    let needs = Needs::of(config, f, instructions)?;
+    let reserved = needs.descriptor_entries(config);
+    let places = memory::places(config, f, &needs, reserved)?;
     let footprint = memory::footprint(config, f, &places, reserved);
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
-    let descriptors: HashMap<Vec<u8>, u32> =
-        descriptors.into_iter().zip(0..).map(|(bytes, i)| (bytes, first + i * each)).collect();
-    let region = b.region("tensors", Role::Scratch, 0)?;
-    let mut bounds = Bounds::new();
-    f.body.visit_loops(&mut |l| {
-        bounds.insert(l.var.clone(), (0, l.extent - 1));
-    });
-    let (tensors, inputs) = memory_of(config, f, &packed, &mut b, region);
-    let mut l = Lower {
-        config,
-        f,
-        b,
-        region,
-        tensors,
-        places,
-        values: HashMap::new(),
-        bounds,
-        shares,
-        inits: inits(f),
-        reduced: reduced(f, instructions),
-        instructions,
-        descriptors,
-        pads: HashMap::new(),
-    };
-    let mut entries: Vec<(Vec<u8>, u32)> = l.descriptors.clone().into_iter().collect();
-    entries.sort_by_key(|e| e.1);
-    for (bytes, entry) in entries {
-        let offset = l.b.constant("descriptor", Role::Params, &bytes);
-        let constants = l.b.constants();
-        l.b.load_linear(Mem::Param, constants, offset, entry * PARAM_ROWS, bytes.len() as u64)?;
-    }
-    l.statement(&f.body)?;
-    Ok(Lowered { program: l.b.finish()?, inputs, footprint })
+    let (tensors, inputs) = memory_of(config, f, &needs, &mut b)?;
+    Lower::new(config, f, instructions, &mut b, needs, places, tensors).run(first, "descriptor")?;
+    Ok(Lowered { program: b.finish()?, inputs, footprint })
 }
 
 /// Returns the pairs of buffers that a vector instruction reads at once, which must not be in one bank.
@@ -190,10 +210,11 @@ fn apart(f: &Function, instructions: &HashMap<Name, Instruction>) -> Vec<[Name; 
 fn memory_of(
     config: &HwConfig,
     f: &Function,
-    packed: &[Packed],
+    needs: &Needs,
     b: &mut Builder,
-    region: RegionId,
-) -> (HashMap<Name, u64>, Vec<HostInput>) {
+) -> Result<(HashMap<Name, Address>, Vec<HostInput>), LowerError> {
+    let Needs { packed, tables, .. } = needs;
+    let region = b.region("tensors", Role::Scratch, 0)?;
     let (mut tensors, mut inputs, mut next) = (HashMap::new(), Vec::new(), 0u64);
     let mut take = |bytes: u64| {
         let at = next;
@@ -203,7 +224,9 @@ fn memory_of(
     // Inputs that something else than the copies to param reads.
     let mut read: HashSet<Name> = HashSet::new();
     f.body.visit_blocks(&mut |_, block| {
-        if block.target().is_some_and(|target| packed.iter().any(|p| p.buffers.contains(target))) {
+        let to_param =
+            |target: &Name| packed.iter().any(|p| p.buffers.contains(target)) || tables.iter().any(|t| t.0 == *target);
+        if block.target().is_some_and(to_param) {
             return;
         }
         block.each_expr(&mut |e| {
@@ -215,14 +238,14 @@ fn memory_of(
         });
     });
     for (i, p) in f.inputs().iter().enumerate() {
-        if packed.iter().any(|packed| packed.inputs.contains(&i)) && !read.contains(&p.name) {
+        if needs.is_in_param(i) && !read.contains(&p.name) {
             continue;
         }
         let bytes = p.size_bytes() as u64;
         let at = take(bytes);
         b.grow(region, at + bytes);
         b.input(p.name.as_str(), region, at, bytes);
-        tensors.insert(p.name.clone(), at);
+        tensors.insert(p.name.clone(), Address { region, offset: at });
         inputs.push(HostInput::Tensor(i));
     }
     for p in packed {
@@ -232,8 +255,16 @@ fn memory_of(
         let at = take(bytes);
         b.grow(region, at + bytes);
         b.input(&format!("{} packed", biases.name), region, at, bytes);
-        tensors.insert(p.buffers[0].clone(), at);
+        tensors.insert(p.buffers[0].clone(), Address { region, offset: at });
         inputs.push(HostInput::Params(p.inputs));
+    }
+    for (table, i) in tables {
+        let bytes = u64::from(config.table_entries() * config.param_entry_bytes());
+        let at = take(bytes);
+        b.grow(region, at + bytes);
+        b.input(&format!("{table} packed"), region, at, bytes);
+        tensors.insert(table.clone(), Address { region, offset: at });
+        inputs.push(HostInput::Table(*i));
     }
     let middle = f.locals.iter().filter(|local| local.scope == Scope::Global);
     for (p, is_output) in f.output_buffers().iter().map(|p| (p, true)).chain(middle.map(|p| (p, false))) {
@@ -243,9 +274,9 @@ fn memory_of(
         if is_output {
             b.output(p.name.as_str(), region, at, bytes);
         }
-        tensors.insert(p.name.clone(), at);
+        tensors.insert(p.name.clone(), Address { region, offset: at });
     }
-    (tensors, inputs)
+    Ok((tensors, inputs))
 }
 
 /// Returns the buffers that instructions combine with further values.
@@ -274,7 +305,50 @@ fn inits(f: &Function) -> HashMap<Name, i64> {
     found
 }
 
-impl Lower<'_> {
+impl<'l> Lower<'l> {
+    /// Begins to lower a program whose tensors and buffers have these places.
+    pub fn new(
+        config: &'l HwConfig,
+        f: &'l Function,
+        instructions: &'l HashMap<Name, Instruction>,
+        b: &'l mut Builder,
+        needs: Needs,
+        places: HashMap<Name, Place>,
+        tensors: HashMap<Name, Address>,
+    ) -> Lower<'l> {
+        Lower {
+            config,
+            f,
+            b,
+            tensors,
+            places,
+            values: HashMap::new(),
+            begun: HashMap::new(),
+            bounds: bounds(f),
+            shares: needs.shares,
+            inits: inits(f),
+            reduced: reduced(f, instructions),
+            instructions,
+            descriptors: needs.descriptors.into_iter().map(|bytes| (bytes, 0)).collect(),
+            pads: HashMap::new(),
+        }
+    }
+
+    /// Adds the instructions. Scalars are loaded to param from entry `first` on; `name` is that of their constants.
+    ///
+    /// # Errors
+    /// [`LowerError`].
+    pub fn run(mut self, first: u32, name: &str) -> Result<(), LowerError> {
+        let each = self.config.descriptor_entries();
+        for ((bytes, entry), i) in self.descriptors.iter_mut().zip(0..) {
+            *entry = first + i * each;
+            let offset = self.b.constant(name, Role::Params, bytes);
+            let constants = self.b.constants();
+            self.b.load_linear(Mem::Param, constants, offset, *entry * PARAM_ROWS, bytes.len() as u64)?;
+        }
+        self.statement(&self.f.body)
+    }
+
     /// Returns an error about a block.
     pub fn refuse(&self, block: &Block, reason: impl Into<String>) -> LowerError {
         LowerError::Block { block: block.name.clone(), reason: reason.into() }
@@ -295,6 +369,9 @@ impl Lower<'_> {
     fn each(&mut self, l: &For, mut body: impl FnMut(&mut Self) -> Result<(), LowerError>) -> Result<(), LowerError> {
         for i in 0..l.extent {
             self.values.insert(l.var.clone(), i);
+            if l.kind == LoopKind::Pipeline {
+                *self.begun.entry(l.var.clone()).or_default() += 1;
+            }
             body(self)?;
             if self.b.len() > MOST_INSTRUCTIONS {
                 return Err(LowerError::TooLong { most: MOST_INSTRUCTIONS });
@@ -348,7 +425,8 @@ impl Lower<'_> {
 
     /// Returns the descriptor's first entry.
     pub fn descriptor(&self, v: &VectorCall) -> u32 {
-        v.descriptor.and_then(|d| self.descriptors.get(&pack_descriptor(self.config, &d)).copied()).unwrap_or(0)
+        let bytes = v.descriptor.map(|d| pack_descriptor(self.config, &d));
+        self.descriptors.iter().find(|d| Some(&d.0) == bytes.as_ref()).map_or(0, |d| d.1)
     }
 
     /// Returns an index as an affine function of the loops that are not running yet; `None` if it is not affine.
@@ -369,8 +447,8 @@ impl Lower<'_> {
 
     /// Returns the first entry of a buffer, in the slot of the running iteration.
     pub fn slot(&self, place: &Place) -> u32 {
-        let iteration = place.pipeline.as_ref().and_then(|l| self.values.get(l)).copied().unwrap_or(0);
-        place.first + (iteration.unsigned_abs() % u64::from(place.slots())) as u32 * place.stride
+        let begun = place.pipeline.as_ref().and_then(|l| self.begun.get(l)).copied().unwrap_or(0);
+        place.first + (begun.saturating_sub(1) % u64::from(place.slots())) as u32 * place.stride
     }
 
     /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.

@@ -6,9 +6,10 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
 use super::error::LowerError;
-use crate::schedule::private;
+use super::lower::Needs;
+use crate::schedule::{bounds, chain, private};
 use crate::te::{DType, Expr, Name};
-use crate::tir::{Action, Bounds, Buffer, Function, LoopKind, Scope, Stmt};
+use crate::tir::{Action, Buffer, Function, LoopKind, Scope, Stmt};
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
 const SLOTS: u32 = 2;
@@ -51,6 +52,9 @@ pub fn mem(scope: Scope) -> Option<Mem> {
 
 /// Returns the elements of an entry, if the memory can hold the type.
 fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> {
+    if mem == Mem::Param && b.dtype == DType::I8 {
+        return Ok(config.table_entry_bytes().into());
+    }
     let bytes = match mem {
         // An entry of param holds a bias, a multiplier and a shift of each channel.
         Mem::Param => config.block_out * 4,
@@ -87,10 +91,7 @@ fn pipelines(f: &Function) -> HashMap<Name, Name> {
         });
     });
     // A buffer that carries data from one iteration to the next needs the same entries in both.
-    let mut bounds = Bounds::new();
-    f.body.visit_loops(&mut |l| {
-        bounds.insert(l.var.clone(), (0, l.extent - 1));
-    });
+    let bounds = bounds(f);
     let alone = |buffer: &Name, l: &Name| f.body.find_loop(l).is_some_and(|l| private(f, &l.body, buffer, &bounds));
     let innermost = |(buffer, loops): (Name, Vec<Name>)| {
         let found = loops.into_iter().next_back().filter(|l| alone(&buffer, l))?;
@@ -99,10 +100,10 @@ fn pipelines(f: &Function) -> HashMap<Name, Name> {
     loops.into_iter().filter_map(innermost).collect()
 }
 
-/// Places all buffers of scratchpads. Buffers of `alias` share the entries of another.
+/// Places all buffers of scratchpads.
 ///
-/// Both buffers of a pair in `apart` are read by one instruction, so they get different banks if possible. `reserved`
-/// entries at the end of param stay free.
+/// Both buffers of a pair in `needs.apart` are read by one instruction, so they get different banks if possible.
+/// `reserved` entries at the end of param stay free.
 ///
 /// # Errors
 /// [`LowerError::Fit`] names the scratchpad with the entries needed and there; [`LowerError::Buffer`] a buffer of
@@ -110,10 +111,10 @@ fn pipelines(f: &Function) -> HashMap<Name, Name> {
 pub fn places(
     config: &HwConfig,
     f: &Function,
-    alias: &HashMap<Name, Name>,
-    apart: &[[Name; 2]],
+    needs: &Needs,
     reserved: u32,
 ) -> Result<HashMap<Name, Place>, LowerError> {
+    let Needs { shares: alias, apart, .. } = needs;
     let pipelines = pipelines(f);
     let mut found: HashMap<Name, Place> = HashMap::new();
     for scope in [Scope::Inp, Scope::Wgt, Scope::Acc, Scope::Out, Scope::Param] {
@@ -136,7 +137,7 @@ pub fn places(
                 Some([at(&pair[0])?, at(&pair[1])?])
             })
             .collect();
-        let banks = if matches!(mem, Mem::Acc | Mem::Out) { config.banks(mem) } else { 1 };
+        let banks = if matches!(mem, Mem::Acc | Mem::Out | Mem::Inp) { config.banks(mem) } else { 1 };
         let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
         if needed > u64::from(there) {
             let list = own.iter().map(|(b, p)| match p.slots() {
@@ -261,16 +262,13 @@ pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>,
 
 /// Returns whether a statement is a nest around one block, with its loops.
 pub fn leaf(s: &Stmt) -> Option<(Vec<&crate::tir::For>, &crate::tir::Block)> {
-    let (mut loops, mut at) = (Vec::new(), s);
-    loop {
-        match at {
-            Stmt::For(l) => {
-                loops.push(l);
-                at = &l.body;
-            }
-            Stmt::Block(b) => return Some((loops, b)),
-            Stmt::Seq(_) => return None,
-        }
+    let (loops, inside) = match s {
+        Stmt::For(l) => chain(l),
+        inside => (Vec::new(), inside),
+    };
+    match inside {
+        Stmt::Block(b) => Some((loops, b)),
+        Stmt::Seq(_) | Stmt::For(_) => None,
     }
 }
 

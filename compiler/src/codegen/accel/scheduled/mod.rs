@@ -21,11 +21,12 @@ mod conditions;
 mod copies;
 mod error;
 pub(super) mod intrinsics;
+mod layer;
 mod lower;
 mod memory;
 mod params;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod windows;
 
 use std::collections::HashMap;
@@ -33,6 +34,8 @@ use std::collections::HashMap;
 use tilewright_hw::config::HwConfig;
 
 pub use error::LowerError;
+pub use layer::{LayerInput, LayerSchedule};
+pub(super) use layer::{emit, template};
 pub use lower::{HostInput, Lowered};
 pub use memory::MemoryUse;
 

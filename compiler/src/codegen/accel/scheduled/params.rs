@@ -1,13 +1,13 @@
-//! Buffers of param: biases, multipliers and shifts, which share entries.
+//! Buffers of param: biases, multipliers and shifts, which share entries, and tables of lookups.
 
 use std::collections::HashMap;
 
-use tilewright_hw::isa::VecSrc;
+use tilewright_hw::isa::{TABLE_BYTES, VecSrc};
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, called};
-use crate::te::{Expr, Name};
-use crate::tir::{Action, Function};
+use crate::te::{DType, Expr, Name};
+use crate::tir::{Action, Function, Scope};
 
 /// Three buffers of param that are parts of the same entries.
 pub struct Packed {
@@ -83,6 +83,30 @@ pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result
             return Err(LowerError::Buffer { buffer: buffers[0].clone(), reason });
         }
         found.push(Packed { buffers, inputs });
+    }
+    Ok(found)
+}
+
+/// Returns the tables of lookups, each with the input from which it is copied.
+///
+/// # Errors
+/// A table is not a copy of an input.
+pub fn tables(f: &Function) -> Result<Vec<(Name, usize)>, LowerError> {
+    let mut found = Vec::new();
+    for table in f.locals.iter().filter(|b| b.scope == Scope::Param && b.dtype == DType::I8) {
+        let mut source = None;
+        f.body.visit_blocks(&mut |_, block| {
+            if let Action::Store { buffer, value: Expr::Load { buffer: from, .. }, .. } = &block.action
+                && *buffer == table.name
+            {
+                source = f.inputs().iter().position(|i| i.name == *from);
+            }
+        });
+        let Some(source) = source.filter(|i| f.inputs()[*i].shape == table.shape) else {
+            let reason = format!("a table in param must be a copy of an input i8[{TABLE_BYTES}]");
+            return Err(LowerError::Buffer { buffer: table.name.clone(), reason });
+        };
+        found.push((table.name.clone(), source));
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 mod random;
 
-use super::Mapping;
+use super::{LayerInput, LayerSchedule, Mapping};
 use crate::schedule::text::parse_steps;
 use crate::te::{self, Array, DType, Scalar};
 use crate::tir::{evaluate, tests::inputs};
@@ -32,6 +32,19 @@ fn data(program: &te::Program) -> Vec<Array> {
     all
 }
 
+/// Runs a layer's schedule on random operands and compares with the evaluator. Returns exact cycles.
+pub fn check_layer(config: &HwConfig, layer: &LayerSchedule) -> u64 {
+    let m = layer.mapping(config).unwrap_or_else(|e| panic!("{e}\n{}", layer.program));
+    let mut inputs = data(&layer.program);
+    for (array, input) in inputs.iter_mut().zip(&layer.inputs) {
+        if let LayerInput::Constant(values) = input {
+            assert_eq!((&array.shape, array.dtype), (&values.shape, values.dtype), "{}", layer.program);
+            *array = values.clone();
+        }
+    }
+    compare(config, &m, &layer.program, &inputs).0
+}
+
 /// Applies the schedule, runs the instructions and compares them with the evaluator. Returns exact cycles and assembly.
 fn check(config: &HwConfig, expression: &str, schedule: &str) -> (u64, String) {
     let program = te::text::parse(expression).unwrap_or_else(|e| panic!("{e}"));
@@ -39,13 +52,16 @@ fn check(config: &HwConfig, expression: &str, schedule: &str) -> (u64, String) {
     for (line, step) in parse_steps(schedule).unwrap() {
         m.apply(step).unwrap_or_else(|e| panic!("line {line}: {e}\n{}", m.function()));
     }
-    let inputs = data(&program);
-    let want = evaluate(&program, &inputs).unwrap();
-    assert_eq!(crate::tir::run(&m.function(), &inputs).unwrap(), want, "the schedule changed the result");
+    compare(config, &m, &program, &data(&program))
+}
+
+fn compare(config: &HwConfig, m: &Mapping, program: &te::Program, inputs: &[Array]) -> (u64, String) {
+    let want = evaluate(program, inputs).unwrap();
+    assert_eq!(crate::tir::run(&m.function(), inputs).unwrap(), want, "the schedule changed the result");
     let lowered = m.lower().unwrap_or_else(|e| panic!("{e}\n{}", m.function()));
     let text = lowered.program.disassemble(config).unwrap();
     let mut device = Csim::new(config.clone(), MEMORY, CsimOptions { strict: true, ..CsimOptions::default() });
-    let (got, report) = lowered.run(&mut device, &inputs, &want).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let (got, report) = lowered.run(&mut device, inputs, &want).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(got, want, "{text}");
     (report.cycles.unwrap(), text)
 }
@@ -144,7 +160,7 @@ fn refusals_say_what_to_change() {
     assert_eq!(
         refused(&large, ADD, &format!("{steps} tensorize c.j plus")),
         "cannot apply `tensorize c.j plus`: there is no instruction plus; there are gemm, move, min, max, add, sub, \
-         shr, shl, clip, requant, mul, qadd"
+         shr, shl, clip, requant, mul, qadd, lut"
     );
     assert_eq!(
         refused(&large, ADD, "cache_write c out; tensorize c.j add"),
@@ -333,4 +349,27 @@ fn the_vector_unit_reduces() {
 fn single_rounding_requantizes() {
     let single = PRODUCT.replace("scale_double", "scale_single");
     check(&preset("1x16x16"), &single, PRODUCT_STEPS);
+}
+
+#[test]
+fn tables_are_read_from_param() {
+    let lookup = "te lookup {
+      input x: i8[40, 16]
+      input table: i8[256]
+      output y: i8[i in 40, j in 16] = table[i64(x[i, j]) + 128]
+    }";
+    let steps = "cache_read y x inp; cache_read y table param; cache_write y out; split y.write.i0 16
+                 compute_at y y.write.i0.0; compute_at x.inp y.write.i0.0; compact y.out; compact x.inp
+                 annotate y.write.i0.0 pipeline; tensorize y.j lut";
+    let (cycles, text) = check(&preset("1x16x16"), lookup, steps);
+    assert_eq!((cycles, text.matches("op=lut").count()), (562, 3), "{text}");
+    let outside = steps.replace("cache_read y table param; ", "");
+    let program = te::text::parse(lookup).unwrap();
+    let mut m = Mapping::new(&preset("1x16x16"), &program).unwrap();
+    let refused = parse_steps(&outside).unwrap().into_iter().find_map(|(_, step)| m.apply(step).err());
+    let reason = refused.map(|e| e.to_string()).unwrap_or_default();
+    assert!(
+        reason.contains("table has shape [256] in global, but parameter table of lut has shape [256] in param"),
+        "{reason}"
+    );
 }

@@ -50,8 +50,24 @@ pub struct CopyWindow {
     pub y: [u32; 2],
     /// Pad planes before and after the planes.
     pub z: [u32; 2],
-    /// Entries of the scratchpad that the window fills.
+    /// Entries of the scratchpad that the window fills; 0 if rows are packed.
     pub entries: u32,
+    /// Whether the rest of a row's last entry must hold the value of padding.
+    pub is_filled: bool,
+    /// If rows begin at any byte: bytes of the scratchpad from row to row and from plane to plane. Pads of rows are then
+    /// bytes.
+    pub packed: Option<[u32; 2]>,
+}
+
+/// What the loads and stores of a memory can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Abilities {
+    /// Write padding.
+    pub pad: bool,
+    /// Begin a row at any byte.
+    pub pack: bool,
+    /// Bytes of the scratchpad's buffer from the first one on, if the rest of an entry is filled after a row.
+    pub filled: Option<i64>,
 }
 
 /// What a copy is.
@@ -74,18 +90,73 @@ const APART: &str = "its innermost elements are not next to each other in both m
 pub const PART: &str = "each row must begin at an entry of the scratchpad, and one of its rows begins within an entry; \
                         make the last dimensions of the tensor those of an entry";
 
-/// Returns the window of a copy whose loops are `axes`, with elements of `size` bytes.
-pub fn window(axes: &[CopyAxis], size: i64, entry: i64, can_pad: bool) -> Copied {
+/// Returns the window of a copy whose loops are `axes`, with elements of `size` bytes. `first` is the first byte in the
+/// scratchpad.
+pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abilities) -> Copied {
+    let plain = if first % entry == 0 { plain(axes, size, entry, can) } else { Copied::Never(PART) };
+    if can.pack && plain == Copied::Never(PART) { packed(axes, size, can.pad) } else { plain }
+}
+
+/// Returns a window whose rows begin at any byte.
+fn packed(axes: &[CopyAxis], size: i64, can_pad: bool) -> Copied {
+    let mut axes: Vec<CopyAxis> = axes.iter().copied().filter(|a| a.count > 1).collect();
+    axes.sort_by_key(|a| std::cmp::Reverse(a.scratchpad));
+    if axes.iter().any(|a| a.inside() <= 0 || a.scratchpad <= 0) {
+        return Copied::Several;
+    }
+    let mut w = CopyWindow { rows: 1, planes: 1, packed: Some([0; 2]), ..CopyWindow::default() };
+    let (mut row, mut data) = (size, size);
+    while let Some(a) = axes.last().copied() {
+        let joins = a.scratchpad == row && (a.memory == data || a.inside() == 1) && data == row;
+        if !joins || !(a.is_whole() || can_pad) {
+            break;
+        }
+        w.x = [a.data.0 * row, a.after() * row].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+        w.skip += a.data.0 * a.memory;
+        data = a.inside() * row;
+        row *= a.count;
+        axes.pop();
+    }
+    if data > i64::from(MOST_ROW_BYTES) || w.x.iter().any(|&n| n > MOST_PAD_ENTRIES) {
+        return Copied::Several;
+    }
+    w.row_bytes = data as u32;
+    let mut strides = [0; 2];
+    for (level, stride) in strides.iter_mut().enumerate() {
+        let Some(a) = axes.pop() else { break };
+        let pads = [a.data.0, a.after()];
+        let few = a.inside() <= i64::from(MOST_ROWS) && pads.iter().all(|&n| n <= i64::from(MOST_PAD_ROWS));
+        let Ok(step) = u32::try_from(a.scratchpad) else { return Copied::Several };
+        if !few || !(a.is_whole() || can_pad) {
+            return Copied::Several;
+        }
+        *stride = step;
+        w.set_level(level, &a);
+    }
+    w.packed = Some(strides);
+    if axes.is_empty() { Copied::Window(w) } else { Copied::Several }
+}
+
+impl CopyWindow {
+    /// Makes a loop that of rows (`level` 0) or planes.
+    fn set_level(&mut self, level: usize, a: &CopyAxis) {
+        let (count, pads) = (a.inside() as u32, [a.data.0, a.after()].map(|n| n as u32));
+        self.skip += a.data.0 * a.memory;
+        match level {
+            0 => (self.rows, self.row_stride, self.y) = (count, a.memory, pads),
+            _ => (self.planes, self.plane_stride, self.z) = (count, a.memory, pads),
+        }
+    }
+}
+
+/// Returns a window whose rows begin at entries.
+fn plain(axes: &[CopyAxis], size: i64, entry: i64, can: Abilities) -> Copied {
     let mut axes: Vec<CopyAxis> = axes.to_vec();
     if axes.iter().any(|a| a.count > 1 && a.scratchpad <= 0) {
         return Copied::Several;
     }
-    let empty = axes.iter().any(|a| a.inside() <= 0);
     axes.retain(|a| a.count > 1);
     axes.sort_by_key(|a| std::cmp::Reverse(a.scratchpad));
-    if empty {
-        return padding(axes, size, entry);
-    }
     let mut w = CopyWindow { rows: 1, planes: 1, ..CopyWindow::default() };
     // Bytes of a row in the scratchpad, padding included, and in device memory.
     let (mut row, mut data) = (size, size);
@@ -95,11 +166,15 @@ pub fn window(axes: &[CopyAxis], size: i64, entry: i64, can_pad: bool) -> Copied
             break;
         }
         if !a.is_whole() {
-            let (before, after) = (a.data.0 * row, a.after() * row);
-            if before % entry != 0 || after % entry != 0 || !can_pad {
+            let (before, whole, bytes) = (a.data.0 * row, a.count * row, a.inside() * row);
+            // The rest of the last entry with data is filled with the pad value.
+            let after = whole - before - (bytes + entry - 1) / entry * entry;
+            let pads = before != 0 || after != 0;
+            if before % entry != 0 || whole % entry != 0 || (pads && !can.pad) {
                 return if row % entry == 0 { Copied::Several } else { Copied::Never(PART) };
             }
-            w.x = [(before / entry) as u32, (after / entry) as u32];
+            w.x = [before, after].map(|n| u32::try_from(n / entry).unwrap_or(u32::MAX));
+            w.is_filled = bytes % entry != 0;
         }
         w.skip += a.data.0 * a.memory;
         data = a.inside() * row;
@@ -119,26 +194,28 @@ pub fn window(axes: &[CopyAxis], size: i64, entry: i64, can_pad: bool) -> Copied
         let Some(a) = axes.pop() else { break };
         let pads = [a.data.0, a.after()];
         let few = a.inside() <= i64::from(MOST_ROWS) && pads.iter().all(|&n| n <= i64::from(MOST_PAD_ROWS));
-        if a.scratchpad != whole * entry || !few || !(a.is_whole() || can_pad) {
+        if a.scratchpad != whole * entry || !few || !(a.is_whole() || can.pad) {
             return Copied::Several;
         }
-        let (count, pads) = (a.inside() as u32, pads.map(|n| n as u32));
-        w.skip += a.data.0 * a.memory;
-        match level {
-            0 => (w.rows, w.row_stride, w.y) = (count, a.memory, pads),
-            _ => (w.planes, w.plane_stride, w.z) = (count, a.memory, pads),
-        }
+        w.set_level(level, &a);
         whole *= a.count;
     }
     if !axes.is_empty() {
         return Copied::Several;
+    }
+    // Nothing else may be in the rest of a partial entry.
+    let last = w.rows == 1 && w.planes == 1 && can.filled.is_none_or(|bytes| whole * entry >= bytes);
+    if can.filled.is_some() && data % entry != 0 && !w.is_filled && !last {
+        return Copied::Never(PART);
     }
     w.entries = whole as u32;
     Copied::Window(w)
 }
 
 /// Returns a copy without data.
-fn padding(axes: Vec<CopyAxis>, size: i64, entry: i64) -> Copied {
+pub fn padding(axes: &[CopyAxis], size: i64, entry: i64) -> Copied {
+    let mut axes: Vec<CopyAxis> = axes.iter().copied().filter(|a| a.count > 1).collect();
+    axes.sort_by_key(|a| std::cmp::Reverse(a.scratchpad));
     let mut bytes = size;
     for a in axes.iter().rev() {
         if a.scratchpad != bytes {
@@ -156,13 +233,16 @@ fn padding(axes: Vec<CopyAxis>, size: i64, entry: i64) -> Copied {
 mod tests {
     use super::*;
 
+    const PAD: Abilities = Abilities { pad: true, pack: false, filled: None };
+    const NONE: Abilities = Abilities { pad: false, pack: false, filled: None };
+
     fn axis(count: i64, memory: i64, scratchpad: i64) -> CopyAxis {
         CopyAxis { count, memory, scratchpad, data: (0, count) }
     }
 
     #[test]
     fn dense_axes_become_one_row() {
-        let Copied::Window(w) = window(&[axis(4, 64, 64), axis(4, 16, 16), axis(16, 1, 1)], 1, 16, true) else {
+        let Copied::Window(w) = window(&[axis(4, 64, 64), axis(4, 16, 16), axis(16, 1, 1)], 1, 0, 16, PAD) else {
             panic!("a window")
         };
         assert_eq!((w.row_bytes, w.rows, w.planes, w.entries), (256, 1, 1, 16));
@@ -171,28 +251,58 @@ mod tests {
     #[test]
     fn strided_axes_become_rows_and_planes() {
         let axes = [axis(3, 1000, 96), axis(2, 100, 48), axis(3, 16, 16), axis(16, 1, 1)];
-        let Copied::Window(w) = window(&axes, 1, 16, true) else { panic!("a window") };
+        let Copied::Window(w) = window(&axes, 1, 0, 16, PAD) else { panic!("a window") };
         assert_eq!((w.row_bytes, w.rows, w.planes), (48, 2, 3));
         assert_eq!((w.row_stride, w.plane_stride, w.entries), (100, 1000, 18));
         let axes = [axis(2, 9000, 288), axes[0], axes[1], axes[2], axes[3]];
-        assert_eq!(window(&axes, 1, 16, true), Copied::Several);
+        assert_eq!(window(&axes, 1, 0, 16, PAD), Copied::Several);
     }
 
     #[test]
     fn iterations_without_data_become_padding() {
         let rows = CopyAxis { data: (1, 5), ..axis(6, 64, 96) };
         let columns = CopyAxis { data: (1, 5), ..axis(6, 16, 16) };
-        let Copied::Window(w) = window(&[rows, columns, axis(16, 1, 1)], 1, 16, true) else { panic!("a window") };
+        let Copied::Window(w) = window(&[rows, columns, axis(16, 1, 1)], 1, 0, 16, PAD) else { panic!("a window") };
         assert_eq!((w.row_bytes, w.rows, w.x, w.y), (64, 4, [1, 1], [1, 1]));
         assert_eq!((w.skip, w.entries), (80, 36));
-        assert_eq!(window(&[rows, columns, axis(16, 1, 1)], 1, 16, false), Copied::Several);
+        assert_eq!(window(&[rows, columns, axis(16, 1, 1)], 1, 0, 16, NONE), Copied::Several);
         let none = CopyAxis { data: (0, 0), ..rows };
-        assert_eq!(window(&[none, columns, axis(16, 1, 1)], 1, 16, true), Copied::Padding(36));
+        assert_eq!(padding(&[none, columns, axis(16, 1, 1)], 1, 16), Copied::Padding(36));
+        assert_eq!(padding(&[axis(8, 1, 1)], 1, 16), Copied::Never(PART));
+    }
+
+    #[test]
+    fn the_rest_of_an_entry_is_padding() {
+        let row = CopyAxis { data: (0, 40), ..axis(64, 1, 1) };
+        for can in [PAD, NONE] {
+            let short = CopyAxis { count: 48, ..row };
+            let Copied::Window(w) = window(&[axis(3, 40, 48), short], 1, 0, 16, can) else { panic!("a window") };
+            assert_eq!((w.row_bytes, w.rows, w.x, w.is_filled, w.entries), (40, 3, [0, 0], true, 9));
+        }
+        let Copied::Window(w) = window(&[row], 1, 0, 16, PAD) else { panic!("a window") };
+        assert_eq!((w.row_bytes, w.x, w.is_filled, w.entries), (40, [0, 1], true, 4));
+        assert_eq!(window(&[row], 1, 0, 16, NONE), Copied::Never(PART));
     }
 
     #[test]
     fn transposed_and_broken_rows_are_none() {
-        assert_eq!(window(&[axis(16, 1, 16), axis(16, 16, 1)], 1, 16, true), Copied::Never(APART));
-        assert_eq!(window(&[axis(4, 100, 3), axis(3, 1, 1)], 1, 16, true), Copied::Never(PART));
+        assert_eq!(window(&[axis(16, 1, 16), axis(16, 16, 1)], 1, 0, 16, PAD), Copied::Never(APART));
+        assert_eq!(window(&[axis(4, 100, 3), axis(3, 1, 1)], 1, 0, 16, PAD), Copied::Never(PART));
+    }
+
+    #[test]
+    fn rows_within_entries_are_packed() {
+        let can = Abilities { pad: true, pack: true, filled: None };
+        // Four copies of 16 bytes in each of three entries of 64.
+        let Copied::Window(w) = window(&[axis(3, 16, 64), axis(4, 0, 16), axis(16, 1, 1)], 1, 0, 64, can) else {
+            panic!("a window")
+        };
+        assert_eq!((w.row_bytes, w.rows, w.planes, w.packed), (16, 4, 3, Some([16, 64])));
+        assert_eq!((w.row_stride, w.plane_stride), (0, 16));
+        // Rows of three bytes of four, from the second byte of an entry on, with a byte of padding after each.
+        let inner = CopyAxis { data: (0, 3), ..axis(4, 1, 1) };
+        let Copied::Window(w) = window(&[axis(5, 10, 4), inner], 1, 1, 16, can) else { panic!("a window") };
+        assert_eq!((w.row_bytes, w.rows, w.x, w.packed), (3, 5, [0, 1], Some([4, 0])));
+        assert_eq!(window(&[axis(5, 10, 4), inner], 1, 1, 16, PAD), Copied::Never(PART));
     }
 }

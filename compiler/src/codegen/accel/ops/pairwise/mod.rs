@@ -1,23 +1,22 @@
 //! Element-wise operators of two tensors: quantized sums and products, and functions for which there is a vector
 //! operation.
 
-mod emit;
 mod extract;
 mod op;
+mod schedule;
 mod tile;
 
 pub use op::{Other, PairOp, Pairwise};
 pub use tile::PairwiseTile;
 
-use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::pieces::piece_entries;
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecOp;
 
@@ -80,7 +79,7 @@ impl AccelOperator for Pairwise {
         InpUse::All
     }
 
-    fn emit(&self, plan: &PairwisePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        emit::emit(e, layer, self, plan.entries)
+    fn schedule(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+        schedule::schedule(self, plan.entries, layer, config)
     }
 }

@@ -1,7 +1,7 @@
 //! Describes operators of two tensors.
 
 use crate::codegen::accel::vector_op::elementwise;
-use crate::graph::op::BinaryKind;
+use crate::graph::op::{self, BinaryKind, Op};
 use tilewright_hw::isa::{Descriptor, VecOp};
 use tilewright_hw::num::{Qadd, Requant, Rounding};
 
@@ -55,6 +55,24 @@ impl PairOp {
             PairOp::Add(_) => VecOp::Qadd,
             PairOp::Mul { .. } => VecOp::Mul,
             PairOp::Plain(_, op) => *op,
+        }
+    }
+
+    /// The operator of the graph that computes it.
+    pub fn graph_op(&self) -> Op {
+        match *self {
+            PairOp::Add(params) => Op::QAdd(op::QAdd { params }),
+            PairOp::Mul { zero_points: [a_zero_point, b_zero_point], requant: r } => Op::QMul(op::QMul {
+                a_zero_point,
+                b_zero_point,
+                multiplier: r.multiplier,
+                shift: r.shift,
+                zero_point: r.zero_point,
+                lo: r.lo,
+                hi: r.hi,
+                mode: r.mode,
+            }),
+            PairOp::Plain(kind, _) => Op::Binary(op::Binary { kind }),
         }
     }
 

@@ -3,7 +3,6 @@
 use super::op::PairOp;
 use crate::codegen::accel::emit::TileWork;
 use crate::codegen::accel::mapped::{MapError, Mapped};
-use crate::graph::op::{self, Op};
 use crate::te::{Builder, DType, Program, ops};
 use crate::tir::{Buffer, Intrinsic, Scope, TirError, lower};
 use tilewright_hw::config::HwConfig;
@@ -29,20 +28,7 @@ pub struct PairwiseTile {
 /// None for a legal configuration.
 fn pairwise(config: &HwConfig, t: &PairwiseTile) -> Result<Mapped, TirError> {
     let [n, bo, pixels, ratio] = [config.batch, config.block_out, t.pixels, t.ratio].map(i64::from);
-    let op = match t.op {
-        PairOp::Add(params) => Op::QAdd(op::QAdd { params }),
-        PairOp::Mul { zero_points: [a_zero_point, b_zero_point], requant: r } => Op::QMul(op::QMul {
-            a_zero_point,
-            b_zero_point,
-            multiplier: r.multiplier,
-            shift: r.shift,
-            zero_point: r.zero_point,
-            lo: r.lo,
-            hi: r.hi,
-            mode: r.mode,
-        }),
-        PairOp::Plain(kind, _) => Op::Binary(op::Binary { kind }),
-    };
+    let op = t.op.graph_op();
     // The same operator on different shapes gives the expression for a piece and the one for a single entry.
     let on = |name: &str, a: &[i64], other: &[i64]| -> Result<Program, TirError> {
         let mut b = Builder::new(name);
@@ -81,6 +67,7 @@ impl TileWork for PairwiseTile {
 mod tests {
     use super::*;
     use crate::codegen::accel::mapped::tests::check;
+    use crate::graph::op::BinaryKind;
     use tilewright_hw::num::Qadd;
 
     #[test]
@@ -93,7 +80,7 @@ mod tests {
         let op = PairOp::Add(params);
         let t = PairwiseTile { pixels: 6, ratio: 1, shared: false, op, sources: [Scope::Inp, Scope::Out] };
         check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
-        let t = PairwiseTile { ratio: 2, shared: true, op: PairOp::plain(op::BinaryKind::Max).unwrap(), ..t };
+        let t = PairwiseTile { ratio: 2, shared: true, op: PairOp::plain(BinaryKind::Max).unwrap(), ..t };
         check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [2, 2, 0]), (2, [1, 1, 1])]);
     }
 }

@@ -37,6 +37,7 @@ impl StoredValue<'_> {
                 b: VecSrc::Param,
                 descriptor: Some(Descriptor { zero_point, lo, hi, ..Descriptor::default() }),
                 params: [Some(4), Some(0), Some(1)],
+                table: None,
                 combines: None,
             };
             found.push(Candidate { intrinsic, instruction: Instruction::Vector(call) });
@@ -149,7 +150,7 @@ impl StoredValue<'_> {
                 let intrinsic = self.intrinsic(op.name(), entry, &[&x, &y], &value(entry))?;
                 let (a, b, params) = (x.source, y.source, [Some(2), Some(0), Some(1)]);
                 let descriptor = Some(descriptor);
-                let call = VectorCall { op, mode, dst, a, b, descriptor, params, combines: None };
+                let call = VectorCall { op, mode, dst, a, b, descriptor, params, table: None, combines: None };
                 Ok(Candidate { intrinsic, instruction: Instruction::Vector(call) })
             })
             .collect()

@@ -43,6 +43,8 @@ pub struct VectorCall {
     pub descriptor: Option<Descriptor>,
     /// Parameters of the intrinsic that are destination, first and second operand.
     pub params: [Option<usize>; 3],
+    /// The parameter of the intrinsic that is a table in param.
+    pub table: Option<usize>,
     /// The operand that is not the destination, if the operation combines the destination with it.
     pub combines: Option<VecSrc>,
 }

@@ -7,7 +7,7 @@
 //! | file | what it has |
 //! |---|---|
 //! | `gemm` | products of gemm |
-//! | `simple` | operations of the vector lanes |
+//! | `simple` | operations of the vector lanes, and lookups |
 //! | `deep` | operations of the requantize lanes |
 //! | `stored`, `entry`, `instruction` | what they share |
 
@@ -39,7 +39,7 @@ pub fn names(config: &HwConfig) -> Vec<&'static str> {
 
 /// Returns whether an operation has a form for schedules.
 fn is_known(op: VecOp) -> bool {
-    SIMPLE.iter().any(|s| s.op == op) || matches!(op, VecOp::Requant | VecOp::Mul | VecOp::Qadd)
+    SIMPLE.iter().any(|s| s.op == op) || matches!(op, VecOp::Requant | VecOp::Mul | VecOp::Qadd | VecOp::Lut)
 }
 
 /// Returns the intrinsics that the instruction `name` could be for a block.
@@ -66,6 +66,7 @@ pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) ->
         None => match op {
             VecOp::Requant => stored.requant(),
             VecOp::Mul => stored.mul(),
+            VecOp::Lut => stored.lut(),
             _ => stored.qadd(),
         },
     }

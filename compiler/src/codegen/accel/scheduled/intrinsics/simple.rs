@@ -6,7 +6,8 @@ use tilewright_hw::num::Rounding;
 use super::entry::{Entry, layouts};
 use super::instruction::{Candidate, Instruction, VectorCall};
 use super::stored::{Operand, StoredValue};
-use crate::te::DType;
+use crate::te::{DType, Expr};
+use crate::tir::Scope;
 
 /// A simple operation: its value for operands `A` and `B`, and for bounds `LO` and `HI`.
 pub(super) struct Simple {
@@ -65,6 +66,39 @@ impl StoredValue<'_> {
             return Err(format!("{} needs operands in scratchpads; the block has none", simple.op.name()));
         }
         Ok(found)
+    }
+
+    /// Returns the candidates of a lookup in a table, which is in param.
+    ///
+    /// # Errors
+    /// The block is no lookup.
+    pub(super) fn lut(&self) -> Result<Vec<Candidate>, String> {
+        const FORM: &str = "lut needs a value of the form TABLE[i64(A) + 128], with A int8 in out or inp, and TABLE a copy in \
+                            param of an input i8[256]";
+        let Expr::Load { indices, .. } = self.value else { return Err(FORM.into()) };
+        let mut found = indices.first().into_iter().flat_map(|e| self.operands_of(e)).collect::<Result<Vec<_>, _>>()?;
+        let (Some(x), true) = (found.pop().filter(|x| x.dtype == DType::I8), found.is_empty()) else {
+            return Err(FORM.into());
+        };
+        let dst = self.dst()?;
+        let form = |entry| {
+            let value = format!("table[i64({}) + 128]", x.narrow(entry));
+            let table = Operand { name: "table".into(), source: VecSrc::Param, scope: Scope::Param, dtype: DType::I8 };
+            let intrinsic = self.with_table(entry, &table, &x, &value)?;
+            let call = VectorCall {
+                op: VecOp::Lut,
+                mode: Rounding::Double,
+                dst,
+                a: x.source,
+                b: VecSrc::None,
+                descriptor: None,
+                params: [Some(2), Some(1), None],
+                table: Some(0),
+                combines: None,
+            };
+            Ok(Candidate { intrinsic, instruction: Instruction::Vector(call) })
+        };
+        layouts(self.config).map(form).collect()
     }
 
     /// Adds the candidates for given operands: with 32-bit values that saturate in an int8 destination, and, where no
@@ -137,6 +171,7 @@ impl StoredValue<'_> {
                     b: if with_b { b.source } else { VecSrc::None },
                     descriptor,
                     params,
+                    table: None,
                     combines,
                 };
                 found.push(Candidate { intrinsic, instruction: Instruction::Vector(call) });

@@ -1,7 +1,7 @@
 //! Values that the vector unit computes and stores.
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::{VecDst, VecSrc};
+use tilewright_hw::isa::{TABLE_BYTES, VecDst, VecSrc};
 
 use super::entry::Entry;
 use crate::codegen::accel::mapped;
@@ -69,17 +69,21 @@ impl StoredValue<'_> {
     /// # Errors
     /// The vector unit cannot read one of them.
     pub fn operands(&self) -> Result<Vec<Operand>, String> {
+        self.operands_of(self.value).into_iter().collect()
+    }
+
+    /// Returns the places that a part of the value loads, each once, or why the vector unit cannot read one.
+    pub fn operands_of(&self, value: &Expr) -> Vec<Result<Operand, String>> {
         let mut seen: Vec<(Name, Vec<Expr>)> = Vec::new();
-        self.value.visit(&mut |e| {
+        value.visit(&mut |e| {
             if let Expr::Load { buffer, indices, .. } = e
                 && !seen.iter().any(|s| s.0 == *buffer && s.1 == *indices)
             {
                 seen.push((buffer.clone(), indices.clone()));
             }
         });
-        let mut found = Vec::new();
-        for (i, (buffer, indices)) in seen.iter().enumerate() {
-            let Some(b) = self.f.buffer(buffer) else { return Err(format!("there is no buffer {buffer}")) };
+        let operand = |(i, (buffer, indices)): (usize, (Name, Vec<Expr>))| {
+            let Some(b) = self.f.buffer(&buffer) else { return Err(format!("there is no buffer {buffer}")) };
             let source = match b.scope {
                 Scope::Acc => VecSrc::Acc,
                 Scope::Out => VecSrc::Out,
@@ -93,11 +97,11 @@ impl StoredValue<'_> {
                     ));
                 }
             };
-            let own = *buffer == self.dst.name && indices == self.indices;
+            let own = buffer == self.dst.name && indices == self.indices;
             let name = if own { "dst".into() } else { format!("x{i}") };
-            found.push(Operand { name, source, scope: b.scope, dtype: b.dtype });
-        }
-        Ok(found)
+            Ok(Operand { name, source, scope: b.scope, dtype: b.dtype })
+        };
+        seen.into_iter().enumerate().map(operand).collect()
     }
 
     /// Returns the integer constants of the value, each once.
@@ -119,11 +123,26 @@ impl StoredValue<'_> {
     /// # Errors
     /// The value is not well formed.
     pub fn intrinsic(&self, name: &str, entry: Entry, inputs: &[&Operand], value: &str) -> Result<Intrinsic, String> {
+        let dims = entry.dims(self.config.block_out);
+        let params = inputs.iter().map(|x| format!("param {}: {}{dims} in {}", x.name, x.dtype, x.scope.name()));
+        self.storing(name, entry, &params.collect::<Vec<_>>(), value)
+    }
+
+    /// Returns an intrinsic that stores an element of a table of 256 bytes.
+    ///
+    /// # Errors
+    /// The value is not well formed.
+    pub fn with_table(&self, entry: Entry, table: &Operand, x: &Operand, value: &str) -> Result<Intrinsic, String> {
+        let dims = entry.dims(self.config.block_out);
+        let params = [
+            format!("param {}: {}[{TABLE_BYTES}] in {}", table.name, table.dtype, table.scope.name()),
+            format!("param {}: {}{dims} in {}", x.name, x.dtype, x.scope.name()),
+        ];
+        self.storing("lut", entry, &params, value)
+    }
+
+    fn storing(&self, name: &str, entry: Entry, params: &[String], value: &str) -> Result<Intrinsic, String> {
         let bo = self.config.block_out;
-        let params: Vec<String> = inputs
-            .iter()
-            .map(|x| format!("param {}: {}{} in {}", x.name, x.dtype, entry.dims(bo), x.scope.name()))
-            .collect();
         let body = format!("for o in {bo} {{ block lane {{ dst{} = {value} }} }}", entry.at("o"));
         let text = format!(
             "intrinsic {name} {{ {} param dst: {}{} in {} {} }}",

@@ -1,0 +1,151 @@
+//! Layers of models as scheduled tensor expressions.
+
+use std::collections::HashMap;
+
+use tilewright_driver::{DriverError, Role};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+use super::Mapping;
+use super::error::LowerError;
+use super::lower::{Address, HostInput, Lower, Needs};
+use super::memory::{self, Place};
+use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::layer::Layer;
+use crate::schedule::{Step, text::parse_steps};
+use crate::te::{Array, DType, Name, Program};
+use crate::tir::Function;
+
+/// What a layer computes from tensors in device memory, and how it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerSchedule {
+    /// The tensor expression. Its inputs and its output have the layouts of device memory.
+    pub program: Program,
+    /// What each input of the expression is.
+    pub inputs: Vec<LayerInput>,
+    /// The schedule.
+    pub steps: Vec<Step>,
+}
+
+/// An input of a layer's tensor expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LayerInput {
+    /// The layer's input of this number.
+    Tensor(usize),
+    /// A constant.
+    Constant(Array),
+}
+
+impl LayerSchedule {
+    /// Applies the steps for a configuration.
+    ///
+    /// # Errors
+    /// The first step that cannot be applied, with the reason.
+    pub fn mapping(&self, config: &HwConfig) -> Result<Mapping, LowerError> {
+        let mut mapping = Mapping::new(config, &self.program)?;
+        for step in &self.steps {
+            mapping.apply(step.clone())?;
+        }
+        Ok(mapping)
+    }
+}
+
+/// Returns the steps of an operator's schedule, which are written as in a file.
+pub fn template(steps: &str) -> Option<Vec<Step>> {
+    Some(parse_steps(steps).ok()?.into_iter().map(|(_, step)| step).collect())
+}
+
+/// Adds a layer's instructions to the program.
+///
+/// # Errors
+/// Why the schedule cannot become instructions, or the driver refuses one.
+pub fn emit(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), DriverError> {
+    let index = e.b.len();
+    lowered(e, layer, schedule).map_err(|error| match error {
+        LowerError::Driver(error) => error,
+        other => DriverError::Rule { index, what: other.to_string() },
+    })
+}
+
+fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), LowerError> {
+    let config = e.config;
+    let mapping = schedule.mapping(config)?;
+    let f = mapping.function();
+    let needs = Needs::of(config, &f, &mapping.instructions)?;
+    let scalars = needs.descriptor_entries(config);
+    let mut places = memory::places(config, &f, &needs, scalars)?;
+    let first = after_the_layer_before(e, &needs, &mut places, scalars);
+    let tensors = addresses(e, layer, schedule, &f, &needs)?;
+    let lower = Lower::new(config, &f, &mapping.instructions, &mut e.b, needs, places, tensors);
+    lower.run(first, &format!("{} parameters", layer.name))
+}
+
+/// Moves the buffers behind those of the layer before, so that the end of that layer and the beginning of this one can
+/// overlap. Returns the first entry of param for `scalars` entries of scalars.
+fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name, Place>, scalars: u32) -> u32 {
+    let mut first_scalar = 0;
+    for mem in [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param] {
+        let own = places.values().filter(|p| p.mem == mem);
+        let used = own.map(|p| p.first + p.stride * (p.slots() - 1) + p.entries).max().unwrap_or(0);
+        // Operands that an instruction reads at once are in different banks.
+        let in_banks = needs.apart.iter().flatten().any(|name| places.get(name).is_some_and(|p| p.mem == mem));
+        let by = match mem {
+            Mem::Inp if in_banks => 0,
+            Mem::Inp => e.inp.take(used),
+            Mem::Wgt => e.wgt.take(used),
+            Mem::Acc => e.acc.take(used),
+            Mem::Out => e.banks.take(used),
+            Mem::Param => e.param.take((used + scalars) * PARAM_ROWS) / PARAM_ROWS,
+            Mem::GemmUop | Mem::VectorUop => continue,
+        };
+        if mem == Mem::Param {
+            first_scalar = by + used;
+        }
+        places.values_mut().filter(|p| p.mem == mem).for_each(|p| p.first += by);
+    }
+    first_scalar
+}
+
+/// Returns where the inputs and the output of a layer's expression are. Constants are added to the program.
+fn addresses(
+    e: &mut Emit,
+    layer: &Layer,
+    schedule: &LayerSchedule,
+    f: &Function,
+    needs: &Needs,
+) -> Result<HashMap<Name, Address>, LowerError> {
+    let mut tensors = HashMap::new();
+    let of = |e: &Emit, tensor| e.place(tensor).map(|t| Address { region: t.region, offset: t.offset });
+    for (i, (buffer, input)) in f.inputs().iter().zip(&schedule.inputs).enumerate() {
+        let address = match input {
+            LayerInput::Tensor(i) => of(e, layer.inputs[*i])?,
+            LayerInput::Constant(_) if needs.is_in_param(i) => continue,
+            LayerInput::Constant(array) => constant(e, layer, "operand", Role::Weights, array.bytes.clone()),
+        };
+        tensors.insert(buffer.name.clone(), address);
+    }
+    let constants: Vec<Array> = (schedule.inputs.iter())
+        .map(|input| match input {
+            LayerInput::Constant(array) => array.clone(),
+            LayerInput::Tensor(_) => Array::zeros(DType::I32, &[0]),
+        })
+        .collect();
+    for p in &needs.packed {
+        let bytes = HostInput::Params(p.inputs).bytes(e.config, &constants);
+        tensors.insert(p.buffers[0].clone(), constant(e, layer, "parameters", Role::Params, bytes));
+    }
+    for (table, i) in &needs.tables {
+        let bytes = HostInput::Table(*i).bytes(e.config, &constants);
+        tensors.insert(table.clone(), constant(e, layer, "table", Role::Params, bytes));
+    }
+    for buffer in f.output_buffers() {
+        tensors.insert(buffer.name.clone(), of(e, layer.output)?);
+    }
+    Ok(tensors)
+}
+
+/// Adds a constant of a layer to the program.
+fn constant(e: &mut Emit, layer: &Layer, what: &str, role: Role, bytes: Vec<u8>) -> Address {
+    let offset = e.b.constant(&format!("{} {what}", layer.name), role, &bytes);
+    Address { region: e.b.constants(), offset }
+}
