@@ -84,12 +84,6 @@ impl Group {
         Group { fill, tiles, size }
     }
 
-    /// A group of neighboring pixels: some columns of an image with a single row.
-    pub fn columns(image: usize, columns: Range<usize>) -> Group {
-        let size = [1, columns.len()];
-        Group { fill: Fill::Neighbors, tiles: vec![Pixels { image, rows: 0..1, columns }], size }
-    }
-
     /// Identifies the group among the groups of its layer.
     pub fn key(&self) -> [usize; 3] {
         self.tiles.first().map_or([0; 3], |t| [t.image, t.rows.start, t.columns.start])

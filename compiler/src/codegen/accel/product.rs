@@ -64,7 +64,7 @@ fn product(config: &HwConfig, t: &ProductTile) -> Result<Mapped, TirError> {
         reads: vec![("window", Scope::Inp), ("weights", Scope::Wgt)],
         result: Scope::Acc,
         loops: [vec!["i0", "i3", "i1", "i2"], vec!["t", "y", "x"], vec!["i4", "i5", "i"]],
-        intrinsic: gemm_intrinsic(config, Entry::of_batch(config))?,
+        intrinsic: gemm_intrinsic(config, Entry::of_batch(config), 0)?,
         operands: [&[2], &[0], &[1]],
     })
 }

@@ -3,8 +3,9 @@
 use super::emit::TileWork;
 use super::finish::Finish;
 use super::mapped::{MapError, Mapped};
+use super::scheduled::LayerInput;
 use super::scheduled::intrinsics::{Entry, requant_intrinsic};
-use crate::te::{Builder, DType, Expr, Func};
+use crate::te::{Array, Builder, DType, Expr, Func, TensorRef};
 use crate::tir::{Scope, TirError};
 use std::ops::Range;
 use tilewright_hw::config::HwConfig;
@@ -49,10 +50,6 @@ impl RequantTile {
 fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
     let [n, bo] = [config.batch, config.block_out].map(i64::from);
     let (blocks, ratio) = (i64::from(t.blocks), i64::from(t.ratio));
-    let scale = match t.mode {
-        Rounding::Double => Func::ScaleDouble,
-        Rounding::Single => Func::ScaleSingle,
-    };
     let mut b = Builder::new("requant");
     let shape = [blocks, i64::from(t.pixels), ratio, n, bo];
     let sums = b.input("sums", DType::I32, &shape);
@@ -60,9 +57,7 @@ fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
         ["bias", "multiplier", "shift"].map(|name| b.input(name, DType::I32, &[blocks * ratio, bo]));
     let result = b.compute("result", &shape, |i| {
         let c = [i[0].clone() * ratio + i[2].clone(), i[4].clone()];
-        let scaled = Expr::call(scale, vec![sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c)]);
-        let [zero, lo, hi] = t.bounds.map(Expr::i32);
-        Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi]).cast(DType::I8)
+        scaled(t.mode, t.bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c))
     });
     Ok(Mapped {
         program: b.finish(&[result]),
@@ -78,6 +73,60 @@ fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
         intrinsic: requant_intrinsic(config, Entry::of_batch(config), t.mode, t.bounds, Scope::Out)?,
         operands: [&[4], &[0], &[1, 2, 3]],
     })
+}
+
+/// A requantization in a layer's expression.
+pub struct Requantized {
+    /// The results.
+    pub result: TensorRef,
+    /// What the further inputs of the expression are: biases, multipliers and shifts.
+    pub inputs: [LayerInput; 3],
+    /// Steps that copy them to param.
+    pub steps: String,
+    /// The blocks that copy them.
+    pub copies: [String; 3],
+}
+
+/// Adds the requantization of sums to an expression. `tile` gives the output tile, one of `tiles`, for indices of the
+/// result; the last index is the channel within it.
+pub fn requantized(
+    b: &mut Builder,
+    finish: &Finish,
+    sums: &TensorRef,
+    tiles: i64,
+    tile: impl Fn(&[Expr]) -> Expr,
+) -> Requantized {
+    const NAMES: [&str; 3] = ["bias", "multiplier", "shift"];
+    let lanes = sums.shape[sums.shape.len() - 1];
+    let shape = [tiles, lanes];
+    let [bias, multiplier, shift] = NAMES.map(|name| b.input(name, DType::I32, &shape));
+    let bounds = [finish.zero_point, finish.lo, finish.hi];
+    let result = b.compute("result", &sums.shape, |i| {
+        let c = [tile(i), i[i.len() - 1].clone()];
+        scaled(finish.mode, bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c))
+    });
+    let words = |values: Vec<i32>| {
+        let all = (0..(tiles * lanes) as usize).flat_map(|i| values.get(i).copied().unwrap_or(0).to_le_bytes());
+        LayerInput::Constant(Array { dtype: DType::I32, shape: shape.to_vec(), bytes: all.collect() })
+    };
+    let shifts = finish.shift.iter().map(|&s| s.into()).collect();
+    Requantized {
+        result,
+        inputs: [words(finish.bias.clone()), words(finish.multiplier.clone()), words(shifts)],
+        steps: NAMES.map(|name| format!("cache_read result {name} param; ")).concat(),
+        copies: NAMES.map(|name| format!("{name}.param")),
+    }
+}
+
+/// Returns a scaled sum with its zero point, clamped to int8.
+fn scaled(mode: Rounding, bounds: [i32; 3], sum: Expr, multiplier: Expr, shift: Expr) -> Expr {
+    let scale = match mode {
+        Rounding::Double => Func::ScaleDouble,
+        Rounding::Single => Func::ScaleSingle,
+    };
+    let [zero, lo, hi] = bounds.map(Expr::i32);
+    let scaled = Expr::call(scale, vec![sum, multiplier, shift]);
+    Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi]).cast(DType::I8)
 }
 
 impl TileWork for RequantTile {

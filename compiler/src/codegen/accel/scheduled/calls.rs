@@ -23,7 +23,7 @@ impl Lower<'_> {
         let instruction = self.instruction(block)?;
         let Some(desc) = self.f.intrinsic(intrinsic) else { return Ok(false) };
         let params = match &instruction {
-            Instruction::Gemm => [Some(2), Some(0), Some(1)],
+            Instruction::Gemm { .. } => [Some(2), Some(0), Some(1)],
             Instruction::Vector(v) => v.params,
         };
         let mut at: [Affine; 3] = Default::default();
@@ -95,7 +95,7 @@ impl Lower<'_> {
             nest.body.iter_mut().for_each(|op| op[slot] -= least);
         }
         match instruction {
-            Instruction::Gemm => self.gemm(block, &args[2].buffer, &nest)?,
+            Instruction::Gemm { zero_point } => self.gemm(block, &args[2].buffer, zero_point, &nest)?,
             Instruction::Vector(v) => {
                 self.vector(block, args, &v, &nest)?;
             }
@@ -103,13 +103,13 @@ impl Lower<'_> {
         Ok(true)
     }
 
-    fn gemm(&mut self, block: &Block, acc: &Name, nest: &Nest) -> Result<(), LowerError> {
+    fn gemm(&mut self, block: &Block, acc: &Name, less: i8, nest: &Nest) -> Result<(), LowerError> {
         if !self.overwrites(block, acc, 0)? {
-            return Ok(self.b.gemm_nest(true, nest)?);
+            return Ok(self.b.gemm_nest_less(true, less, nest)?);
         }
-        self.b.gemm_nest(false, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
+        self.b.gemm_nest_less(false, less, &Nest { body: nest.body[..1].to_vec(), ..nest.clone() })?;
         if nest.body.len() > 1 {
-            self.b.gemm_nest(true, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+            self.b.gemm_nest_less(true, less, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
         }
         Ok(())
     }

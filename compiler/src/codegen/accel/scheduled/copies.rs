@@ -15,6 +15,8 @@ use crate::tir::{Affine, Block, For};
 struct Copy<'c> {
     block: &'c Block,
     loops: Vec<NestLoop>,
+    /// Loops of the nest before any were joined.
+    nest: usize,
     /// Iterations of each loop that run, from the first to the one after the last.
     running: Vec<(i64, i64)>,
     /// Iterations of each loop that copy data; in the others the scratchpad gets padding.
@@ -95,6 +97,11 @@ impl Lower<'_> {
             // The load of the biases brings multipliers and shifts too.
             return Ok(true);
         }
+        let root = |name: &Name| self.reuses.get(name).unwrap_or(name).clone();
+        if root(to) == root(from) {
+            // The results are written over the elements.
+            return Ok(true);
+        }
         let (Some(mut to_at), Some(mut from_at)) = (self.position(to, indices), self.position(from, read)) else {
             return Ok(false);
         };
@@ -104,6 +111,7 @@ impl Lower<'_> {
             return Ok(false);
         };
         let mut loops = NestLoop::of(loops);
+        let nest = loops.len();
         let sums = guards.iter_mut().chain(&mut inside_sums).chain([&mut to_at, &mut from_at]);
         join(&mut loops, &mut sums.collect::<Vec<_>>());
         let running = match ranges(&loops, &guards) {
@@ -124,7 +132,7 @@ impl Lower<'_> {
                     return Err(self.refuse(block, format!("a load cannot pad with {pad}, only with -128 to 127")));
                 };
                 let (scratchpad, memory) = ((to, to_at), (from, from_at));
-                let copy = Copy { block, loops, running, data, scratchpad, memory, size, pad, is_padding };
+                let copy = Copy { block, loops, nest, running, data, scratchpad, memory, size, pad, is_padding };
                 self.load(&copy, &place)
             }
             (Some(_), None) if inside.is_some() => {
@@ -133,7 +141,7 @@ impl Lower<'_> {
             (Some(place), None) => {
                 let (scratchpad, memory) = ((from, from_at), (to, to_at));
                 self.store(
-                    &Copy { block, loops, running, data, scratchpad, memory, size, pad: 0, is_padding: false },
+                    &Copy { block, loops, nest, running, data, scratchpad, memory, size, pad: 0, is_padding: false },
                     &place,
                 )
             }
@@ -175,8 +183,8 @@ impl Lower<'_> {
         };
         let size = self.f.buffer(to).map_or(1, |b| b.dtype.size_bytes() as i64);
         let (data, memory) = (running.clone(), (to, Affine::default()));
-        let scratchpad = (to, at);
-        self.load(&Copy { block, loops, running, data, scratchpad, memory, size, pad, is_padding: true }, &place)
+        let (scratchpad, nest) = ((to, at), loops.len());
+        self.load(&Copy { block, loops, nest, running, data, scratchpad, memory, size, pad, is_padding: true }, &place)
     }
 
     fn no_copy(&self, block: &Block, value: &Expr) -> LowerError {
@@ -199,6 +207,8 @@ impl Lower<'_> {
         };
         let window = match copied {
             Copied::Window(window) => window,
+            // A part of the nest may be rows of whole entries.
+            Copied::Never(PART) if copy.nest > 1 => return Ok(Err(Copied::Several)),
             Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
             other => return Ok(Err(other)),
         };

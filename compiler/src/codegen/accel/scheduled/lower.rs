@@ -12,6 +12,7 @@ use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, MemoryUse, Place};
 use super::params::{Packed, params, tables};
+use super::reuse::reuses;
 use crate::schedule::bounds;
 use crate::te::{Array, Expr, Name, scalar};
 use crate::tir::{Action, Affine, Block, Bounds, For, Function, LoopKind, Scope, Stmt, View, simplify};
@@ -112,6 +113,8 @@ pub(super) struct Lower<'l> {
     pub bounds: Bounds,
     /// The buffer whose entries a buffer of param shares.
     pub shares: HashMap<Name, Name>,
+    /// The buffer whose entries a result takes.
+    pub reuses: HashMap<Name, Name>,
     /// Constants with which buffers are filled.
     inits: HashMap<Name, i64>,
     /// Buffers to which instructions add.
@@ -135,6 +138,10 @@ pub(super) struct Needs {
     pub descriptors: Vec<Vec<u8>>,
     /// Pairs of buffers that should be in different banks.
     pub apart: Vec<[Name; 2]>,
+    /// The innermost pipeline loop that encloses all uses of a buffer, if no iteration needs what another left.
+    pub pipelines: HashMap<Name, Name>,
+    /// The buffer whose entries a result takes.
+    pub reuses: HashMap<Name, Name>,
 }
 
 impl Needs {
@@ -155,7 +162,15 @@ impl Needs {
                 }
             }
         });
-        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart: apart(f, instructions) })
+        let pipelines = memory::pipelines(f);
+        let reuses = reuses(f, instructions, &pipelines);
+        let mut apart = apart(f, instructions);
+        for name in apart.iter_mut().flatten() {
+            if let Some(root) = reuses.get(name) {
+                *name = root.clone();
+            }
+        }
+        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart, pipelines, reuses })
     }
 
     /// Whether the input of that number is copied to param.
@@ -285,7 +300,7 @@ fn reduced(f: &Function, instructions: &HashMap<Name, Instruction>) -> HashSet<N
     f.body.visit_blocks(&mut |_, block| {
         let Action::Call { args, .. } = &block.action else { return };
         let result = match called(block, instructions) {
-            Some(Instruction::Gemm) => args.last(),
+            Some(Instruction::Gemm { .. }) => args.last(),
             Some(Instruction::Vector(v)) if v.combines.is_some() => v.params[0].and_then(|p| args.get(p)),
             _ => None,
         };
@@ -326,6 +341,7 @@ impl<'l> Lower<'l> {
             begun: HashMap::new(),
             bounds: bounds(f),
             shares: needs.shares,
+            reuses: needs.reuses,
             inits: inits(f),
             reduced: reduced(f, instructions),
             instructions,

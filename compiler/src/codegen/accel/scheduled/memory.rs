@@ -69,7 +69,7 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
 }
 
 /// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.
-fn pipelines(f: &Function) -> HashMap<Name, Name> {
+pub fn pipelines(f: &Function) -> HashMap<Name, Name> {
     let mut loops: HashMap<Name, Vec<Name>> = HashMap::new();
     f.body.visit_blocks(&mut |around, block| {
         let around: Vec<Name> = around.iter().filter(|l| l.kind == LoopKind::Pipeline).map(|l| l.var.clone()).collect();
@@ -114,8 +114,8 @@ pub fn places(
     needs: &Needs,
     reserved: u32,
 ) -> Result<HashMap<Name, Place>, LowerError> {
-    let Needs { shares: alias, apart, .. } = needs;
-    let pipelines = pipelines(f);
+    let Needs { apart, pipelines, .. } = needs;
+    let alias: HashMap<&Name, &Name> = needs.shares.iter().chain(&needs.reuses).collect();
     let mut found: HashMap<Name, Place> = HashMap::new();
     for scope in [Scope::Inp, Scope::Wgt, Scope::Acc, Scope::Out, Scope::Param] {
         let Some(mem) = mem(scope) else { continue };

@@ -25,6 +25,7 @@ mod layer;
 mod lower;
 mod memory;
 mod params;
+mod reuse;
 #[cfg(test)]
 pub(super) mod tests;
 mod windows;

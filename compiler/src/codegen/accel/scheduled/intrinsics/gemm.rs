@@ -5,22 +5,52 @@ use tilewright_hw::config::HwConfig;
 use super::entry::Entry;
 use super::instruction::{Candidate, Instruction};
 use crate::codegen::accel::mapped;
-use crate::tir::{Intrinsic, TirError};
+use crate::te::{BinOp, Expr};
+use crate::tir::{Block, Intrinsic, TirError};
 
-/// Returns the candidate of gemm for a form of its entries.
-pub fn gemm(config: &HwConfig, entry: Entry) -> Option<Candidate> {
-    Some(Candidate { intrinsic: gemm_intrinsic(config, entry).ok()?, instruction: Instruction::Gemm })
+/// Returns the candidate of gemm for a form of its entries, with the zero point that the block's value subtracts from
+/// weights.
+///
+/// # Errors
+/// The configuration is built without zero points of weights.
+pub fn gemm(config: &HwConfig, entry: Entry, block: &Block) -> Result<Candidate, String> {
+    let zero_point = subtracted(block);
+    if zero_point != 0 && !config.wgt_zp {
+        return Err(format!("the configuration is built without wgt_zp, so gemm cannot subtract {zero_point}"));
+    }
+    let intrinsic = gemm_intrinsic(config, entry, zero_point).map_err(|e| e.to_string())?;
+    Ok(Candidate { intrinsic, instruction: Instruction::Gemm { zero_point } })
 }
 
-/// Gemm's micro-op: `acc[batch, block_out] += inp[batch, block_in] x wgt[block_out, block_in]`.
+/// Returns what a block subtracts from the second factor of its product.
+fn subtracted(block: &Block) -> i8 {
+    let mut found = 0;
+    block.each_expr(&mut |e| {
+        e.visit(&mut |e| {
+            if let Expr::Binary(BinOp::Mul, _, weight) = e
+                && let Expr::Binary(BinOp::Sub, _, zero) = weight.as_ref()
+                && let Expr::Int(zero, _) = zero.as_ref()
+            {
+                found = i8::try_from(*zero).unwrap_or(0);
+            }
+        });
+    });
+    found
+}
+
+/// Gemm's micro-op: `acc[batch, block_out] += inp[batch, block_in] x (wgt[block_out, block_in] - zero_point)`.
 ///
 /// # Errors
 /// None for a legal configuration.
-pub fn gemm_intrinsic(config: &HwConfig, entry: Entry) -> Result<Intrinsic, TirError> {
+pub fn gemm_intrinsic(config: &HwConfig, entry: Entry, zero_point: i8) -> Result<Intrinsic, TirError> {
     let (bi, bo) = (config.block_in, config.block_out);
     let (acc, inp) = (entry.at("o"), entry.at("i"));
+    let weight = match zero_point {
+        0 => "i32(wgt[o, i])".to_string(),
+        zero => format!("(i32(wgt[o, i]) - {zero}i32)"),
+    };
     let body = format!(
-        "for o in {bo} {{ for i in {bi} {{ block mac reduce(i) {{ acc{acc} = acc{acc} + i32(inp{inp}) * i32(wgt[o, i]) }} }} }}"
+        "for o in {bo} {{ for i in {bi} {{ block mac reduce(i) {{ acc{acc} = acc{acc} + i32(inp{inp}) * {weight} }} }} }}"
     );
     let text = format!(
         "intrinsic gemm {{ param inp: i8{} in inp param wgt: i8[{bo}, {bi}] in wgt param acc: i32{} in acc {} }}",

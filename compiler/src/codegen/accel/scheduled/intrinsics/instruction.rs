@@ -21,7 +21,10 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Instruction {
     /// A product of gemm. The parameters are inp, wgt and acc.
-    Gemm,
+    Gemm {
+        /// What the array subtracts from every weight.
+        zero_point: i8,
+    },
     /// An operation of the vector unit.
     Vector(VectorCall),
 }

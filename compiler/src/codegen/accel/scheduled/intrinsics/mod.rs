@@ -48,7 +48,7 @@ fn is_known(op: VecOp) -> bool {
 /// Why no intrinsic of that name can compute the block.
 pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) -> Result<Vec<Candidate>, String> {
     if name == "gemm" {
-        return Ok(layouts(config).filter_map(|l| gemm::gemm(config, l)).collect());
+        return layouts(config).map(|entry| gemm::gemm(config, entry, block)).collect();
     }
     let Action::Store { buffer, indices, value } = &block.action else {
         return Err(format!("block {} already calls an intrinsic", block.name));

@@ -96,7 +96,7 @@ fn diagonal(config: &HwConfig, t: &Taps) -> Result<Mapped, TirError> {
         reads: vec![("window", Scope::Inp), ("weights", Scope::Wgt)],
         result: Scope::Acc,
         loops: [vec!["i0", "i1", "i2"], vec!["t"], vec!["i3", "i4", "i"]],
-        intrinsic: gemm_intrinsic(config, Entry::of_batch(config))?,
+        intrinsic: gemm_intrinsic(config, Entry::of_batch(config), 0)?,
         operands: [&[2], &[0], &[1]],
     })
 }
