@@ -72,8 +72,9 @@ pub struct Csim {
 impl Csim {
     /// Creates a device with `memory_bytes` of zeroed memory and zeroed scratchpads.
     pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
-        let fsim = Fsim::new(config, memory_bytes);
         let options = CsimOptions { timing_only: options.timing_only && !options.strict, ..options };
+        let create = if options.timing_only { Fsim::without_values } else { Fsim::new };
+        let fsim = create(config, memory_bytes);
         Csim {
             config: Arc::clone(fsim.shared_config()),
             fsim,
@@ -110,6 +111,9 @@ impl Csim {
     }
 
     fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+        if self.options.timing_only {
+            return vec![0; (count * self.config.entry_bytes(mem)) as usize];
+        }
         self.fsim.entries(mem, entry, count)
     }
 
