@@ -13,6 +13,7 @@ mod engine;
 mod fetch;
 mod load;
 mod ports;
+mod ring;
 mod shares;
 mod slots;
 mod states;
@@ -66,6 +67,8 @@ pub struct Csim {
     /// What has been written so far; tracked only in strict mode.
     memories: Memories,
     diagnoses: Vec<Diagnosis>,
+    /// Whether commands run one word at a time, as a reference for tests.
+    plain: bool,
     queue: Queue,
 }
 
@@ -82,6 +85,7 @@ impl Csim {
             last_load: true,
             memories: Memories::default(),
             diagnoses: Vec::new(),
+            plain: false,
             queue: Queue::default(),
         }
     }
@@ -136,6 +140,9 @@ impl Csim {
             .keep_spans(self.options.spans);
         if !self.options.timing_only {
             engine = engine.watch_ports();
+        }
+        if self.plain {
+            engine = engine.plain();
         }
         // A run that hits its limit is followed by a reset.
         self.last_load = true;
