@@ -1,7 +1,7 @@
 //! The bus: which request is granted next, and when.
 
 use super::bursts::BurstRequest;
-use super::engine::{Engine, Environment, Requests};
+use super::engine::{Engine, Environment};
 use super::slots::Time;
 use crate::dram::{Burst, Direction};
 use tilewright_hw::isa::Unit;
@@ -12,6 +12,14 @@ pub(super) enum Client {
     Fetch,
     Load,
     Store,
+}
+
+/// The next burst of each client, and the first cycle in which it is requested, if known.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Requests {
+    pub(super) fetch: Option<(Time, BurstRequest)>,
+    pub(super) load: Option<(Time, BurstRequest)>,
+    pub(super) store: Option<(Time, BurstRequest)>,
 }
 
 impl<E: Environment> Engine<'_, E> {

@@ -4,8 +4,7 @@
 //! known events allow. Then the earliest request of all is granted. Everything still unknown depends on a later grant,
 //! and so comes later.
 
-use super::bursts::BurstRequest;
-use super::bus::Client;
+use super::bus::{Client, Requests};
 use super::check::{Clock, Diagnosis, DiagnosisKind, TimedDiagnosis};
 use super::compute::{self, Compute, Extent, READ, Times};
 use super::fetch::{Fetch, Joined};
@@ -112,14 +111,6 @@ pub(super) struct Order {
     pub(super) clock: Clock,
 }
 
-/// What each client requests next.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Requests {
-    pub(super) fetch: Option<(Time, BurstRequest)>,
-    pub(super) load: Option<(Time, BurstRequest)>,
-    pub(super) store: Option<(Time, BurstRequest)>,
-}
-
 /// An instruction in its queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queued {
@@ -179,7 +170,6 @@ pub(super) struct Engine<'a, E: Environment> {
     pub(super) environment: E,
     pub(super) limit: Time,
     pub(super) fetch: Fetch,
-    /// The next burst of each client, and the first cycle in which it is requested, if known.
     pub(super) requests: Requests,
     pub(super) standing: Option<(Joined, Insn)>,
     /// The cycle of an instruction that cannot be decoded, and the unit whose queue it waits for.
