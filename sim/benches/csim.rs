@@ -1,11 +1,12 @@
-//! Speed of the cycle model on a whole layer, in cycles: with values, with strict checks, and with timing only.
+//! Speed of the cycle model on a whole layer, in cycles: with values, with strict checks, and with timing only. Time of
+//! what each run costs: a device, and a program of one instruction.
 
 mod convolution;
 
 use convolution::Results;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_hw::HwConfig;
-use tilewright_hw::device::Device;
+use tilewright_hw::device::{Command, Device};
 use tilewright_sim::{Csim, CsimOptions};
 
 fn bench(c: &mut Criterion) {
@@ -28,6 +29,15 @@ fn bench(c: &mut Criterion) {
         group.throughput(Throughput::Elements(report.cycles.unwrap_or(0)));
         group.bench_function(name, |b| b.iter(|| device.run(&command).expect("runs")));
     }
+    group.finish();
+
+    let options = CsimOptions { timing_only: true, ..all };
+    let mut device = Csim::new(config.clone(), 1 << 23, options);
+    let command = convolution::stream(&config, &mut device, Results::Bytes);
+    let short = Command { insns: 1, ..command };
+    let mut group = c.benchmark_group("csim, times alone");
+    group.bench_function("new device with 8 MiB", |b| b.iter(|| Csim::new(config.clone(), 1 << 23, options)));
+    group.bench_function("one instruction", |b| b.iter(|| device.run(&short).expect("runs")));
     group.finish();
 }
 

@@ -13,6 +13,7 @@ mod engine;
 mod fetch;
 mod load;
 mod ports;
+mod ring;
 mod shares;
 mod slots;
 mod states;
@@ -66,14 +67,17 @@ pub struct Csim {
     /// What has been written so far; tracked only in strict mode.
     memories: Memories,
     diagnoses: Vec<Diagnosis>,
+    /// Whether commands run one word at a time, as a reference for tests.
+    plain: bool,
     queue: Queue,
 }
 
 impl Csim {
     /// Creates a device with `memory_bytes` of zeroed memory and zeroed scratchpads.
     pub fn new(config: HwConfig, memory_bytes: u64, options: CsimOptions) -> Csim {
-        let fsim = Fsim::new(config, memory_bytes);
         let options = CsimOptions { timing_only: options.timing_only && !options.strict, ..options };
+        let create = if options.timing_only { Fsim::without_values } else { Fsim::new };
+        let fsim = create(config, memory_bytes);
         Csim {
             config: Arc::clone(fsim.shared_config()),
             fsim,
@@ -81,6 +85,7 @@ impl Csim {
             last_load: true,
             memories: Memories::default(),
             diagnoses: Vec::new(),
+            plain: false,
             queue: Queue::default(),
         }
     }
@@ -110,6 +115,9 @@ impl Csim {
     }
 
     fn entries(&mut self, mem: Mem, entry: u32, count: u32) -> Vec<u8> {
+        if self.options.timing_only {
+            return vec![0; (count * self.config.entry_bytes(mem)) as usize];
+        }
         self.fsim.entries(mem, entry, count)
     }
 
@@ -132,6 +140,9 @@ impl Csim {
             .keep_spans(self.options.spans);
         if !self.options.timing_only {
             engine = engine.watch_ports();
+        }
+        if self.plain {
+            engine = engine.plain();
         }
         // A run that hits its limit is followed by a reset.
         self.last_load = true;

@@ -93,12 +93,14 @@ impl Dram {
         let channel = direction as usize;
         let server = &mut self.servers[if self.section.shared { 0 } else { channel }];
         let bytes = u64::from(beats) * self.beat_bytes;
-        let begin = addr / self.beat_bytes * self.beat_bytes;
-        let (first_row, last_row) = (begin / ROW_BYTES, (begin + bytes - 1) / ROW_BYTES);
-        let opened = last_row - first_row + u64::from(server.row != Some(first_row));
-        server.row = Some(last_row);
-
-        let before = opened * u64::from(self.section.row_open_sixteenths) + u64::from(self.section.burst_sixteenths);
+        let begin = addr & !(self.beat_bytes - 1);
+        let mut before = u64::from(self.section.burst_sixteenths);
+        if self.section.row_open_sixteenths > 0 {
+            let (first_row, last_row) = (begin / ROW_BYTES, (begin + bytes - 1) / ROW_BYTES);
+            let opened = last_row - first_row + u64::from(server.row != Some(first_row));
+            server.row = Some(last_row);
+            before += opened * u64::from(self.section.row_open_sixteenths);
+        }
         let place = server.free.max((cycle + 1) * 16) + before;
         let step = u64::from(self.section.beat_sixteenths.max(1));
         server.free = place + u64::from(beats) * step;

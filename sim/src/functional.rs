@@ -63,10 +63,15 @@ impl Fsim {
     /// Creates a device with `memory_bytes` of zeroed memory and zeroed scratchpads.
     pub fn new(config: HwConfig, memory_bytes: u64) -> Fsim {
         let kernel = Kernel::best(&config);
+        Fsim { state: State::new(&config, Some(kernel)), kernel, ..Fsim::without_values(config, memory_bytes) }
+    }
+
+    /// Creates a device for which nothing is ever executed: its scratchpads have no entries.
+    pub(crate) fn without_values(config: HwConfig, memory_bytes: u64) -> Fsim {
         Fsim {
-            state: State::new(&config, kernel),
+            state: State::new(&config, None),
             dram: vec![0; memory_bytes as usize],
-            kernel,
+            kernel: Kernel::Portable,
             decoder: Decoder::new(&config),
             config: Arc::new(config),
             queue: Queue::default(),
@@ -78,7 +83,7 @@ impl Fsim {
     pub fn with_kernel(mut self, kernel: Kernel) -> Fsim {
         if kernel.is_usable(&self.config) {
             self.kernel = kernel;
-            self.state = State::new(&self.config, kernel);
+            self.state = State::new(&self.config, Some(kernel));
         }
         self
     }
@@ -137,15 +142,16 @@ impl Fsim {
     /// Returns instruction `place` of a command's stream, or the cause of the trap that fetch takes there.
     pub(crate) fn instruction(&self, command: &Command, place: u32) -> Result<Insn, TrapCause> {
         let addr = command.insn_addr(place);
-        let burst = fetch_burst(&self.config, command, addr);
-        let length = burst.end - burst.start;
-        let (Ok(_), Ok(range)) = (self.dram_range(burst.start, length), self.dram_range(addr, INSN_BYTES as u64))
-        else {
-            return Err(TrapCause::Bus);
-        };
-        let mut bytes = [0; INSN_BYTES];
-        bytes.copy_from_slice(&self.dram[range]);
-        match self.decoder.decode(&bytes) {
+        let stream = command.stream();
+        // The bus answers a burst as a whole. If it has all of the stream, it has all bursts.
+        if self.dram_range(stream.start, stream.end - stream.start).is_err() {
+            let burst = fetch_burst(&self.config, command, addr);
+            if self.dram_range(burst.start, burst.end - burst.start).is_err() {
+                return Err(TrapCause::Bus);
+            }
+        }
+        let bytes = self.dram.get(addr as usize..).and_then(|rest| rest.first_chunk::<INSN_BYTES>());
+        match self.decoder.decode(bytes.ok_or(TrapCause::Bus)?) {
             Ok(insn) if illegal_reasons(&insn, &self.config).is_empty() => Ok(insn),
             Err(DecodeError::Opcode(_)) => Err(TrapCause::Opcode),
             Ok(_) | Err(DecodeError::Field { .. }) => Err(TrapCause::Field),

@@ -129,11 +129,21 @@ pub struct Decoder {
     layouts: [Layout; Opcode::ALL.len()],
 }
 
+/// Most fields of an instruction.
+const MOST_FIELDS: usize = {
+    let (mut most, mut i) = (0, 0);
+    while i < Opcode::ALL.len() {
+        let fields = Opcode::ALL[i].fields().len();
+        most = if fields > most { fields } else { most };
+        i += 1;
+    }
+    most
+};
+
 /// Bit positions of an instruction's fields.
 #[derive(Debug, Clone)]
 struct Layout {
-    /// First bit and width of each field; a width of 0 if the configuration leaves the field out.
-    fields: Vec<(u32, u32)>,
+    fields: Vec<Place>,
     /// Bits from here on must be zero.
     end: u32,
 }
@@ -146,7 +156,9 @@ impl Decoder {
             let place = |field: &Field| {
                 let (at, width) = (end, config.field_width(field.width));
                 end += width;
-                (at, width)
+                let absent = if width == 0 { field.default } else { 0 };
+                let mask = u64::MAX.checked_shr(64 - width).unwrap_or(0);
+                Place { word: at as usize / 64, shift: at % 64, mask, absent }
             };
             let fields = opcode.fields().iter().map(place).collect();
             Layout { fields, end }
@@ -169,9 +181,9 @@ impl Decoder {
         }
         let place = Opcode::ALL.iter().position(|known| *known == opcode).unwrap_or(0);
         let (layout, fields) = (&self.layouts[place], opcode.fields());
-        let mut raw = [0; INSN_BITS as usize];
-        for ((value, field), (at, width)) in raw.iter_mut().zip(fields).zip(&layout.fields) {
-            *value = if *width == 0 { field.default } else { words.bits(*at, *width) };
+        let mut raw = [0; MOST_FIELDS];
+        for (value, place) in raw.iter_mut().zip(&layout.fields) {
+            *value = words.field(*place);
         }
         if words.any_from(layout.end) {
             return Err(DecodeError::Field { insn, field: "reserved", value: 1 });
@@ -185,16 +197,38 @@ impl Decoder {
     }
 }
 
-/// An instruction's bits as words, lowest first, followed by a word of zeros.
-struct Words([u64; INSN_BYTES / 8 + 1]);
+/// Where a field is.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Its first bit: word, and bit in the word.
+    word: usize,
+    shift: u32,
+    /// As many ones as it has bits.
+    mask: u64,
+    /// Its value if the configuration leaves it out, otherwise 0.
+    absent: u64,
+}
+
+/// An instruction's words and at least one of zeros; a power of two.
+const WORDS: usize = (INSN_BYTES / 8 + 1).next_power_of_two();
+
+/// An instruction's bits as words, lowest first, followed by zeros.
+struct Words([u64; WORDS]);
 
 impl Words {
     fn new(bytes: &[u8; INSN_BYTES]) -> Words {
-        let mut words = [0; INSN_BYTES / 8 + 1];
+        let mut words = [0; WORDS];
         for (word, raw) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
             *word = u64::from_le_bytes(*raw);
         }
         Words(words)
+    }
+
+    /// The bits of a field.
+    #[inline]
+    fn field(&self, Place { word, shift, mask, absent }: Place) -> u64 {
+        let [low, high] = [word, word + 1].map(|word| self.0[word % WORDS]);
+        (low >> shift | high << 1 << (63 - shift)) & mask | absent
     }
 
     /// `width` bits from bit `at` on, 1 to 64; bits past the last are zero.

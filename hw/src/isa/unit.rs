@@ -42,6 +42,16 @@ impl UnitSet {
         self.0 |= 1 << unit as u8;
     }
 
+    /// Removes `unit`.
+    pub fn remove(&mut self, unit: Unit) {
+        self.0 &= !(1 << unit as u8);
+    }
+
+    /// Whether no unit is in the set.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// The units in the set, in order.
     pub fn iter(self) -> impl Iterator<Item = Unit> {
         Unit::ALL.into_iter().filter(move |&u| self.contains(u))

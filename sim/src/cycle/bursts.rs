@@ -1,7 +1,7 @@
 //! Splits rows into bursts, like `tw_bursts` in the RTL.
 
-use super::slots::{Slots, Time};
-use std::collections::VecDeque;
+use super::ring::Ring;
+use super::slots::{Places, Time};
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::PAGE_BYTES;
 
@@ -75,8 +75,8 @@ impl PendingBytes {
 pub(super) struct Splitter {
     cut: Cut,
     /// Waiting rows, each with whether it is the last of its instruction.
-    rows: VecDeque<(PendingBytes, bool)>,
-    places: Slots,
+    rows: Ring<(PendingBytes, bool)>,
+    places: Places,
     row: Option<(PendingBytes, bool)>,
     /// The cycle in which the last burst of the previous row was granted.
     ended: Time,
@@ -96,33 +96,38 @@ pub(super) struct Granted {
 impl Splitter {
     /// Creates a splitter whose queue holds `places` waiting rows.
     pub(super) fn new(cut: Cut, places: u32) -> Splitter {
-        Splitter { cut, rows: VecDeque::new(), places: Slots::new(places), row: None, ended: 0 }
+        Splitter { cut, rows: Ring::default(), places: Places::new(places), row: None, ended: 0 }
     }
 
     /// Returns the first cycle in which the queue has room for a row, if known.
     #[inline]
     pub(super) fn ready(&self) -> Option<Time> {
-        self.places.ready(1)
+        self.places.ready()
     }
 
     /// Queues a row that is pending from cycle `visible` on.
     pub(super) fn push(&mut self, addr: u64, bytes: u64, visible: Time, last: bool) {
-        self.places.take(1);
+        self.places.take();
         self.rows.push_back((PendingBytes::new(addr, bytes, visible), last));
     }
 
-    /// Takes the next row from the queue. Returns whether there was one.
+    /// Takes the next row from the queue, if the current one is granted.
     #[inline]
-    pub(super) fn advance(&mut self) -> bool {
-        if self.row.is_some() {
-            return false;
+    pub(super) fn advance(&mut self) {
+        if self.row.is_none()
+            && let Some((mut row, last)) = self.rows.pop_front()
+        {
+            let at = row.stands.max(self.ended);
+            self.places.give(at);
+            row.stands = at + 1;
+            self.row = Some((row, last));
         }
-        let Some((mut row, last)) = self.rows.pop_front() else { return false };
-        let at = row.stands.max(self.ended);
-        self.places.give(at);
-        row.stands = at + 1;
-        self.row = Some((row, last));
-        true
+    }
+
+    /// Returns whether a row was taken whose bursts are not all granted.
+    #[inline]
+    pub(super) fn is_within_row(&self) -> bool {
+        self.row.is_some()
     }
 
     /// Returns the next burst, and the first cycle in which it can be requested.

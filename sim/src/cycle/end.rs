@@ -59,7 +59,7 @@ impl<E: Environment> Engine<'_, E> {
             }
             self.environment.take_back(self.store.written);
             if let Some((at, unit)) = self.refused {
-                let place = self.queues[unit as usize].places.ready(1);
+                let place = self.queues[unit as usize].places.ready();
                 self.fetch.refused(at, place.is_none_or(|free| free > at));
             }
             self.load.cut(cycles);

@@ -4,14 +4,14 @@
 //! known events allow. Then the earliest request of all is granted. Everything still unknown depends on a later grant,
 //! and so comes later.
 
-use super::bus::Client;
+use super::bus::{Client, Requests};
 use super::check::{Clock, Diagnosis, DiagnosisKind, TimedDiagnosis};
 use super::compute::{self, Compute, Extent, READ, Times};
 use super::fetch::{Fetch, Joined};
 use super::load::{self, Load};
 use super::ports::{self, Collision, MicroOps, Ports};
 use super::shares::Passed;
-use super::slots::{Slots, Time};
+use super::slots::{Places, Time};
 use super::states::missing;
 use super::store::{self, Store};
 use super::tokens::{Overflow, Tokens};
@@ -22,11 +22,11 @@ use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::{Base, RunReport, Span};
-use tilewright_hw::isa::{Insn, Op, Unit};
+use tilewright_hw::isa::{Insn, Op, Unit, UnitSet};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
 /// Number of uncounted state intervals that triggers counting.
-const WAITING: usize = 1 << 12;
+const WAITING: usize = 1 << 8;
 
 /// Number of grants between two checks for state intervals to count.
 const SETTLE: u32 = 64;
@@ -119,14 +119,22 @@ pub(super) struct Queued {
     pub(super) visible: Time,
 }
 
+/// What the retirement of an instruction needs to know.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Started {
+    push: UnitSet,
+    place: u32,
+    clock: Clock,
+}
+
 /// A unit's queue and the state of its instructions.
 pub(super) struct Queue {
     pub(super) waiting: VecDeque<Queued>,
-    pub(super) places: Slots,
+    pub(super) places: Places,
     pub(super) last_start: Time,
     pub(super) started: u32,
-    /// Instructions that have started but not retired, with their clocks.
-    pub(super) flying: VecDeque<(Queued, Clock)>,
+    /// Instructions that have started but not retired.
+    pub(super) flying: VecDeque<Started>,
     /// The clock of the instruction that started last.
     pub(super) clock: Clock,
     pub(super) last_retire: Time,
@@ -162,10 +170,13 @@ pub(super) struct Engine<'a, E: Environment> {
     pub(super) environment: E,
     pub(super) limit: Time,
     pub(super) fetch: Fetch,
+    pub(super) requests: Requests,
     pub(super) standing: Option<(Joined, Insn)>,
     /// The cycle of an instruction that cannot be decoded, and the unit whose queue it waits for.
     pub(super) refused: Option<(Time, Unit)>,
     pub(super) queues: [Queue; 4],
+    /// Units whose next instruction may be able to start: something that it may have waited for happened.
+    pub(super) startable: UnitSet,
     pub(super) tokens: Tokens,
     pub(super) load: Load,
     pub(super) gemm: Compute,
@@ -181,6 +192,9 @@ pub(super) struct Engine<'a, E: Environment> {
     pub(super) last_load: bool,
     /// Uses of shared ports, as far as micro-ops are known.
     pub(super) ports: Ports,
+    pub(super) watches_ports: bool,
+    /// Whether to try all units whenever anything changed.
+    plain: bool,
     /// A buffer reused for accesses on their way to `ports`.
     pub(super) spare: Vec<(Mem, ports::Use)>,
     pub(super) candidates: Vec<Candidate>,
@@ -215,7 +229,7 @@ impl<'a, E: Environment> Engine<'a, E> {
     ) -> Engine<'a, E> {
         let queue = || Queue {
             waiting: VecDeque::new(),
-            places: Slots::new(config.queue_depth),
+            places: Places::new(config.queue_depth),
             last_start: 0,
             started: 0,
             flying: VecDeque::new(),
@@ -230,10 +244,12 @@ impl<'a, E: Environment> Engine<'a, E> {
             environment,
             limit,
             fetch: Fetch::new(config, stream.0, stream.1),
+            requests: Requests::default(),
             standing: None,
             refused: None,
             late: Vec::new(),
             queues: [queue(), queue(), queue(), queue()],
+            startable: UnitSet::default(),
             tokens: Tokens::new(config.token_bits),
             load: Load::new(config),
             gemm: Compute::new(),
@@ -245,6 +261,8 @@ impl<'a, E: Environment> Engine<'a, E> {
             last_read: 0,
             last_load,
             ports: Ports::new(config, limit),
+            watches_ports: false,
+            plain: false,
             spare: Vec::new(),
             candidates: Vec::new(),
             texts: Vec::new(),
@@ -263,14 +281,22 @@ impl<'a, E: Environment> Engine<'a, E> {
     pub(super) fn watch_ports(mut self) -> Self {
         self.load.keep_uses();
         self.store.keep_uses();
+        self.watches_ports = true;
+        self
+    }
+
+    /// Turns off everything that handles more than one word or skips work: the reference for tests.
+    pub(super) fn plain(mut self) -> Self {
+        self.load.passes = false;
+        self.store.passes = false;
+        self.plain = true;
         self
     }
 
     /// Runs to the end or to a trap. Returns `None` if the limit comes first.
     pub(super) fn run(mut self) -> Option<EngineOutcome> {
-        let mut client = Client::Fetch;
+        self.propagate(Client::Fetch);
         loop {
-            self.propagate(client);
             let end = self.trap_time();
             let before = (self.read, self.store.written);
             let Some((at, granted)) = self.grant(end) else { break };
@@ -285,7 +311,13 @@ impl<'a, E: Environment> Engine<'a, E> {
                     self.environment.wrote(self.store.written);
                 }
             }
-            (self.now, client) = (at, granted);
+            self.now = at;
+            if granted == Client::Load && self.load.is_within_row() {
+                // Everything else waits for the end of the row.
+                self.requests.load = self.load.request();
+            } else {
+                self.propagate(granted);
+            }
         }
         self.finish(false)
     }
@@ -301,33 +333,64 @@ impl<'a, E: Environment> Engine<'a, E> {
         let mut fetch = granted == Client::Fetch;
         let mut load = granted == Client::Load;
         let mut store = granted == Client::Store;
-        let mut starts = false;
+        let mut changed = true;
         loop {
             if std::mem::take(&mut fetch) {
-                starts |= self.fetch_on();
+                self.fetch_on();
+                self.requests.fetch = self.requests.fetch.or_else(|| self.fetch.request());
             }
             if std::mem::take(&mut load) {
-                starts |= self.load.advance();
+                self.load.advance();
+                if std::mem::take(&mut self.load.freed) {
+                    self.startable.insert(Unit::Load);
+                }
                 while let Some(retired) = self.load.retire() {
                     self.retire(Unit::Load, retired);
                 }
+                self.requests.load = self.requests.load.or_else(|| self.load.request());
             }
             if std::mem::take(&mut store) {
                 self.store.advance();
-                starts = true;
+                if std::mem::take(&mut self.store.freed) {
+                    self.startable.insert(Unit::Store);
+                }
+                self.requests.store = self.requests.store.or_else(|| self.store.request());
             }
-            if !std::mem::take(&mut starts) {
+            if self.plain && std::mem::take(&mut changed) {
+                self.startable = Unit::ALL.into_iter().collect();
+            }
+            if self.startable.is_empty() {
                 break;
             }
             for unit in Unit::ALL {
+                if !self.startable.contains(unit) {
+                    continue;
+                }
+                self.startable.remove(unit);
                 while self.start(unit) {
                     // A start frees a place in the queue, gives the unit work, and can give tokens to other units.
-                    (fetch, starts) = (true, true);
+                    (fetch, changed) = (true, true);
                     load |= unit == Unit::Load;
                     store |= unit == Unit::Store;
                 }
             }
         }
+        if self.watches_ports {
+            self.note_uses();
+        }
+        for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
+            if let Some(fault) = fault {
+                self.fail(unit, fault);
+            }
+        }
+        self.propagated = self.propagated.wrapping_add(1);
+        if self.propagated.is_multiple_of(SETTLE) {
+            self.settle();
+        }
+    }
+
+    /// Adds the new accesses of load and store to the ports.
+    fn note_uses(&mut self) {
         let mut uses = std::mem::take(&mut self.spare);
         for write in [true, false] {
             if write {
@@ -341,15 +404,6 @@ impl<'a, E: Environment> Engine<'a, E> {
             }
         }
         self.spare = uses;
-        for (unit, fault) in [(Unit::Load, self.load.fault()), (Unit::Store, self.store.fault())] {
-            if let Some(fault) = fault {
-                self.fail(unit, fault);
-            }
-        }
-        self.propagated = self.propagated.wrapping_add(1);
-        if self.propagated.is_multiple_of(SETTLE) {
-            self.settle();
-        }
     }
 
     /// Counts the states that can no longer change.
@@ -397,13 +451,11 @@ impl<'a, E: Environment> Engine<'a, E> {
         });
     }
 
-    /// Moves instructions into their queues. Returns whether any moved.
-    fn fetch_on(&mut self) -> bool {
-        let mut any = false;
+    /// Moves instructions into their queues.
+    fn fetch_on(&mut self) {
         loop {
             if self.standing.is_none() {
-                let Some(joined) = self.fetch.join() else { return any };
-                any = true;
+                let Some(joined) = self.fetch.join() else { return };
                 let found =
                     if joined.error { Err(TrapCause::Bus) } else { self.environment.decode(joined.place, joined.at) };
                 match found {
@@ -419,25 +471,25 @@ impl<'a, E: Environment> Engine<'a, E> {
                             cause: cause as u32,
                             ordinal: joined.place,
                         });
-                        return any;
+                        return;
                     }
                 }
             }
-            let Some((joined, insn)) = &self.standing else { return any };
-            let joined = *joined;
-            let queue = &mut self.queues[insn.unit() as usize];
-            let Some(place) = queue.places.ready(1) else {
+            let Some((joined, insn)) = &self.standing else { return };
+            let (joined, unit) = (*joined, insn.unit());
+            let queue = &mut self.queues[unit as usize];
+            let Some(place) = queue.places.ready() else {
                 self.fetch.gather();
-                return any;
+                return;
             };
             let at = joined.at.max(place);
             let words = if self.config.lean { self.config.insn_words(insn.op.opcode()) } else { 1 };
             let visible = at + Time::from(words);
-            queue.places.take(1);
+            queue.places.take();
             queue.waiting.push_back(Queued { insn: *insn, place: joined.place, visible });
             self.fetch.handed_on(joined.at, at, visible);
             self.standing = None;
-            any = true;
+            self.startable.insert(unit);
         }
     }
 
@@ -496,7 +548,7 @@ impl<'a, E: Environment> Engine<'a, E> {
         queue.last_start = start;
         let ordinal = queue.started;
         queue.started += 1;
-        queue.flying.push_back((head, clock));
+        queue.flying.push_back(Started { push: head.insn.push, place: head.place, clock });
         if self.keep_spans {
             self.spans[unit as usize].push(span::started(unit, ordinal, start));
         }
@@ -599,11 +651,14 @@ impl<'a, E: Environment> Engine<'a, E> {
 
     pub(super) fn retire(&mut self, unit: Unit, retired: Retired) {
         let queue = &mut self.queues[unit as usize];
-        let Some((head, mut clock)) = queue.flying.pop_front() else { return };
+        let Some(Started { push, place, mut clock }) = queue.flying.pop_front() else { return };
         clock[unit as usize] = retired.ordinal + 1;
         queue.last_retire = retired.at;
         self.retirements[unit as usize].push(retired.at);
-        let over = self.tokens.push(unit, head.insn.push, (retired.ordinal, head.place), retired.at, clock);
+        for to in push.iter() {
+            self.startable.insert(to);
+        }
+        let over = self.tokens.push(unit, push, (retired.ordinal, place), retired.at, clock);
         if self.keep_spans
             && let Some(span) = self.spans[unit as usize].get_mut(retired.ordinal as usize)
         {

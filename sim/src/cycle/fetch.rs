@@ -91,6 +91,8 @@ impl Fetch {
     /// Records that the request is granted in cycle `at`, with the beats of `burst`.
     pub(super) fn granted(&mut self, asked: Time, at: Time, request: BurstRequest, burst: Burst) {
         self.states.add(layer::REQUEST, asked, at, UnitState::Request);
+        // The next request comes later.
+        self.places.forget(at);
         self.places.take(request.beats as usize);
         self.stream.granted(request, self.cut, at);
         self.last_beat = burst.beat(u64::from(request.beats) - 1);

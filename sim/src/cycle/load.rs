@@ -3,12 +3,11 @@
 use super::bursts::{BurstRequest, Cut, Splitter};
 use super::engine::{Fault, Retired};
 use super::ports::{AccessPattern, Bytes, Ports, Use};
-use super::slots::{Slots, Time, Words};
+use super::ring::Ring;
+use super::slots::{Places, Slots, Time, Words};
 use super::states::Layers;
 use crate::dram::Burst;
-use crate::functional::Stop;
-use crate::functional::dma::LoadRows;
-use std::collections::VecDeque;
+use crate::functional::dma::{LoadRow, LoadRows};
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::Base;
@@ -26,7 +25,7 @@ pub(super) mod layer {
 }
 
 /// What the writing side needs to know of an instruction.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Context {
     ordinal: u32,
     start: Time,
@@ -47,7 +46,9 @@ impl Context {
 }
 
 struct Walk {
-    rows: std::iter::Peekable<LoadRows>,
+    rows: LoadRows,
+    /// The next row.
+    next: Option<Result<LoadRow, TrapCause>>,
     /// The first cycle in which the next row is ready.
     stands: Time,
     first: bool,
@@ -88,6 +89,8 @@ struct Flying {
 
 pub(super) struct Load {
     bus: u64,
+    /// Whether bursts are written in one step where possible.
+    pub(super) passes: bool,
     chunks: [u64; 7],
     entries: [u64; 7],
     started: u32,
@@ -95,27 +98,29 @@ pub(super) struct Load {
     /// The cycle in which the last instruction's walk ended.
     walked: Time,
     /// Instructions whose rows are not all written, in order. The rows being written belong to the first.
-    contexts: VecDeque<Context>,
-    context_places: Slots,
-    row_places: Slots,
-    rows: VecDeque<RowInFlight>,
+    contexts: Ring<Context>,
+    context_places: Places,
+    row_places: Places,
+    rows: Ring<RowInFlight>,
     splitter: Splitter,
-    outstanding: Slots,
+    outstanding: Places,
     places: Slots,
     words: Words,
-    flying: VecDeque<Flying>,
+    flying: Ring<Flying>,
     data: Option<Data>,
     /// The last cycle of the row written last, and the next cycle of the current row.
     finished: Time,
     clock: Time,
     /// Start cycles of the instructions that have not retired.
-    unretired: VecDeque<Time>,
-    retired: VecDeque<Retired>,
+    unretired: Ring<Time>,
+    retired: Ring<Retired>,
     /// Accesses to memories with shared ports, if they are recorded.
     uses: Option<Vec<(Mem, Use)>>,
     fault: Option<Fault>,
     /// Whether a beat with an error stopped all writing.
     broken: bool,
+    /// Whether something changed that the start of the next instruction may have waited for.
+    pub(super) freed: bool,
     pub(super) states: Layers<{ layer::COUNT }>,
 }
 
@@ -123,28 +128,30 @@ impl Load {
     pub(super) fn new(config: &HwConfig) -> Load {
         Load {
             bus: config.bus_bytes().into(),
+            passes: !config.lean,
             chunks: Mem::ALL.map(|m| config.chunk_bytes(m).into()),
             entries: Mem::ALL.map(|m| config.entry_bytes(m).into()),
             started: 0,
             walk: None,
             walked: 0,
-            contexts: VecDeque::new(),
-            context_places: Slots::new(config.loads_under_way()),
-            row_places: Slots::new(config.load_rows()),
-            rows: VecDeque::new(),
+            contexts: Ring::default(),
+            context_places: Places::new(config.loads_under_way()),
+            row_places: Places::new(config.load_rows()),
+            rows: Ring::default(),
             splitter: Splitter::new(Cut::new(config), config.load_requests()),
-            outstanding: Slots::new(config.outstanding),
+            outstanding: Places::new(config.outstanding),
             places: Slots::new(config.load_buffer_beats),
             words: Words::new(config.front_words()),
-            flying: VecDeque::new(),
+            flying: Ring::default(),
             data: None,
             finished: 0,
             clock: 0,
-            unretired: VecDeque::new(),
-            retired: VecDeque::new(),
+            unretired: Ring::default(),
+            retired: Ring::default(),
             uses: None,
             fault: None,
             broken: false,
+            freed: false,
             states: Layers::new(),
         }
     }
@@ -164,9 +171,11 @@ impl Load {
     /// Records that pieces of bytes are passed on in cycles `from..to` and written one cycle later.
     #[inline]
     fn written(&mut self, (mem, ordinal): (Mem, u32), (from, to): (Time, Time), first: u64, end: u64, piece: u64) {
+        if from == to {
+            return;
+        }
         self.states.add(layer::WRITE, from + 1, to + 1, UnitState::Busy);
         if let Some(uses) = &mut self.uses
-            && from < to
             && Ports::shares(mem)
         {
             let pattern = AccessPattern::Bytes(Bytes { first, end, piece });
@@ -179,19 +188,19 @@ impl Load {
         if self.walk.is_some() {
             return None;
         }
-        Some(self.walked.max(self.context_places.ready(1)?))
+        Some(self.walked.max(self.context_places.ready()?))
     }
 
     /// Returns the first cycle in which a lean queue may overwrite the fields of the last instruction at its head, if
     /// known.
     pub(super) fn released(&self) -> Option<Time> {
-        let taken = self.context_places.ready(1)?;
+        let taken = self.context_places.ready()?;
         self.walk.is_none().then_some(taken.max(self.walked + 1))
     }
 
     /// Starts an instruction.
     pub(super) fn start(&mut self, config: &HwConfig, x: &isa::Load, bases: &[Base], at: Time) {
-        self.context_places.take(1);
+        self.context_places.take();
         self.contexts.push_back(Context {
             ordinal: self.started,
             start: at,
@@ -204,23 +213,21 @@ impl Load {
             pack: x.pack,
         });
         self.unretired.push_back(at);
-        let rows = LoadRows::new(config, x, bases).peekable();
-        let (ordinal, row_bytes) = (self.started, x.row_bytes.into());
-        self.walk = Some(Walk { rows, stands: at + 1, first: true, ordinal, row_bytes });
+        let mut rows = LoadRows::new(config, x, bases);
+        let (ordinal, row_bytes, next) = (self.started, x.row_bytes.into(), rows.next_row());
+        self.walk = Some(Walk { rows, next, stands: at + 1, first: true, ordinal, row_bytes });
         self.started += 1;
     }
 
-    /// Advances as far as times are known. Returns whether anything was done.
-    pub(super) fn advance(&mut self) -> bool {
-        let mut any = false;
+    /// Advances as far as times are known.
+    pub(super) fn advance(&mut self) {
         loop {
-            let mut more = self.hand_on();
-            more |= self.splitter.advance();
-            more |= self.write();
-            if !more {
-                return any;
+            self.splitter.advance();
+            self.write();
+            // Only another row makes more possible.
+            if !self.hand_on() {
+                return;
             }
-            any = true;
         }
     }
 
@@ -228,18 +235,17 @@ impl Load {
     fn hand_on(&mut self) -> bool {
         let mut any = false;
         while let Some(walk) = &mut self.walk {
-            let Some(next) = walk.rows.peek() else { return any };
+            let Some(next) = walk.next else { return any };
             let row = match next {
                 Ok(row) => row,
-                Err(stop) => {
-                    let cause = if let Stop::Trap(cause) = stop { *cause } else { TrapCause::Scratchpad };
+                Err(cause) => {
                     let fault = Fault { at: walk.stands, cause, ordinal: walk.ordinal };
                     self.fault = Some(fault.or_before(self.fault));
                     return any;
                 }
             };
             let mut at = walk.stands;
-            match self.row_places.ready(1) {
+            match self.row_places.ready() {
                 Some(t) => at = at.max(t),
                 None => return any,
             }
@@ -249,13 +255,12 @@ impl Load {
                     None => return any,
                 }
             }
-            self.row_places.take(1);
-            let (dram, first_byte) = (row.dram, row.bytes.start as u64);
-            walk.rows.next();
-            let last = walk.rows.peek().is_none();
+            self.row_places.take();
+            let LoadRow { dram, first } = row;
+            walk.next = walk.rows.next_row();
+            let last = walk.next.is_none();
             let src = dram.unwrap_or(0) & (self.bus - 1);
-            let row =
-                RowInFlight { visible: at + 1, first: walk.first, last, pad: dram.is_none(), at: first_byte, src };
+            let row = RowInFlight { visible: at + 1, first: walk.first, last, pad: dram.is_none(), at: first, src };
             if let Some(addr) = dram {
                 self.splitter.push(addr, walk.row_bytes, at + 1, last);
             }
@@ -264,6 +269,7 @@ impl Load {
             if last {
                 self.walked = at;
                 self.walk = None;
+                self.freed = true;
             }
             any = true;
         }
@@ -273,7 +279,7 @@ impl Load {
     /// Returns the next burst and the first cycle in which it is pending and has room, if known.
     pub(super) fn request(&self) -> Option<(Time, BurstRequest)> {
         let (stands, request) = self.splitter.next()?;
-        let room = self.outstanding.ready(1)?.max(self.places.ready(request.beats as usize)?);
+        let room = self.outstanding.ready()?.max(self.places.ready(request.beats as usize)?);
         Some((stands.max(room), request))
     }
 
@@ -282,37 +288,131 @@ impl Load {
         let Some(granted) = self.splitter.granted(request, at) else { return };
         self.states.add(layer::ASK, granted.stood, asked, UnitState::Space);
         self.states.add(layer::ASK, asked, at, UnitState::Request);
-        self.outstanding.take(1);
+        // The next request comes later.
+        self.places.forget(at);
+        self.outstanding.take();
         self.outstanding.give(burst.beat(u64::from(request.beats) - 1));
         self.places.take(request.beats as usize);
+        if self.pass(at, request, burst) {
+            return;
+        }
         self.flying.push_back(Flying { from: at + 1, words: request.beats, error: burst.error != 0 });
         for run in burst.runs(request.beats) {
             self.words.enter_run(run, &mut self.places);
         }
     }
 
-    /// Writes the waiting rows, as far as known. Returns whether anything was done.
-    fn write(&mut self) -> bool {
-        let mut any = false;
-        if self.broken {
+    /// Returns whether all that happens next is that another burst of the same row is granted.
+    #[inline]
+    pub(super) fn is_within_row(&self) -> bool {
+        self.passes && self.uses.is_none() && self.words.is_empty() && !self.broken && self.splitter.is_within_row()
+    }
+
+    /// Writes a whole burst, if its words are whole chunks of the row being written and no others wait. Returns whether
+    /// it did.
+    fn pass(&mut self, at: Time, request: BurstRequest, burst: Burst) -> bool {
+        let (Some(d), Some(c)) = (self.data.as_mut(), self.contexts.front()) else { return false };
+        if !(self.passes && burst.error == 0 && self.words.is_empty()) {
             return false;
         }
-        loop {
+        let (target, chunk, end) = ((c.mem, c.ordinal), c.chunk, d.end);
+        if d.src != 0 || d.dst != 0 || c.chunk != self.bus {
+            return self.pass_pieces(at, request, burst);
+        }
+        if !self.words.can_pass(burst.first, self.clock) {
+            return false;
+        }
+        let mut left = d.left;
+        for run in burst.runs(request.beats) {
+            let from = self.words.pass(run, self.clock, &mut self.places);
+            let first = end - left;
+            left -= left.min(u64::from(run.1) * self.bus);
+            self.clock = from + Time::from(run.1);
+            self.written(target, (from, self.clock), first, end - left, chunk);
+        }
+        self.states.add(layer::DATA, at + 1, self.clock, UnitState::Data);
+        if left == 0 {
+            self.end_data();
+        } else if let Some(d) = &mut self.data {
+            d.left = left;
+        }
+        true
+    }
+
+    /// Writes a whole burst piece by piece, if it is the last of its row. Returns whether it did.
+    fn pass_pieces(&mut self, at: Time, request: BurstRequest, burst: Burst) -> bool {
+        let (Some(d), Some(c)) = (self.data, self.contexts.front()) else { return false };
+        let (chunk, target, unit) = (c.chunk, (c.mem, c.ordinal), self.bus.min(c.chunk));
+        if d.src + d.left > u64::from(request.beats) * self.bus {
+            return false;
+        }
+        let (mut left, mut src, mut dst) = (d.left, d.src, d.dst);
+        let (mut run, mut run_first) = ((self.clock, self.clock), d.end - left);
+        // The cycles from which the oldest word that is not used and the one after it can be used, if they are read.
+        let (mut word, mut usable, mut next) = (0, None, None);
+        while left > 0 {
+            let n = unit.min(chunk - dst).min(left);
+            let past = src + n;
+            let mut ready = match usable {
+                Some(ready) => ready,
+                None => self.words.read_one(burst.beat(word), 0, &mut self.places),
+            };
+            usable = Some(ready);
+            if past > self.bus {
+                ready = self.words.read_one(burst.beat(word + 1), 1, &mut self.places);
+                next = Some(ready);
+            }
+            let at = self.clock.max(ready);
+            if at == run.1 {
+                run.1 += 1;
+            } else {
+                self.written(target, run, run_first, d.end - left, chunk);
+                (run, run_first) = ((at, at + 1), d.end - left);
+            }
+            self.clock = at + 1;
+            left -= n;
+            if past >= self.bus || left == 0 {
+                self.words.use_one(at);
+                (word, usable, next) = (word + 1, next, None);
+            }
+            (src, dst) = (past & (self.bus - 1), (dst + n) & (chunk - 1));
+            if left == 0 && usable.is_some() {
+                self.words.use_one(at);
+            }
+        }
+        self.written(target, run, run_first, d.end, chunk);
+        self.states.add(layer::DATA, at + 1, self.clock, UnitState::Data);
+        self.end_data();
+        true
+    }
+
+    /// Ends the data of a row, whose last byte is written in the cycle before `clock`.
+    fn end_data(&mut self) {
+        let Some(d) = self.data.take() else { return };
+        if let Some(c) = self.contexts.front().filter(|c| c.after > 0) {
+            // Padding after the data starts at the next entry, or at the next byte if packed.
+            let (at, pads) = (if c.pack { d.end } else { d.end.next_multiple_of(c.entry) }, c.after);
+            self.write_pads(at, pads);
+        }
+        self.end_row(d.last);
+    }
+
+    /// Writes the waiting rows, as far as known.
+    fn write(&mut self) {
+        while !self.broken {
             if self.data.is_some() {
-                let (ended, moved) = self.write_data();
-                any |= moved;
-                if !ended {
-                    return any;
+                if self.words.is_empty() || !self.write_data() {
+                    return;
                 }
                 continue;
             }
-            let Some(row) = self.rows.pop_front() else { return any };
-            let Some(c) = self.contexts.front() else { return any };
-            any = true;
+            let Some(row) = self.rows.pop_front() else { return };
+            let Some(c) = self.contexts.front() else { return };
             let taken = row.visible.max(self.finished);
             self.row_places.give(taken);
             if row.first {
                 self.context_places.give(taken);
+                self.freed = true;
             }
             self.clock = taken + 1;
             let mut pads = c.before;
@@ -342,29 +442,14 @@ impl Load {
         self.clock += steps;
     }
 
-    /// Writes data whose beats are known. Returns whether the row ended, and whether anything was written.
-    fn write_data(&mut self) -> (bool, bool) {
-        let (Some(mut d), Some(c)) = (self.data, self.contexts.front()) else { return (true, false) };
-        let (chunk, target, alike) = (c.chunk, (c.mem, c.ordinal), c.chunk == self.bus);
+    /// Writes data whose beats are known. Returns whether the row ended.
+    fn write_data(&mut self) -> bool {
+        let (Some(mut d), Some(c)) = (self.data, self.contexts.front()) else { return true };
+        let (chunk, target) = (c.chunk, (c.mem, c.ordinal));
         let unit = self.bus.min(chunk);
-        let (mut run, mut any) = ((self.clock, self.clock), false);
+        let mut run = (self.clock, self.clock);
         let mut run_first = d.end - d.left;
         let ended = loop {
-            if alike && let Some((from, n)) = self.write_run(&d) {
-                if from == run.1 {
-                    run.1 += Time::from(n);
-                } else {
-                    self.written(target, run, run_first, d.end - d.left, chunk);
-                    (run, run_first) = ((from, from + Time::from(n)), d.end - d.left);
-                }
-                any = true;
-                self.clock = run.1;
-                d.left -= u64::from(n) * self.bus;
-                if d.left == 0 {
-                    break true;
-                }
-                continue;
-            }
             let n = unit.min(chunk - d.dst).min(d.left);
             let past = d.src + n;
             let both = past > self.bus;
@@ -382,7 +467,6 @@ impl Load {
                 self.written(target, run, run_first, d.end - d.left, chunk);
                 (run, run_first) = ((at, at + 1), d.end - d.left);
             }
-            any = true;
             self.clock = at + 1;
             d.left -= n;
             d.src = past & (self.bus - 1);
@@ -396,35 +480,11 @@ impl Load {
             }
         };
         self.written(target, run, run_first, d.end - d.left, chunk);
+        self.data = Some(d);
         if ended {
-            self.data = None;
-            if let Some(c) = self.contexts.front().filter(|c| c.after > 0) {
-                // Padding after the data starts at the next entry, or at the next byte if packed.
-                let (at, pads) = (if c.pack { d.end } else { d.end.next_multiple_of(c.entry) }, c.after);
-                self.write_pads(at, pads);
-            }
-            self.end_row(d.last);
-        } else {
-            self.data = Some(d);
+            self.end_data();
         }
-        (ended, any)
-    }
-
-    /// Writes one whole chunk per cycle, if chunk and beat are equal, aligned and arrive without a pause.
-    fn write_run(&mut self, d: &Data) -> Option<(Time, u32)> {
-        let burst = self.flying.front_mut()?;
-        if d.src != 0 || d.dst != 0 || burst.error {
-            return None;
-        }
-        let most = burst.words.min((d.left >> self.bus.trailing_zeros()) as u32);
-        let (from, n) = self.words.use_run(self.clock, most, &mut self.places)?;
-        burst.words -= n;
-        if burst.words == 0 {
-            let since = burst.from;
-            self.states.add(layer::DATA, since, from + Time::from(n), UnitState::Data);
-            self.flying.pop_front();
-        }
-        Some((from, n))
+        ended
     }
 
     /// Returns whether the oldest word, or with `both` one of the two oldest, has an error.
@@ -474,7 +534,7 @@ impl Load {
             self.states.add(layer::DATA, flying.from, end, UnitState::Data);
         }
         if let Some((stands, request)) = self.splitter.next() {
-            let room = self.outstanding.ready(1).zip(self.places.ready(request.beats as usize));
+            let room = self.outstanding.ready().zip(self.places.ready(request.beats as usize));
             let room = room.map_or(end, |(slot, places)| slot.max(places)).clamp(stands, end.max(stands));
             self.states.add(layer::ASK, stands, room, UnitState::Space);
             self.states.add(layer::ASK, room, end, UnitState::Request);

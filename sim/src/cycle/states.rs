@@ -1,8 +1,8 @@
 //! The state of a unit in each cycle, collected from intervals that arrive in any order: the counters of
 //! `hw/TIMING.md`.
 
+use super::ring::Ring;
 use super::slots::Time;
-use std::collections::VecDeque;
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
 
@@ -15,15 +15,12 @@ pub(super) type During = (Time, Time, UnitState);
 /// Sorted intervals of one kind. Adjacent intervals with the same state are merged.
 #[derive(Debug, Default)]
 struct Lane {
-    spans: VecDeque<(CycleRange, UnitState)>,
+    spans: Ring<(CycleRange, UnitState)>,
 }
 
 impl Lane {
     #[inline]
     fn add(&mut self, from: Time, to: Time, state: UnitState) {
-        if from >= to {
-            return;
-        }
         if let Some(((_, end), last)) = self.spans.back_mut() {
             // If two intervals overlap, the first one wins.
             let from = from.max(*end);
@@ -91,7 +88,9 @@ impl<const N: usize> Layers<N> {
     /// Records `state` in `layer` for cycles `from..to`.
     #[inline]
     pub(super) fn add(&mut self, layer: usize, from: Time, to: Time, state: UnitState) {
-        self.lanes[layer].add(from, to, state);
+        if from < to {
+            self.lanes[layer].add(from, to, state);
+        }
     }
 
     /// Returns how many intervals are not counted yet.

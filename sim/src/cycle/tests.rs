@@ -1,3 +1,5 @@
+mod plain;
+
 use super::*;
 use crate::access::{Context, access};
 use crate::random::{MEMORY_BYTES, Program, first_unordered, generate, sample_config};

@@ -43,6 +43,11 @@ impl Copies {
         }
     }
 
+    /// Creates copies of memories without entries.
+    pub(super) fn none() -> Copies {
+        Copies::Pairs { inp: Vec::new(), wgt: Vec::new() }
+    }
+
     /// Updates the copy of inp for the entries in `stale`, of `entry` bytes each.
     pub(super) fn follow_inp(&mut self, bytes: &[u8], stale: Range<usize>, entry: usize) {
         let range = stale.start * entry..stale.end * entry;

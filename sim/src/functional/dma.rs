@@ -37,13 +37,14 @@ impl Rows {
     }
 
     /// Returns the DRAM address of a row, or a trap if it passes its base's limit.
-    fn address(&self, plane: u32, row: u32) -> Result<u64, Stop> {
+    #[inline]
+    fn address(&self, plane: u32, row: u32) -> Result<u64, TrapCause> {
         let first = self.first(plane, row);
         let last = (first + self.row_bytes - 1) & self.mask;
         if first < self.base.limit && last >= first && last < self.base.limit {
             Ok(self.base.addr.wrapping_add(first) & self.mask)
         } else {
-            Err(Stop::Trap(TrapCause::Limit))
+            Err(TrapCause::Limit)
         }
     }
 }
@@ -58,12 +59,24 @@ pub(crate) struct DmaRow {
     pub(crate) before: usize,
 }
 
-/// Returns the bytes of a row in a scratchpad of `size` bytes.
-fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<Range<usize>, Stop> {
-    if first + len > size {
-        return Err(Stop::Trap(TrapCause::Scratchpad));
-    }
-    Ok(first as usize..(first + len) as usize)
+/// A row of a load: its DRAM address, `None` for a row of padding, and its first scratchpad byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LoadRow {
+    pub(crate) dram: Option<u64>,
+    pub(crate) first: u64,
+}
+
+/// A row of a store: its DRAM address, and its first scratchpad byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoreRow {
+    pub(crate) dram: u64,
+    pub(crate) first: u64,
+}
+
+/// Returns the first byte of a row, or a trap if it passes the end of a scratchpad of `size` bytes.
+#[inline]
+fn scratchpad_row(size: u64, first: u64, len: u64) -> Result<u64, TrapCause> {
+    if first + len > size { Err(TrapCause::Scratchpad) } else { Ok(first) }
 }
 
 /// Where a row is, whether it traps or not.
@@ -130,20 +143,15 @@ impl LoadRows {
         RowPlace { plane, row, dram, first: self.first(row, plane), len: self.len }
     }
 
-    fn row(&self, y: u32, z: u32) -> Result<DmaRow, Stop> {
+    #[inline]
+    fn row(&self, y: u32, z: u32) -> Result<LoadRow, TrapCause> {
         let dram = self.dram(y, z).map(|(plane, row)| self.rows.address(plane, row)).transpose()?;
-        let mut bytes = scratchpad_row(self.size, self.first(y, z), self.len)?;
-        if self.x.fill {
-            bytes.end = bytes.end.next_multiple_of(self.entry_bytes as usize);
-        }
-        Ok(DmaRow { dram, bytes, before: self.before as usize })
+        Ok(LoadRow { dram, first: scratchpad_row(self.size, self.first(y, z), self.len)? })
     }
-}
 
-impl Iterator for LoadRows {
-    type Item = Result<DmaRow, Stop>;
-
-    fn next(&mut self) -> Option<Result<DmaRow, Stop>> {
+    /// Returns the next row or its trap, if there is another row.
+    #[inline]
+    pub(crate) fn next_row(&mut self) -> Option<Result<LoadRow, TrapCause>> {
         let x = &self.x;
         let [y, z] = self.at;
         if z == x.z_before + x.planes + x.z_after {
@@ -153,6 +161,22 @@ impl Iterator for LoadRows {
         self.next += self.len;
         self.at = if y + 1 == x.y_before + x.rows + x.y_after { [0, z + 1] } else { [y + 1, z] };
         Some(row)
+    }
+}
+
+impl Iterator for LoadRows {
+    type Item = Result<DmaRow, Stop>;
+
+    fn next(&mut self) -> Option<Result<DmaRow, Stop>> {
+        let LoadRow { dram, first } = match self.next_row()? {
+            Ok(row) => row,
+            Err(cause) => return Some(Err(Stop::Trap(cause))),
+        };
+        let mut end = (first + self.len) as usize;
+        if self.x.fill {
+            end = end.next_multiple_of(self.entry_bytes as usize);
+        }
+        Some(Ok(DmaRow { dram, bytes: first as usize..end, before: self.before as usize }))
     }
 }
 
@@ -194,16 +218,15 @@ impl StoreRows {
         RowPlace { plane, row, dram, first, len: self.x.row_bytes.into() }
     }
 
-    fn row(&self, y: u32, z: u32) -> Result<(u64, Range<usize>), Stop> {
+    #[inline]
+    fn row(&self, y: u32, z: u32) -> Result<StoreRow, TrapCause> {
         let dram = self.rows.address(z, y)?;
-        Ok((dram, scratchpad_row(self.size, self.first(y, z), self.x.row_bytes.into())?))
+        Ok(StoreRow { dram, first: scratchpad_row(self.size, self.first(y, z), self.x.row_bytes.into())? })
     }
-}
 
-impl Iterator for StoreRows {
-    type Item = Result<(u64, Range<usize>), Stop>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+    /// Returns the next row or its trap, if there is another row.
+    #[inline]
+    pub(crate) fn next_row(&mut self) -> Option<Result<StoreRow, TrapCause>> {
         let [y, z] = self.at;
         if z == self.x.planes {
             return None;
@@ -212,6 +235,16 @@ impl Iterator for StoreRows {
         self.next += u64::from(self.x.row_bytes).next_multiple_of(self.entry_bytes);
         self.at = if y + 1 == self.x.rows { [0, z + 1] } else { [y + 1, z] };
         Some(row)
+    }
+}
+
+impl Iterator for StoreRows {
+    type Item = Result<(u64, Range<usize>), Stop>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let row_bytes = self.x.row_bytes as usize;
+        let row = self.next_row()?.map(|row| (row.dram, row.first as usize..row.first as usize + row_bytes));
+        Some(row.map_err(Stop::Trap))
     }
 }
 

@@ -51,8 +51,10 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new(config: &HwConfig, kernel: Kernel) -> State {
-        let bytes = |mem| config.entries(mem) as usize * config.entry_bytes(mem) as usize;
+    /// Creates zeroed memories, or without a kernel memories without entries.
+    pub(super) fn new(config: &HwConfig, kernel: Option<Kernel>) -> State {
+        let entries = |entries: u32| if kernel.is_some() { entries as usize } else { 0 };
+        let bytes = |mem| entries(config.entries(mem)) * config.entry_bytes(mem) as usize;
         State {
             inp: vec![0; bytes(Mem::Inp)],
             wgt: vec![0; bytes(Mem::Wgt)],
@@ -61,12 +63,12 @@ impl State {
             param: vec![0; bytes(Mem::Param)],
             gemm_uop_bytes: vec![0; bytes(Mem::GemmUop)],
             vector_uop_bytes: vec![0; bytes(Mem::VectorUop)],
-            gemm_uops: vec![[0; 3]; config.gemm_uop_depth as usize],
-            vector_uops: vec![[0; 3]; config.vector_uop_depth as usize],
-            copies: Copies::new(kernel, config),
+            gemm_uops: vec![[0; 3]; entries(config.gemm_uop_depth)],
+            vector_uops: vec![[0; 3]; entries(config.vector_uop_depth)],
+            copies: kernel.map_or_else(Copies::none, |kernel| Copies::new(kernel, config)),
             inp_stale: Stale::default(),
-            words: vec![0; 3 * (config.param_depth * config.block_out) as usize],
-            words_stale: vec![false; config.param_depth as usize],
+            words: vec![0; 3 * entries(config.param_depth * config.block_out)],
+            words_stale: vec![false; entries(config.param_depth)],
             tokens: [[0; 4]; 4],
             entry_bytes: Mem::ALL.map(|m| config.entry_bytes(m) as usize),
             inputs: config.block_in as usize,
