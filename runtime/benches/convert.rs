@@ -7,10 +7,6 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tilewright_runtime::artifact::{Image, Packing};
 use tilewright_runtime::convert::{pack, unpack};
 
-/// Bytes by which the places in a page of what is copied and of the copy differ. Where they are the same, some
-/// processors copy at a fifth of their speed.
-const OFFSET: usize = 1088;
-
 /// Images of networks, with blocks of 16 channels unless they are loaded by windows.
 fn images() -> Vec<(&'static str, Image)> {
     let image = |c, h, w, block| Image { n: 1, c, h, w, block, fill: 0, pads: [0; 2] };
@@ -39,23 +35,23 @@ fn bench(criterion: &mut Criterion) {
         let bytes = image.c * image.h * image.w;
         let dense: Vec<u8> = (0..bytes).map(|at| (at * 7 % 251) as u8).collect();
         let device_bytes = Packing::Nhwc(image).device_bytes(bytes).expect("it has a size");
-        let (mut copy, other) = (vec![0; device_bytes], vec![1; device_bytes + OFFSET]);
+        let (mut copy, other) = (vec![0u8; device_bytes], vec![1u8; device_bytes]);
         let mut group = criterion.benchmark_group(name);
         group.throughput(Throughput::Bytes(device_bytes as u64)).sample_size(20);
-        group
-            .bench_function("memcpy", |b| b.iter(|| black_box(&mut copy).copy_from_slice(black_box(&other[OFFSET..]))));
+        group.bench_function("memcpy", |b| b.iter(|| black_box(&mut copy).copy_from_slice(black_box(&other))));
         for (order, packing) in [("channels last", Packing::Nhwc(image)), ("channels first", Packing::Nchw(image))] {
-            let mut packed = vec![0; device_bytes];
+            let (mut packed, mut back) = (vec![0; device_bytes], vec![0; bytes]);
+            pack(packing, &dense, &mut packed);
+            unpack(packing, &packed, &mut back);
+            let defined = element_by_element(packing, &dense);
+            assert!(defined.iter().map(|byte| *byte as u8).eq(packed.iter().copied()), "{name}, {order}");
+            assert!(back == dense, "{name}, {order}");
             group.bench_function(format!("pack, {order}"), |b| {
                 b.iter(|| pack(packing, black_box(&dense), black_box(&mut packed)));
             });
-            let defined = element_by_element(packing, &dense);
-            assert!(defined.iter().map(|byte| *byte as u8).eq(packed.iter().copied()), "{name}, {order}");
-            let mut back = vec![0; bytes];
             group.bench_function(format!("unpack, {order}"), |b| {
                 b.iter(|| unpack(packing, black_box(&packed), black_box(&mut back)));
             });
-            assert!(back == dense, "{name}, {order}");
             group.bench_function(format!("pack element by element, {order}"), |b| {
                 b.iter(|| element_by_element(packing, black_box(&dense)));
             });
