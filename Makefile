@@ -35,6 +35,7 @@
 #   make bench-rtl        speed of the Verilated design
 #   make bench-models     speed of a network on the CPU, and of `tilewright bench` through the library
 #   make bench-call       overhead of a session's call
+#   make bench-convert    speed of the conversions between dense tensors and the layout of device memory, next to a copy
 #   make bench-report     size of a report, and the time to open and zoom it in Chromium
 
 CARGO  ?= cargo
@@ -43,7 +44,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-report bench-fallback bench-levels bench-ptq bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-ptq bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -121,7 +122,7 @@ fuzz: setup
 bitstreams: build gowin
 	@.venv/bin/python scripts/bitstreams.py $(DESIGNS)
 
-bench: bench-fsim bench-csim bench-rtl bench-models bench-call
+bench: bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert
 
 # The comparison of `tilewright bench`, through the library.
 bench-models: setup
@@ -130,6 +131,10 @@ bench-models: setup
 # A session's call compared with the functions that it calls; the last line is the difference.
 bench-call: setup
 	$(CARGO) bench --bench call
+
+# Conversions at the borders of accelerator regions.
+bench-convert: setup
+	$(CARGO) bench -p tilewright-runtime --bench convert
 
 # A report in a real browser.
 bench-report: browser

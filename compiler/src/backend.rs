@@ -20,6 +20,9 @@ use thiserror::Error;
 use tilewright_runtime::artifact::Place;
 
 use crate::graph::{DType, Graph, NodeId, ValueId};
+use crate::schedule::Step;
+use crate::te::Program;
+use crate::tir::Function;
 
 /// A value that a function reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +72,21 @@ pub struct ObjectCode {
     pub entries: Vec<Entry>,
     /// Constants that they read in addition to those of the graph.
     pub constants: Vec<OwnConstant>,
+}
+
+/// How a function of an object file came about, stage by stage.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    /// The nodes that the function computes, in order. Another group of nodes with the same computation can share it.
+    pub nodes: Vec<NodeId>,
+    /// What it computes when the model runs. What is computed once, when the model is compiled, is an input.
+    pub program: Program,
+    /// The steps that were applied to the loops to which `program` is lowered.
+    pub steps: Vec<Step>,
+    /// The loops after the last step.
+    pub function: Function,
+    /// The generated code, each text with the name of its form.
+    pub code: Vec<(&'static str, String)>,
 }
 
 /// Why a region was not compiled.
@@ -125,4 +143,14 @@ pub trait Backend {
     /// # Errors
     /// [`BackendError`] for the first node that does not compile.
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError>;
+
+    /// Returns the names of the forms of code that it can list, such as `asm`.
+    fn forms(&self) -> &'static [&'static str];
+
+    /// Lists the stages of each entry that [`Backend::compile`] makes of these nodes, in the same order. `forms` are the
+    /// wanted forms of code; others than its own are ignored.
+    ///
+    /// # Errors
+    /// The same as [`Backend::compile`].
+    fn listings(&self, graph: &Graph, nodes: &[NodeId], forms: &[&str]) -> Result<Vec<Listing>, BackendError>;
 }

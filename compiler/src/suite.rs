@@ -5,8 +5,10 @@
 //! Each call of [`problems`] covers every operator that backends can get.
 
 mod integer;
+mod listings;
 mod special;
 
+pub use listings::check_listings;
 pub use special::special_numbers;
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};

@@ -79,6 +79,22 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         device: &mut dyn Device,
         inputs: &[impl AsRef<[u8]>],
     ) -> Result<(Vec<Vec<u8>>, RunReport), DriverError> {
+        let mut outputs = vec![Vec::new(); self.program.outputs.len()];
+        let report = self.run_into(device, inputs, &mut outputs)?;
+        Ok((outputs, report))
+    }
+
+    /// Like [`Loaded::run`], but reads each output into one of the caller's buffers, which it resizes. Further buffers
+    /// are not touched, so that programs can share them.
+    ///
+    /// # Errors
+    /// As [`Loaded::run`].
+    pub fn run_into(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[impl AsRef<[u8]>],
+        outputs: &mut [Vec<u8>],
+    ) -> Result<RunReport, DriverError> {
         if inputs.len() != self.program.inputs.len() {
             let first_missing = self.program.inputs.get(inputs.len());
             return Err(DriverError::Input {
@@ -104,15 +120,13 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         if let Some(trap) = report.trap {
             return Err(DriverError::Trapped(trap));
         }
-        let mut outputs = Vec::new();
-        for binding in &self.program.outputs {
+        for (binding, bytes) in self.program.outputs.iter().zip(outputs) {
             let addr = self.blocks[binding.region.0 as usize].addr + binding.offset;
-            let mut bytes = vec![0; binding.bytes as usize];
+            bytes.resize(binding.bytes as usize, 0);
             device.invalidate_cache(addr, binding.bytes)?;
-            device.read(addr, &mut bytes)?;
-            outputs.push(bytes);
+            device.read(addr, bytes)?;
         }
-        Ok((outputs, report))
+        Ok(report)
     }
 
     /// Frees the program's memory.

@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod buffer;
+pub mod convert;
 pub mod cuda;
 pub mod files;
 pub mod loader;

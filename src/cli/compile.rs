@@ -1,11 +1,12 @@
 //! `compile`, and the options that it shares with `run`: a model file to an artifact.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::model::export;
+use tilewright::model::listing::{self, Layer, Stage};
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -48,6 +49,9 @@ pub struct Compilation {
     /// Prefix of the CPU code's function names.
     #[arg(skip)]
     symbols: Option<String>,
+    /// Stages of the layers to list; set only by `compile`.
+    #[arg(skip)]
+    stages: Vec<Stage>,
 }
 
 /// Options that set a model's open dimensions.
@@ -223,6 +227,20 @@ impl Compilation {
         keep_values: bool,
         data: &[(Option<String>, Vec<usize>)],
     ) -> Result<(Artifact, f64, f64)> {
+        let Compiled { artifact, load_s, compile_s, .. } =
+            self.compile_listed(file, config, device, keep_values, data)?;
+        Ok((artifact, load_s, compile_s))
+    }
+
+    /// Like [`Compilation::compile`], and also returns the listed layers.
+    fn compile_listed(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        device: DeviceKind,
+        keep_values: bool,
+        data: &[(Option<String>, Vec<usize>)],
+    ) -> Result<Compiled> {
         let (started, accelerator) = (Instant::now(), device.is_accelerator());
         let fallback = self.fallback(device)?;
         let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
@@ -250,15 +268,27 @@ impl Compilation {
             level: self.level(),
             dump_ir: self.dump_ir,
             keep_values: keep_values || self.keep_values,
+            stages: &self.stages,
         };
-        let mut artifact = tilewright::model::build(graph, &options, &mut |stage, text| {
+        let built = tilewright::model::build_traced(graph, &options, &mut |stage, text| {
             eprintln!("// {stage}\n{text}");
         })
         .with_context(|| file.display().to_string())?;
+        let model::Built { mut artifact, layers, .. } = built;
         sources.annotate(&mut artifact.manifest);
         artifact.manifest.about = file.about()?;
-        Ok((artifact, load_s, started.elapsed().as_secs_f64()))
+        Ok(Compiled { artifact, layers, load_s, compile_s: started.elapsed().as_secs_f64() })
     }
+}
+
+/// A compiled model.
+struct Compiled {
+    artifact: Artifact,
+    /// The listed layers.
+    layers: Vec<Layer>,
+    /// Seconds to read the model, and to compile it.
+    load_s: f64,
+    compile_s: f64,
 }
 
 /// Arguments of `compile`.
@@ -268,8 +298,8 @@ pub struct Compile {
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name
-    #[arg(short, long, value_name = "FILE|FOLDER")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present = "dump")]
+    output: Option<PathBuf>,
     /// What to write: an artifact for `tilewright run`, or object files, C and a header for your own programs [default:
     /// artifact]
     #[arg(long, value_enum)]
@@ -284,6 +314,48 @@ pub struct Compile {
     /// Print where each operator runs and why, and its cost there and elsewhere
     #[arg(long)]
     explain: bool,
+    /// Write stages of every layer as text into the folder --dump-dir, one file for each layer and stage
+    #[arg(long, value_enum, value_name = "STAGE,…", value_delimiter = ',', requires = "dump_dir")]
+    dump: Vec<Dumped>,
+    /// Folder for the files of --dump
+    #[arg(long, value_name = "DIR", requires = "dump")]
+    dump_dir: Option<PathBuf>,
+    /// Dump only the layer of this node; can be given several times
+    #[arg(long, value_name = "NODE", requires = "dump")]
+    dump_layer: Vec<String>,
+}
+
+/// A stage that `compile` dumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Dumped {
+    /// Tensor expression: what the layer, or on the accelerator a tile of it, computes.
+    Te,
+    /// Loops after the schedule.
+    Tir,
+    /// Steps that made these loops from the tensor expression.
+    Schedule,
+    /// LLVM IR of CPU functions, before LLVM's passes.
+    Llvm,
+    /// Assembly of CPU functions, instructions of the accelerator.
+    Asm,
+    /// CUDA C of GPU functions.
+    Cuda,
+    /// PTX of GPU functions for compute capability 7.5; needs NVRTC.
+    Ptx,
+}
+
+impl From<Dumped> for Stage {
+    fn from(dumped: Dumped) -> Stage {
+        match dumped {
+            Dumped::Te => Stage::Te,
+            Dumped::Tir => Stage::Tir,
+            Dumped::Schedule => Stage::Schedule,
+            Dumped::Llvm => Stage::Llvm,
+            Dumped::Asm => Stage::Asm,
+            Dumped::Cuda => Stage::Cuda,
+            Dumped::Ptx => Stage::Ptx,
+        }
+    }
 }
 
 /// What `compile` writes.
@@ -301,14 +373,44 @@ impl Compile {
             bail!("--measure measures this machine's CPU, but --cpu-target names another; leave one of them out");
         }
         self.compilation.processor = self.cpu_target.clone();
-        match self.emit {
-            Some(Emit::Object) => self.export(),
-            Some(Emit::Artifact) | None => self.artifact(),
+        self.compilation.stages = self.stages();
+        match (self.emit, self.output.clone()) {
+            (Some(Emit::Object), Some(folder)) => self.export(&folder),
+            (Some(Emit::Object), None) => bail!("--emit object needs a folder for its files; add --output FOLDER"),
+            (_, output) => self.artifact(output.as_deref()),
         }
     }
 
+    /// The stages to dump. Without NVRTC, CUDA C takes the place of PTX.
+    fn stages(&self) -> Vec<Stage> {
+        let mut stages: Vec<Stage> = self.dump.iter().map(|stage| Stage::from(*stage)).collect();
+        let on_gpu = self.compilation.fallback == Some(FallbackKind::Cuda);
+        if on_gpu
+            && stages.contains(&Stage::Ptx)
+            && let Err(reason) = listing::check_ptx()
+        {
+            super::note(&format!("--dump ptx writes CUDA C instead of PTX: {reason}"));
+            stages.retain(|stage| *stage != Stage::Ptx);
+            stages.push(Stage::Cuda);
+        }
+        stages.sort_unstable();
+        stages.dedup();
+        stages
+    }
+
+    /// Writes the dump, if one is wanted.
+    fn dump(&self, layers: &[Layer]) -> Result<()> {
+        let Some(folder) = &self.dump_dir else { return Ok(()) };
+        let list = listing::files(layers, &self.compilation.stages, &self.dump_layer)
+            .with_context(|| self.file.display().to_string())?;
+        let list = write_files(folder, list)?;
+        let count = layers.iter().filter(|layer| listing::is_chosen(layer, &self.dump_layer)).count();
+        super::say(&format!("{}: {} files of {count} layers", folder.display(), list.len()));
+        Ok(())
+    }
+
     /// Writes the model as object files, C and a header into a folder. Everything runs on the CPU.
-    fn export(mut self) -> Result<Verdict> {
+    fn export(mut self, folder: &Path) -> Result<Verdict> {
         let elsewhere = [
             (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
             (self.compilation.fallback == Some(FallbackKind::Cuda), "--fallback cuda"),
@@ -317,7 +419,6 @@ impl Compile {
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
             bail!("--emit object writes CPU code only; leave out {option}");
         }
-        let folder = &self.output;
         files::check_folder(folder).with_context(|| format!("cannot write into {}", folder.display()))?;
         let stem = folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let name = export::identifier(&stem.unwrap_or_default());
@@ -326,17 +427,16 @@ impl Compile {
         let own = format!("{}-linux-gnu", std::env::consts::ARCH);
         let target = self.cpu_target.clone().unwrap_or(own);
         let config = self.hw.load()?;
-        let (artifact, load_s, compile_s) =
-            self.compilation.compile(&self.file, &config, DeviceKind::CPU, false, &[])?;
+        self.check_dump()?;
+        let Compiled { artifact, layers, load_s, compile_s } =
+            self.compilation.compile_listed(&self.file, &config, DeviceKind::CPU, false, &[])?;
+        self.dump(&layers)?;
         if self.explain {
             write_or_print(None, tilewright::examine::explain::table(&artifact.manifest).as_bytes())?;
         }
         let constants = |symbol: &str, bytes: &[u8]| model::data_object(&target, symbol, bytes);
         let list = export::files(&artifact, &name, &constants)?;
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let list: Vec<(PathBuf, Vec<u8>)> = list.into_iter().map(|(name, bytes)| (folder.join(name), bytes)).collect();
-        files::write_together(&list)
-            .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
+        let list = write_files(folder, list)?;
         super::say(&format!(
             "{}: {} files, {} steps, {} bytes; read in {load_s:.3} s, compiled in {compile_s:.3} s; {name}.h says \
              what to link",
@@ -348,25 +448,46 @@ impl Compile {
         Ok(Verdict::Fine)
     }
 
-    fn artifact(self) -> Result<Verdict> {
-        if files::same(&self.output, &self.file) {
-            bail!("--output {} is the model itself; give another file", self.output.display());
+    fn artifact(self, output: Option<&Path>) -> Result<Verdict> {
+        if let Some(output) = output {
+            if files::same(output, &self.file) {
+                bail!("--output {} is the model itself; give another file", output.display());
+            }
+            files::check_writable(output).with_context(|| format!("cannot write {}", output.display()))?;
         }
-        files::check_writable(&self.output).with_context(|| format!("cannot write {}", self.output.display()))?;
+        self.check_dump()?;
         let config = self.hw.load()?;
-        let (artifact, load_s, compile_s) =
-            self.compilation.compile(&self.file, &config, DeviceKind::FSIM, false, &[])?;
-        artifact.write(&self.output)?;
+        let Compiled { artifact, layers, load_s, compile_s } =
+            self.compilation.compile_listed(&self.file, &config, DeviceKind::FSIM, false, &[])?;
+        self.dump(&layers)?;
+        if let Some(output) = output {
+            artifact.write(output)?;
+        }
         self.compilation.advise(&artifact, &self.file);
         if self.explain {
             write_or_print(None, tilewright::examine::explain::table(&artifact.manifest).as_bytes())?;
         }
         super::say(&format!(
             "{}: {} steps, {} bytes of data and code; read in {load_s:.3} s, compiled in {compile_s:.3} s",
-            self.output.display(),
+            output.unwrap_or(&self.file).display(),
             artifact.manifest.steps.len(),
             artifact.blob_bytes()
         ));
         Ok(Verdict::Fine)
     }
+
+    /// Checks that the dump can be written, before anything is compiled.
+    fn check_dump(&self) -> Result<()> {
+        let Some(folder) = &self.dump_dir else { return Ok(()) };
+        files::check_folder(folder).with_context(|| format!("--dump-dir: cannot write into {}", folder.display()))
+    }
+}
+
+/// Writes files into a folder, all or none. Returns their paths and contents.
+fn write_files(folder: &Path, list: Vec<(String, Vec<u8>)>) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let list: Vec<(PathBuf, Vec<u8>)> = list.into_iter().map(|(name, bytes)| (folder.join(name), bytes)).collect();
+    files::write_together(&list)
+        .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
+    Ok(list)
 }

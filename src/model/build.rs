@@ -16,8 +16,9 @@ use tilewright_runtime::artifact::{About, Artifact, Value};
 use tilewright_runtime::tensor::DType;
 
 use super::clock::Timed;
-use super::compile::{CompileError, compile};
+use super::compile::{CompileError, compile_listed};
 use super::error::ModelError;
+use super::listing::{Layer, Stage};
 use super::measure::Measured;
 
 /// Float width in a GPU's memory; arithmetic is always 32 bits.
@@ -72,6 +73,8 @@ pub struct Options<'c> {
     pub dump_ir: bool,
     /// Whether to keep every accelerator layer's result, for inspection after a run.
     pub keep_values: bool,
+    /// Stages of the layers to list.
+    pub stages: &'c [Stage],
 }
 
 impl<'c> Options<'c> {
@@ -88,6 +91,7 @@ impl<'c> Options<'c> {
             level: 2,
             dump_ir: false,
             keep_values: false,
+            stages: &[],
         }
     }
 }
@@ -130,6 +134,8 @@ pub struct Built {
     pub nodes: Vec<NodeId>,
     /// The artifact.
     pub artifact: Artifact,
+    /// The layers, if the options ask for some of their stages.
+    pub layers: Vec<Layer>,
 }
 
 /// Compiles a graph. If the options ask for it, `dump` receives each pass's name and the graph's text after the pass.
@@ -172,9 +178,10 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
-    let artifact = compile(&graph, &partition, options.config, host.as_ref(), &passes)?;
+    let (artifact, layers) =
+        compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
     let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
-    Ok(Built { graph, nodes, artifact })
+    Ok(Built { graph, nodes, artifact, layers })
 }
 
 fn opt_level(level: u8) -> OptLevel {

@@ -16,6 +16,8 @@ use tilewright_runtime::artifact::{
 use tilewright_runtime::cuda::CudaCode;
 use tilewright_runtime::tensor::DType;
 
+use super::listing::{self, Layer, Stage};
+
 pub use tilewright_compiler::cost::macs;
 
 /// Errors of compilation.
@@ -75,7 +77,22 @@ pub fn compile(
     host: &dyn Backend,
     host_passes: &[Box<dyn Pass>],
 ) -> Result<Artifact, CompileError> {
-    let mut build = Build::new(graph);
+    Ok(compile_listed(graph, partition, config, host, host_passes, &[])?.0)
+}
+
+/// Like [`compile`], and also lists these stages of all layers.
+///
+/// # Errors
+/// The same as [`compile`].
+pub fn compile_listed(
+    graph: &Graph,
+    partition: &Partition,
+    config: &HwConfig,
+    host: &dyn Backend,
+    host_passes: &[Box<dyn Pass>],
+    stages: &[Stage],
+) -> Result<(Artifact, Vec<Layer>), CompileError> {
+    let mut build = Build::new(graph, stages);
     for (name, id) in graph.inputs() {
         let value = build.value(id, Some(name))?;
         build.manifest.inputs.push(value);
@@ -117,7 +134,7 @@ pub fn compile(
     }
     let artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;
     check_memory(&artifact, config)?;
-    Ok(artifact)
+    Ok((artifact, build.layers))
 }
 
 /// Fails if the artifact does not fit into the memory of the configuration.
@@ -141,10 +158,14 @@ struct Build<'g> {
     constants: HashMap<*const Tensor, (Arc<Tensor>, artifact::ValueId)>,
     /// Nodes with products that a GPU library can compute.
     products: HashSet<NodeId>,
+    /// Stages to list.
+    stages: &'g [Stage],
+    /// The listed layers.
+    layers: Vec<Layer>,
 }
 
 impl<'g> Build<'g> {
-    fn new(graph: &'g Graph) -> Build<'g> {
+    fn new(graph: &'g Graph, stages: &'g [Stage]) -> Build<'g> {
         let manifest = Manifest {
             model: graph.name().to_string(),
             producer: format!("tilewright {}", env!("CARGO_PKG_VERSION")),
@@ -163,7 +184,7 @@ impl<'g> Build<'g> {
             blobs: Vec::new(),
         };
         let (values, constants, products) = (BTreeMap::new(), HashMap::new(), HashSet::new());
-        Build { graph, manifest, blobs: Vec::new(), values, constants, products }
+        Build { graph, manifest, blobs: Vec::new(), values, constants, products, stages, layers: Vec::new() }
     }
 
     /// The artifact's value for a value of the graph, including a constant's data.
@@ -242,6 +263,9 @@ impl<'g> Build<'g> {
             );
         }
         let list: Vec<NodeId> = part.nodes().map(|(id, _)| id).collect();
+        if !self.stages.is_empty() {
+            self.layers.extend(listing::of_host(backend, &part, &list, self.stages)?);
+        }
         let code = backend.compile(&part, &list)?;
         let on_gpu = backend.place() == Place::Cuda;
         let on_gpu_code = if on_gpu { CudaCode::decode(&code.bytes).unwrap_or_default() } else { CudaCode::default() };
@@ -310,6 +334,9 @@ impl<'g> Build<'g> {
             hash: config.hash(),
             toml: config.to_toml(),
         });
+        if !self.stages.is_empty() {
+            self.layers.extend(listing::of_accel(self.graph, region, config, self.stages)?);
+        }
         let (tensors, layers) = (region.tensors.clone(), region.layers.clone());
         let mut program = region.program.clone();
         let stream = self.blob(std::mem::take(&mut program.stream));

@@ -8,6 +8,11 @@ const LONGEST: usize = 200;
 /// A unique file name for each value. A name that is valid as a file name stays unchanged. In others, each character
 /// that could have a meaning to a shell or file system becomes `_`, and a number makes equal results unique.
 pub fn file_names(values: &[&str], ending: &str) -> Vec<String> {
+    stems(values).into_iter().map(|name| format!("{name}.{ending}")).collect()
+}
+
+/// Like [`file_names`], but without an ending.
+pub fn stems(values: &[&str]) -> Vec<String> {
     let plain = |name: &str| -> String {
         let safe = name.chars().map(|c| if c.is_alphanumeric() || "-_.".contains(c) { c } else { '_' });
         let mut text: String = safe.collect::<String>().trim_start_matches('.').to_string();
@@ -31,7 +36,7 @@ pub fn file_names(values: &[&str], ending: &str) -> Vec<String> {
             free.unwrap_or(text)
         })
     });
-    rest.map(|name| format!("{name}.{ending}")).collect()
+    rest.collect()
 }
 
 #[cfg(test)]

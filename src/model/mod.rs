@@ -8,6 +8,7 @@ mod error;
 pub mod export;
 pub mod file_names;
 pub mod inference;
+pub mod listing;
 pub mod measure;
 pub mod picture;
 pub mod quantize;

@@ -20,6 +20,7 @@ mod readme;
 mod run_programs;
 mod schedule;
 mod shapes;
+mod stages;
 mod synth;
 
 use std::io::Write;

@@ -13,7 +13,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/synthesize.md", 1),
     ("docs/compare.md", 1),
     ("docs/quantize.md", 1),
-    ("docs/debug.md", 4),
+    ("docs/debug.md", 5),
     ("docs/extend.md", 3),
     ("docs/tutorials/1-vector-add.md", 5),
     ("docs/tutorials/2-matrix-product.md", 4),

@@ -1,5 +1,5 @@
 use tilewright_compiler::graph::{DType, Graph, NodeId, eval};
-use tilewright_compiler::suite::{difference, problems, special_numbers};
+use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers};
 use tilewright_runtime::cuda::CudaCode;
 
 use crate::CudaBackend;
@@ -51,4 +51,11 @@ fn every_operator_on_the_host_equals_the_graph_evaluation() {
     }
     assert!(products > 25, "{products} problems have a product for a library");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn listed_steps_lead_from_expressions_to_loops() {
+    for p in problems(100, 4).unwrap() {
+        check_listings(&CudaBackend::default(), &p.graph).unwrap_or_else(|e| panic!("{}: {e}", p.name));
+    }
 }

@@ -5,16 +5,16 @@ use std::path::PathBuf;
 use tilewright_runtime::artifact::Place;
 
 use inkwell::context::Context;
-use tilewright_compiler::backend::{Backend, BackendError, Entry, ObjectCode, Operand};
+use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand};
 use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::groups::{groups, is_elementwise};
-use tilewright_compiler::schedule::{Source, hoist};
-use tilewright_compiler::te::ops;
+use tilewright_compiler::schedule::{Source, Step, hoist};
+use tilewright_compiler::te::{Program, ops};
 use tilewright_compiler::tir;
 
 use crate::constants::Constants;
 use crate::emit::emit;
-use crate::schedule::{Tile, schedule};
+use crate::schedule::{Tile, scheduled};
 use crate::{EmitError, Processor, cache};
 
 /// Compiles graphs to CPU code, by default for this machine.
@@ -108,7 +108,7 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
-        let Planned { functions, mut entries, code_of, own } = self.plan(graph, nodes)?;
+        let Planned { functions, mut entries, code_of, own, .. } = self.plan(graph, nodes)?;
         let (bytes, workspaces) = self.code(&functions).map_err(|(i, e)| {
             let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
             BackendError::Codegen { entry, message: e.to_string() }
@@ -119,12 +119,38 @@ impl Backend for LlvmBackend {
         let target = format!("{} {} {}", self.processor.triple, self.processor.cpu, self.processor.features);
         Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, self)? })
     }
+
+    fn forms(&self) -> &'static [&'static str] {
+        &[LLVM, ASM]
+    }
+
+    fn listings(&self, graph: &Graph, nodes: &[NodeId], forms: &[&str]) -> Result<Vec<Listing>, BackendError> {
+        let Planned { functions, sources, entries, code_of, .. } = self.plan(graph, nodes)?;
+        let listing = |(entry, place): (Entry, usize)| {
+            let ((symbol, function), (program, steps)) = (&functions[place], &sources[place]);
+            let mut code = Vec::new();
+            for form in self.forms().iter().filter(|form| forms.contains(form)) {
+                let text = self.text(symbol, function, form);
+                let text = text.map_err(|e| BackendError::Codegen { entry: symbol.clone(), message: e.to_string() })?;
+                code.push((*form, text));
+            }
+            let (program, steps, function) = (program.clone(), steps.clone(), function.clone());
+            Ok(Listing { nodes: entry.nodes, program, steps, function, code })
+        };
+        entries.into_iter().zip(code_of).map(listing).collect()
+    }
 }
+
+/// Forms of code that are listed: LLVM IR before LLVM's passes, and assembly.
+const LLVM: &str = "llvm";
+const ASM: &str = "asm";
 
 /// The plan for compiling a region.
 pub(crate) struct Planned {
     /// Scheduled functions with their symbols.
     pub(crate) functions: Vec<(String, tir::Function)>,
+    /// For each function, the tensor expression and the steps that it comes from.
+    sources: Vec<(Program, Vec<Step>)>,
     entries: Vec<Entry>,
     /// For each entry, the index of its function.
     code_of: Vec<usize>,
@@ -132,6 +158,17 @@ pub(crate) struct Planned {
 }
 
 impl LlvmBackend {
+    /// Returns the code of one function as text.
+    fn text(&self, symbol: &str, function: &tir::Function, form: &str) -> Result<String, EmitError> {
+        let context = Context::create();
+        let module = context.create_module(symbol);
+        emit(&context, &module, &self.processor, symbol, function)?;
+        match form {
+            LLVM => Ok(module.print_to_string().to_string()),
+            _ => self.processor.assembly(&module),
+        }
+    }
+
     /// Compiles loop programs into one object, or takes it from the cache. Also returns the workspace size of each
     /// function in bytes.
     ///
@@ -153,6 +190,7 @@ impl LlvmBackend {
     /// The same as [`Backend::compile`].
     pub(crate) fn plan(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Planned, BackendError> {
         let mut functions: Vec<(String, tir::Function)> = Vec::new();
+        let mut sources = Vec::new();
         // Networks repeat their blocks. Nodes with the same computation on the same shapes share a function.
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut own = Constants::default();
@@ -170,21 +208,24 @@ impl LlvmBackend {
             let function = tir::lower(&region.program).map_err(|e| unsupported(e.to_string()))?;
             let constant: Vec<bool> = region.inputs.iter().map(|v| graph.constant(*v).is_some()).collect();
             let hoisted = hoist(function, &constant);
-            let parts: Vec<usize> = hoisted.parts.into_iter().map(|part| own.add(part, &region.inputs)).collect();
+            let parts: Vec<usize> = hoisted.parts.iter().map(|part| own.add(part.clone(), &region.inputs)).collect();
             let inputs = hoisted.inputs.iter().map(|source| match source {
                 Source::Input(i) => Operand::Value(region.inputs[*i]),
                 Source::Part(p) => Operand::Own(parts[*p]),
             });
             let inputs = inputs.collect();
             let place = *known.entry(hoisted.rest.to_string()).or_insert_with(|| {
-                functions.push((symbol, schedule(hoisted.rest, tile.as_ref())));
+                let program = hoisted.program(&region.program);
+                let scheduled = scheduled(hoisted.rest, tile.as_ref());
+                sources.push((program, scheduled.trace().to_vec()));
+                functions.push((symbol, scheduled.into_function()));
                 functions.len() - 1
             });
             let symbol = functions[place].0.clone();
             code_of.push(place);
             entries.push(Entry { symbol, nodes: group, inputs, outputs: region.outputs, workspace_bytes: 0 });
         }
-        Ok(Planned { functions, entries, code_of, own })
+        Ok(Planned { functions, sources, entries, code_of, own })
     }
 }
 

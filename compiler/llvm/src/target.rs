@@ -108,6 +108,19 @@ impl Processor {
     /// # Errors
     /// If the module is not well formed, or LLVM rejects it.
     pub fn object(&self, module: &Module<'_>) -> Result<Vec<u8>, EmitError> {
+        self.generate(module, FileType::Object)
+    }
+
+    /// Optimizes a module and compiles it to assembly.
+    ///
+    /// # Errors
+    /// The same as [`Processor::object`].
+    pub fn assembly(&self, module: &Module<'_>) -> Result<String, EmitError> {
+        let text = self.generate(module, FileType::Assembly)?;
+        Ok(String::from_utf8_lossy(&text).trim_end_matches('\0').to_string())
+    }
+
+    fn generate(&self, module: &Module<'_>, form: FileType) -> Result<Vec<u8>, EmitError> {
         let machine = self.machine()?;
         module.set_triple(&machine.get_triple());
         module.set_data_layout(&machine.get_target_data().get_data_layout());
@@ -126,7 +139,7 @@ impl Processor {
         options.set_loop_slp_vectorization(true);
         options.set_loop_unrolling(true);
         module.run_passes("default<O3>", &machine, options)?;
-        let buffer = machine.write_to_memory_buffer(module, FileType::Object)?;
+        let buffer = machine.write_to_memory_buffer(module, form)?;
         Ok(buffer.as_slice().to_vec())
     }
 

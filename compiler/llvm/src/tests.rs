@@ -1,6 +1,6 @@
 use tilewright_compiler::backend::{Backend, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
-use tilewright_compiler::suite::{difference, problems, special_numbers};
+use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 
 use crate::LlvmBackend;
@@ -84,5 +84,24 @@ fn every_operator_equals_the_graph_evaluation() {
     let backend = LlvmBackend::new().unwrap();
     for p in problems(100, 4).unwrap().into_iter().chain([special_numbers().unwrap()]) {
         equals_evaluation(&backend, &p.name, &p.graph, &p.inputs);
+    }
+}
+
+#[test]
+fn listed_steps_lead_from_expressions_to_loops() {
+    let backend = LlvmBackend::new().unwrap();
+    for p in problems(100, 4).unwrap() {
+        check_listings(&backend, &p.graph).unwrap_or_else(|e| panic!("{}: {e}", p.name));
+    }
+}
+
+#[test]
+fn every_form_of_code_is_listed() {
+    let backend = LlvmBackend::new().unwrap();
+    let graph = &problems(100, 1).unwrap()[0].graph;
+    let nodes: Vec<_> = graph.nodes().map(|(id, _)| id).collect();
+    for listing in backend.listings(graph, &nodes, backend.forms()).unwrap() {
+        assert_eq!(listing.code.iter().map(|code| code.0).collect::<Vec<_>>(), backend.forms());
+        assert!(listing.code[0].1.contains("define i32 @tw_") && listing.code[1].1.contains("tw_"));
     }
 }

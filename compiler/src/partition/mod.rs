@@ -120,7 +120,8 @@ fn accel_region(
     let pack =
         |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
     let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
-    Ok(AccelRegion { program: built.program, inputs, outputs, tensors: built.tensors, layers: built.layers })
+    let accel::Built { program, tensors, layers, works, .. } = built;
+    Ok(AccelRegion { program, inputs, outputs, tensors, layers, works })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The result of the partition: a graph in regions.
 
 use super::explain::Explanation;
+use crate::codegen::accel::LayerWorks;
 use crate::graph::{NodeId, ValueId};
 use std::collections::BTreeMap;
 use tilewright_driver::AccelProgram;
@@ -76,4 +77,6 @@ pub struct AccelRegion {
     pub tensors: Vec<TensorPlace>,
     /// The program's layers, in the order of their instructions.
     pub layers: Vec<LayerEnd>,
+    /// What the tiles of each layer compute.
+    pub works: Vec<LayerWorks>,
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::access::{Access, accesses_in};
 use super::tree::{seq, top};
-use crate::te::Name;
+use crate::te::{Axis, Definition, Name, Program, Tensor};
 use crate::tir::{Function, Stmt};
 
 /// A function whose inputs are all constants.
@@ -37,6 +37,26 @@ pub struct Hoisted {
     pub rest: Function,
     /// The sources of the rest's inputs.
     pub inputs: Vec<Source>,
+}
+
+impl Hoisted {
+    /// Returns the tensor expression of the rest, given that of the whole function: what the parts compute is an input.
+    /// It is lowered to the rest.
+    pub fn program(&self, whole: &Program) -> Program {
+        let input = |name: &Name| {
+            let axis = |(i, a): (usize, &Axis)| Axis { var: format!("{name}.i{i}").into(), extent: a.extent };
+            let tensor = whole.tensor(name)?;
+            let axes = tensor.axes.iter().enumerate().map(axis).collect();
+            Some(Tensor { axes, definition: Definition::Input, ..tensor.clone() })
+        };
+        let mut tensors: Vec<Tensor> = self.rest.inputs().iter().filter_map(|b| input(&b.name)).collect();
+        let is_computed = |t: &&Tensor| {
+            let (locals, outputs) = (&self.rest.locals, self.rest.output_buffers());
+            t.definition != Definition::Input && locals.iter().chain(outputs).any(|b| b.name == t.name)
+        };
+        tensors.extend(whole.tensors.iter().filter(is_computed).cloned());
+        Program { name: whole.name.clone(), tensors, outputs: whole.outputs.clone() }
+    }
 }
 
 /// Returns the buffers that a statement reads, and those that it writes.
@@ -123,4 +143,28 @@ fn part(
         body: seq(needed.iter().map(|at| items[*at].clone()).collect()),
     };
     Part { function, inputs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::te::text::parse;
+    use crate::tir::lower;
+
+    #[test]
+    fn the_rest_is_what_its_expression_is_lowered_to() {
+        let whole = parse(
+            "te t { input x: i8[4] input w: i8[4, 2] wide: i32[a in 4, b in 2] = i32(w[a, b])
+             packed: i32[j in 2, i in 4] = wide[i, j] + 1i32 sums: i32[j in 2] = sum(i in 4) i32(x[i]) * packed[j, i]
+             output y: i32[j in 2] = max(sums[j], 0i32) }",
+        )
+        .unwrap();
+        let hoisted = hoist(lower(&whole).unwrap(), &[false, true]);
+        let program = hoisted.program(&whole);
+        assert_eq!(program.inputs().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["x", "packed"]);
+        assert_eq!(lower(&program).unwrap(), hoisted.rest);
+        // Without constants nothing changes.
+        let hoisted = hoist(lower(&whole).unwrap(), &[false, false]);
+        assert_eq!(hoisted.program(&whole), whole);
+    }
 }

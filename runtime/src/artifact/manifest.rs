@@ -242,6 +242,11 @@ pub struct Image {
 }
 
 impl Packing {
+    /// Bytes on the device of a tensor of `dense` bytes; `None` if the image's sizes overflow or its block is 0.
+    pub fn device_bytes(&self, dense: usize) -> Option<usize> {
+        self.bytes(dense).map(|(_, device)| device)
+    }
+
     /// Bytes on the host and on the device; `dense` is the tensor's size. `None` on overflow.
     fn bytes(&self, dense: usize) -> Option<(usize, usize)> {
         match self {

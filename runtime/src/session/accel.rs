@@ -7,6 +7,7 @@ use tilewright_hw::device::Device;
 
 use super::report::StepReport;
 use crate::artifact::{AccelStep, Artifact, Packing, Place};
+use crate::convert::{pack, unpack};
 
 /// A device with the allocator of its memory.
 pub(super) struct Accelerator {
@@ -14,12 +15,14 @@ pub(super) struct Accelerator {
     memory: DeviceMemory,
     /// The block for the programs' tensors, which they use in turn.
     tensors: Option<Block>,
+    /// Bytes of a program's inputs and outputs in device memory, which the programs use in turn.
+    packed: [Vec<Vec<u8>>; 2],
 }
 
 impl Accelerator {
     pub fn new(device: Box<dyn Device>) -> Accelerator {
         let memory = DeviceMemory::new(device.memory_bytes(), device.config());
-        Accelerator { device, memory, tensors: None }
+        Accelerator { device, memory, tensors: None, packed: Default::default() }
     }
 
     /// Allocates memory for the tensors of programs that run one after the other.
@@ -55,12 +58,24 @@ impl LoadedProgram {
         outputs: &mut [&mut [u8]],
     ) -> Result<StepReport, DriverError> {
         let started = Instant::now();
-        let packed: Vec<Vec<u8>> =
-            self.inputs.iter().zip(inputs).map(|(packing, bytes)| pack(*packing, bytes)).collect();
+        let [packed, results] = &mut on.packed;
+        packed.resize_with(packed.len().max(inputs.len()), Vec::new);
+        results.resize_with(results.len().max(outputs.len()), Vec::new);
+        let mut given = Vec::with_capacity(inputs.len());
+        for ((packing, bytes), buffer) in self.inputs.iter().zip(inputs).zip(packed) {
+            given.push(match packing {
+                Packing::Dense => *bytes,
+                _ => {
+                    buffer.resize(packing.device_bytes(bytes.len()).unwrap_or_default(), 0);
+                    pack(*packing, bytes, buffer);
+                    buffer
+                }
+            });
+        }
         let packing = started.elapsed();
-        let (results, report) = self.loaded.run(on.device.as_mut(), &packed)?;
+        let report = self.loaded.run_into(on.device.as_mut(), &given, results)?;
         let started = Instant::now();
-        for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(&results) {
+        for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(results) {
             unpack(*packing, result, bytes);
         }
         let unpacking = started.elapsed();
@@ -74,66 +89,5 @@ impl LoadedProgram {
             spans: report.spans,
             ..StepReport::on(Place::Accel)
         })
-    }
-}
-
-/// Converts a dense tensor to its bytes in device memory.
-fn pack(packing: Packing, dense: &[u8]) -> Vec<u8> {
-    let (image, strides) = match packing {
-        Packing::Dense => return dense.to_vec(),
-        Packing::Nhwc(i) => (i, [i.h * i.w * i.c, 1, i.w * i.c, i.c]),
-        Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
-    };
-    let at = |n, c, y, x| dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] as i8;
-    image.pack(at).into_iter().map(|value| value as u8).collect()
-}
-
-/// The inverse of [`pack`].
-fn unpack(packing: Packing, packed: &[u8], dense: &mut [u8]) {
-    let (image, strides) = match packing {
-        Packing::Dense => return dense.copy_from_slice(packed),
-        Packing::Nhwc(i) => (i, [i.h * i.w * i.c, 1, i.w * i.c, i.c]),
-        Packing::Nchw(i) => (i, [i.c * i.h * i.w, i.h * i.w, i.w, 1]),
-    };
-    let packed: Vec<i8> = packed.iter().map(|value| *value as i8).collect();
-    image.unpack(&packed, |n, c, y, x, value| {
-        dense[n * strides[0] + c * strides[1] + y * strides[2] + x * strides[3]] = value as u8;
-    });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::artifact::Image;
-
-    #[test]
-    fn channels_lie_in_blocks_and_come_back() {
-        let image = Image { n: 2, c: 3, h: 2, w: 2, block: 4, fill: 9, pads: [0; 2] };
-        let nhwc: Vec<u8> = (0..24).collect();
-        let packed = pack(Packing::Nhwc(image), &nhwc);
-        assert_eq!(&packed[..8], [0, 1, 2, 9, 3, 4, 5, 9]);
-        let mut back = vec![0; 24];
-        unpack(Packing::Nhwc(image), &packed, &mut back);
-        assert_eq!(back, nhwc);
-        // The same image with its channels first.
-        let mut nchw = vec![0; 24];
-        for (at, value) in nhwc.iter().enumerate() {
-            let (n, pixel, c) = (at / 12, at / 3 % 4, at % 3);
-            nchw[n * 12 + c * 4 + pixel] = *value;
-        }
-        assert_eq!(pack(Packing::Nchw(image), &nchw), packed);
-        unpack(Packing::Nchw(image), &packed, &mut back);
-        assert_eq!(back, nchw);
-    }
-
-    #[test]
-    fn padded_columns_stand_around_a_row_and_are_left_out_on_the_way_back() {
-        let image = Image { n: 1, c: 2, h: 2, w: 2, block: 2, fill: 9, pads: [1, 2] };
-        let dense: Vec<u8> = (0..8).collect();
-        let packed = pack(Packing::Nhwc(image), &dense);
-        assert_eq!(packed, [9, 9, 0, 1, 2, 3, 9, 9, 9, 9, 9, 9, 4, 5, 6, 7, 9, 9, 9, 9]);
-        let mut back = vec![0; 8];
-        unpack(Packing::Nhwc(image), &packed, &mut back);
-        assert_eq!(back, dense);
     }
 }

@@ -13,22 +13,27 @@ use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Func, Name};
 use tilewright_compiler::tir::{Action, Block, For, Function, LoopKind, Scope, Stmt};
 
-pub use product::tiled;
+pub(crate) use product::tiled;
 #[cfg(test)]
-pub use product::try_tiled;
+pub(crate) use product::try_tiled;
 
 /// Default number of threads in a block.
 const THREADS: i64 = 256;
 
 /// Schedules a function with one result element per thread.
 pub fn schedule(f: Function) -> Function {
+    scheduled(f).into_function()
+}
+
+/// Returns the schedule whose result is that of [`schedule`].
+pub(crate) fn scheduled(f: Function) -> Schedule {
     let mut s = Schedule::new(f);
     inline(&mut s, true);
     join_reductions(&mut s);
     for block in names(s.function()) {
         bind(&mut s, &block);
     }
-    s.into_function()
+    s
 }
 
 /// Returns the names of the blocks in order.

@@ -44,19 +44,19 @@ struct Product {
     cuts: Vec<Option<Cut>>,
 }
 
-/// Returns the function with its product in tiles. Returns `None` if it does not have exactly one worthwhile product,
-/// or if a step does not apply.
-pub fn tiled(f: Function) -> Option<Function> {
+/// Returns the schedule of a function with its product in tiles. Returns `None` if it does not have exactly one
+/// worthwhile product, or if a step does not apply.
+pub(crate) fn tiled(f: Function) -> Option<Schedule> {
     try_tiled(f).ok()
 }
 
 /// Does the same as [`tiled`] and gives the reason for a failure.
-pub fn try_tiled(f: Function) -> Result<Function, String> {
+pub(crate) fn try_tiled(f: Function) -> Result<Schedule, String> {
     let mut s = Schedule::new(f);
     inline(&mut s, false);
     let product = find(s.function()).ok_or("it has no product that is worth tiling")?;
     match tile(&mut s, &product) {
-        Ok(Some(())) => Ok(s.into_function()),
+        Ok(Some(())) => Ok(s),
         Ok(None) => Err("a name was not found".into()),
         Err(error) => Err(error.to_string()),
     }

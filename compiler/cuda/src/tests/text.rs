@@ -114,7 +114,7 @@ fn a_convolution_comes_in_tiles() {
         init b[c] s[n, h, v, c] = s[n, h, v, c] + p[n, h + kh, v + kw, k] * w[c, kh, kw, k] } } } } } } } }
       for yn in 1 { for yh in 9 { for yw in 16 { for yc in 40 { block y { y[yn, yh, yw, yc] = max(s[yn, yh, yw, yc], 0.0f32) } } } } } }";
     let tiled = crate::schedule::try_tiled(parse(conv).unwrap());
-    let f = tiled.unwrap_or_else(|why| panic!("{why}"));
+    let f = tiled.unwrap_or_else(|why| panic!("{why}")).into_function();
     let kernels = emit("k", &f, false).unwrap_or_else(|e| panic!("{e}\n{f}"));
     assert!(kernels.source.contains("__shared__") && kernels.source.contains("__syncthreads"), "{}", kernels.source);
 }

@@ -22,6 +22,11 @@ pub use tile::{ProductKind, Tile};
 /// Schedules a function for the CPU. `tile` is the tile of its product if the weights are packed. Every step is
 /// optional: a step that is rejected leaves the function unchanged.
 pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
+    scheduled(f, tile).into_function()
+}
+
+/// Returns the schedule whose result is that of [`schedule`].
+pub(crate) fn scheduled(f: Function, tile: Option<&Tile>) -> Schedule {
     let fours = tile.and_then(|tile| match tile.kind {
         ProductKind::Fours { signed } => Some(dot::intrinsic(tile.lanes, signed)),
         ProductKind::Plain | ProductKind::Window => None,
@@ -40,7 +45,7 @@ pub fn schedule(f: Function, tile: Option<&Tile>) -> Function {
         begin_apart(&mut s, b);
         spread(&mut s, b);
     }
-    s.into_function()
+    s
 }
 
 fn names(f: &Function) -> Vec<Name> {

@@ -2,9 +2,10 @@
 
 use super::emit::{Aliases, Constants, Emit};
 use super::layer::Layer;
+use super::mapped::Mapped;
 use super::ops::Planned;
 use super::view::View;
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, NodeId, ValueId};
 use tilewright_driver::{AccelProgram, DriverError};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, TensorPlace};
@@ -32,6 +33,17 @@ pub struct Built {
     pub tensors: Vec<TensorPlace>,
     /// The program's layers, in the order of their instructions.
     pub layers: Vec<LayerEnd>,
+    /// What the tiles of each layer compute, as far as it is scheduled as a tensor expression.
+    pub works: Vec<LayerWorks>,
+}
+
+/// What the tiles of a layer compute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerWorks {
+    /// The layer's nodes, in the order of the graph.
+    pub nodes: Vec<NodeId>,
+    /// The different works.
+    pub works: Vec<Mapped>,
 }
 
 /// Builds the program of layers in topological order. `outputs` are the values that the host reads.
@@ -61,6 +73,8 @@ pub fn build(
         ends.push(LayerEnd { name: layer.name.clone(), end: emit.b.len() });
     }
     let tensors = std::mem::take(&mut emit.tensors);
+    let works = emit.take_works().into_iter().zip(layers);
+    let works = works.map(|(works, (layer, _))| LayerWorks { nodes: layer.nodes.clone(), works }).collect();
     let program = emit.b.finish().map_err(|source| {
         let at = match source {
             DriverError::Encode { index, .. }
@@ -73,5 +87,5 @@ pub fn build(
         let layer = ends.iter().find(|layer| at < layer.end).map_or("", |layer| &layer.name);
         BuildError { layer: layer.to_string(), source }
     })?;
-    Ok(Built { program, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends })
+    Ok(Built { program, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends, works })
 }

@@ -6,7 +6,7 @@ use super::ring::Ring;
 use super::view::View;
 use crate::graph::ValueId;
 use std::any::{Any, TypeId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use tilewright_driver::{Builder, DriverError, Nest, RegionId};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -88,8 +88,12 @@ pub struct Emit<'c> {
     constants: Constants,
     /// The part of inp that `inp` uses, if not all of it.
     room: Option<(u32, u32)>,
-    /// For each type `W` of work a `HashMap<W, Nest>`.
+    /// For each type `W` of work a `HashMap<W, (Nest, usize)>`, with the index in `works`.
     nests: HashMap<TypeId, Box<dyn Any>>,
+    /// All works of the program.
+    works: Vec<Mapped>,
+    /// For each layer so far, its works.
+    layer_works: Vec<BTreeSet<usize>>,
 }
 
 impl<'c> Emit<'c> {
@@ -117,6 +121,8 @@ impl<'c> Emit<'c> {
             constants,
             room: None,
             nests: HashMap::new(),
+            works: Vec::new(),
+            layer_works: Vec::new(),
         })
     }
 
@@ -125,17 +131,32 @@ impl<'c> Emit<'c> {
     /// # Errors
     /// The work does not map to its micro-op.
     pub fn nest<W: TileWork>(&mut self, work: &W) -> Result<Nest, DriverError> {
-        let known = self.nests.entry(TypeId::of::<W>()).or_insert_with(|| Box::new(HashMap::<W, Nest>::new()));
-        let known = known.downcast_mut::<HashMap<W, Nest>>();
-        if let Some(nest) = known.as_ref().and_then(|known| known.get(work)) {
-            return Ok(nest.clone());
-        }
-        let nest = work.mapped(self.config).and_then(|m| m.nest());
-        let nest = nest.map_err(|e| DriverError::Rule { index: self.b.len(), what: e.to_string() })?;
-        if let Some(known) = known {
-            known.insert(*work, nest.clone());
+        let known = self.nests.entry(TypeId::of::<W>()).or_insert_with(|| Box::new(HashMap::<W, (Nest, usize)>::new()));
+        let known = known.downcast_mut::<HashMap<W, (Nest, usize)>>();
+        let (nest, number) = match known.as_ref().and_then(|known| known.get(work)) {
+            Some((nest, number)) => (nest.clone(), *number),
+            None => {
+                let wrong = |e: MapError| DriverError::Rule { index: self.b.len(), what: e.to_string() };
+                let mapped = work.mapped(self.config).map_err(wrong)?;
+                let nest = mapped.nest().map_err(wrong)?;
+                let number = self.works.len();
+                self.works.push(mapped);
+                if let Some(known) = known {
+                    known.insert(*work, (nest.clone(), number));
+                }
+                (nest, number)
+            }
+        };
+        if let Some(layer) = self.layer_works.last_mut() {
+            layer.insert(number);
         }
         Ok(nest)
+    }
+
+    /// Takes the different works of each layer's tiles, in the order in which the program first needs them.
+    pub fn take_works(&mut self) -> Vec<Vec<Mapped>> {
+        let layers = std::mem::take(&mut self.layer_works);
+        layers.iter().map(|layer| layer.iter().map(|&number| self.works[number].clone()).collect()).collect()
     }
 
     /// Returns the constants that `make` computes, or `bytes` zeros if the program only needs [`Constants::Zeros`].
@@ -172,6 +193,7 @@ impl<'c> Emit<'c> {
 
     /// Begins a layer: the scratchpads' contents are not reused, and loads to inp stay in the layer's part of it.
     pub fn begin(&mut self, layer: &Layer) {
+        self.layer_works.push(BTreeSet::new());
         self.forget();
         let room = layer.on_chip.room;
         if room != self.room {

@@ -35,7 +35,7 @@ pub enum MapError {
 }
 
 /// What a tile computes, and how it maps to an instruction.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Mapped {
     /// The expression.
     pub program: Program,
@@ -68,6 +68,14 @@ impl Mapped {
     /// # Errors
     /// [`MapError`].
     pub fn scheduled(&self) -> Result<Function, MapError> {
+        Ok(self.schedule()?.into_function())
+    }
+
+    /// Returns the schedule whose result is [`Mapped::scheduled`].
+    ///
+    /// # Errors
+    /// [`MapError`].
+    pub fn schedule(&self) -> Result<Schedule, MapError> {
         let mut s = Schedule::with_intrinsics(lower(&self.program)?, std::slice::from_ref(&self.intrinsic));
         for (buffer, scope) in &self.reads {
             s.cache_read(self.stage, buffer, *scope)?;
@@ -81,7 +89,7 @@ impl Mapped {
             s.decompose_reduction(self.stage, first)?;
         }
         s.tensorize(&inside[0], self.intrinsic.name.as_str())?;
-        Ok(s.into_function())
+        Ok(s)
     }
 
     /// Returns the loop nest that runs the work.

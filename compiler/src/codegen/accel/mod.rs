@@ -52,11 +52,12 @@ mod view;
 mod window;
 mod work;
 
-pub use build::{BuildError, Built, build};
+pub use build::{BuildError, Built, LayerWorks, build};
 pub use emit::{Aliases, Constants};
 pub use fuse::{FuseError, Neighbors, fuse, fused, has_fused_pooling};
 pub use kept::{Kept, OnChip};
 pub use layer::Layer;
+pub use mapped::{MapError, Mapped};
 pub use operator::{InpUse, LayoutFreedom, WindowBorder};
 pub use ops::{NodeRole, Operator, Planned, extract, layouts};
 pub use vector_op::elementwise;
