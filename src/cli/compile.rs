@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::model::export;
 use tilewright::model::listing::{self, Layer, Stage};
+use tilewright::model::schedules::{self, LayerSchedule};
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -38,6 +39,10 @@ pub struct Compilation {
     /// Print the graph to standard error after each pass
     #[arg(long)]
     dump_ir: bool,
+    /// Folder with schedules (.te) of layers of the accelerator, as `tilewright schedule --of` writes them; they replace
+    /// the compiler's
+    #[arg(long, value_name = "DIR")]
+    schedules: Option<PathBuf>,
     /// Keep every accelerator layer's result in the artifact, for run --dump-tensors and diff
     #[arg(long)]
     keep_values: bool,
@@ -158,6 +163,7 @@ impl Compilation {
             (self.measure, "--measure"),
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
+            (self.schedules.is_some(), "--schedules"),
             (self.keep_values, "--keep-values"),
             (!self.sizes.bind.is_empty(), "--bind"),
             (!self.sizes.shape.is_empty(), "--shape"),
@@ -232,6 +238,11 @@ impl Compilation {
         Ok((artifact, load_s, compile_s))
     }
 
+    /// Returns the schedules of a model's layers on the accelerator.
+    pub fn schedules(&self, file: &ModelFile, config: &HwConfig) -> Result<Vec<LayerSchedule>> {
+        Ok(self.compile_listed(file, config, DeviceKind::FSIM, false, &[])?.schedules)
+    }
+
     /// Like [`Compilation::compile`], and also returns the listed layers.
     fn compile_listed(
         &self,
@@ -254,6 +265,7 @@ impl Compilation {
             ));
         }
         let started = Instant::now();
+        let schedules = self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default();
         let options = model::Options {
             config,
             offload: match self.offload.unwrap_or(Offload::All) {
@@ -269,21 +281,24 @@ impl Compilation {
             dump_ir: self.dump_ir,
             keep_values: keep_values || self.keep_values,
             stages: &self.stages,
+            schedules: &schedules,
         };
         let built = tilewright::model::build_traced(graph, &options, &mut |stage, text| {
             eprintln!("// {stage}\n{text}");
         })
         .with_context(|| file.display().to_string())?;
-        let model::Built { mut artifact, layers, .. } = built;
+        let model::Built { mut artifact, schedules, layers, .. } = built;
         sources.annotate(&mut artifact.manifest);
         artifact.manifest.about = file.about()?;
-        Ok(Compiled { artifact, layers, load_s, compile_s: started.elapsed().as_secs_f64() })
+        Ok(Compiled { artifact, schedules, layers, load_s, compile_s: started.elapsed().as_secs_f64() })
     }
 }
 
 /// A compiled model.
 struct Compiled {
     artifact: Artifact,
+    /// The schedules of layers of the accelerator.
+    schedules: Vec<LayerSchedule>,
     /// The listed layers.
     layers: Vec<Layer>,
     /// Seconds to read the model, and to compile it.
@@ -428,7 +443,7 @@ impl Compile {
         let target = self.cpu_target.clone().unwrap_or(own);
         let config = self.hw.load()?;
         self.check_dump()?;
-        let Compiled { artifact, layers, load_s, compile_s } =
+        let Compiled { artifact, layers, load_s, compile_s, .. } =
             self.compilation.compile_listed(&self.file, &config, DeviceKind::CPU, false, &[])?;
         self.dump(&layers)?;
         if self.explain {
@@ -457,7 +472,7 @@ impl Compile {
         }
         self.check_dump()?;
         let config = self.hw.load()?;
-        let Compiled { artifact, layers, load_s, compile_s } =
+        let Compiled { artifact, layers, load_s, compile_s, .. } =
             self.compilation.compile_listed(&self.file, &config, DeviceKind::FSIM, false, &[])?;
         self.dump(&layers)?;
         if let Some(output) = output {

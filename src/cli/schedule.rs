@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::model::schedules::LayerSchedule;
 use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::codegen::accel::scheduled::MemoryUse;
 use tilewright_compiler::graph::Tensor;
@@ -15,15 +16,26 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::npy;
 
+use super::compile::Compilation;
 use super::progress::tell;
 use super::run::{arrays, name_and_path};
-use super::{Hw, Verdict, read_file, write_or_print};
+use super::{Hw, ModelFile, Verdict, read_file, write_or_print};
 
 /// Arguments of `schedule`.
 #[derive(clap::Args)]
 pub struct ScheduleArguments {
     /// A tensor expression with its schedule (.te)
-    file: PathBuf,
+    #[arg(required_unless_present = "of", conflicts_with = "of")]
+    file: Option<PathBuf>,
+    /// Write the schedule that the compiler chose for a layer of a model, instead of running one; without a layer, list
+    /// the layers that run by a schedule
+    #[arg(long, value_name = "MODEL[:LAYER]")]
+    of: Option<String>,
+    /// File for the schedule of `--of` [default: standard output]
+    #[arg(short, long, value_name = "FILE", requires = "of")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    compilation: Compilation,
     #[command(flatten)]
     hw: Hw,
     /// The device to run on
@@ -44,7 +56,7 @@ pub struct ScheduleArguments {
     /// Refuse programs that are correct only by accident of timing (csim only)
     #[arg(long)]
     strict: bool,
-    /// Write each output as NAME.npy to this folder
+    /// Write each output as NAME.npy to this folder; with --of MODEL, the schedules of all layers as LAYER.te
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Print one JSON object on standard output
@@ -54,9 +66,13 @@ pub struct ScheduleArguments {
 
 impl ScheduleArguments {
     pub fn run(self) -> Result<Verdict> {
-        let name = self.file.display().to_string();
         let config = self.hw.load()?;
-        let text = String::from_utf8(read_file(&self.file)?).map_err(|_| anyhow!("{name} is not a text file"))?;
+        let Some(path) = &self.file else { return self.write_of(&config) };
+        if let [option, ..] = self.compilation.given().as_slice() {
+            bail!("{option} is for a model; add --of MODEL");
+        }
+        let name = path.display().to_string();
+        let text = String::from_utf8(read_file(path)?).map_err(|_| anyhow!("{name} is not a text file"))?;
         let file = file::parse(&text).with_context(|| name.clone())?;
         let target = if self.device == DeviceKind::CPU { Target::Cpu } else { Target::Accelerator(&config) };
         let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
@@ -72,12 +88,45 @@ impl ScheduleArguments {
             write(folder, &checked)?;
         }
         let told = if self.json {
-            format!("{}\n", self.to_json(&config, &scheduled, &checked))
+            format!("{}\n", self.to_json(&name, &config, &scheduled, &checked))
         } else {
-            self.to_text(&config, &scheduled, &checked)?
+            self.to_text(&name, &config, &scheduled, &checked)?
         };
         write_or_print(None, told.as_bytes())?;
         Ok(if checked.differing.iter().all(|&n| n == 0) { Verdict::Fine } else { Verdict::No })
+    }
+
+    /// Writes schedules of a model's layers.
+    fn write_of(&self, config: &HwConfig) -> Result<Verdict> {
+        let (model, layer) = model_and_layer(self.of.as_deref().unwrap_or_default());
+        let file = ModelFile::parse(&model).map_err(anyhow::Error::msg)?;
+        let all = self.compilation.schedules(&file, config)?;
+        if all.is_empty() {
+            bail!("no layer of {model} runs by a schedule on {}", config.name);
+        }
+        let text = |s: &LayerSchedule| format!("// Layer {} of {model} on {}.\n{}", s.layer, config.name, s.file);
+        let list = || all.iter().map(|s| s.layer.as_str()).collect::<Vec<_>>().join(", ");
+        match (&layer, &self.output_dir) {
+            (Some(_), Some(_)) => bail!("--output-dir is for the schedules of all layers; use -o for that of one"),
+            (Some(layer), None) => {
+                let found = all.iter().find(|s| s.layer == *layer || s.stem == *layer).ok_or_else(|| {
+                    anyhow!("{model} has no layer {layer} that runs by a schedule; there are: {}", list())
+                })?;
+                write_or_print(self.output.as_ref(), text(found).as_bytes())?;
+            }
+            (None, Some(folder)) => {
+                std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+                for schedule in &all {
+                    let path = folder.join(format!("{}.te", schedule.stem));
+                    write_or_print(Some(&path), text(schedule).as_bytes())?;
+                }
+            }
+            (None, None) => {
+                let lines: String = all.iter().map(|s| format!("{}\n", s.layer)).collect();
+                write_or_print(self.output.as_ref(), lines.as_bytes())?;
+            }
+        }
+        Ok(Verdict::Fine)
     }
 
     /// Reads the data that were given.
@@ -102,7 +151,7 @@ impl ScheduleArguments {
         Ok(given)
     }
 
-    fn to_text(&self, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> Result<String> {
+    fn to_text(&self, name: &str, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> Result<String> {
         let mut text = String::new();
         for stage in &scheduled.stages {
             let _ = writeln!(text, "{stage}");
@@ -116,7 +165,7 @@ impl ScheduleArguments {
             text += &program.map_err(|(i, e)| anyhow!("instruction {i}: {e}"))?;
             text.push('\n');
         }
-        let _ = writeln!(text, "{} on {on}", self.file.display());
+        let _ = writeln!(text, "{name} on {on}");
         if let Some(cycles) = checked.cycles {
             let used =
                 utilization(config, scheduled, cycles).map(|u| format!(" ({u:.1} % of the multipliers' time used)"));
@@ -149,7 +198,7 @@ impl ScheduleArguments {
         Ok(text)
     }
 
-    fn to_json(&self, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> serde_json::Value {
+    fn to_json(&self, name: &str, config: &HwConfig, scheduled: &Scheduled, checked: &Checked) -> serde_json::Value {
         let entries = |m: &MemoryUse| (m.mem.name().to_string(), json!({ "used": m.used, "entries": m.entries }));
         let outputs = checked.outputs.iter().zip(&checked.differing);
         let output = |((name, array), wrong): (&(String, Array), &usize)| {
@@ -163,7 +212,7 @@ impl ScheduleArguments {
             Code::Cpu(_) => (None, None),
         };
         json!({
-            "file": self.file.display().to_string(),
+            "file": name,
             "device": self.device.to_string(),
             "configuration": instructions.map(|_| config.name.clone()),
             "cycles": checked.cycles,
@@ -174,6 +223,19 @@ impl ScheduleArguments {
             "footprint": footprint,
             "outputs": outputs.map(output).collect::<serde_json::Map<_, _>>(),
         })
+    }
+}
+
+/// Divides `MODEL:LAYER`. The name of a model in the zoo, and of a layer, can have colons.
+fn model_and_layer(of: &str) -> (String, Option<String>) {
+    let is_model =
+        |text: &str| Path::new(text).exists() || (text.starts_with("zoo:") && text.matches(':').count() == 1);
+    let colons = of.match_indices(':').map(|(at, _)| at);
+    let found = colons.map(|at| (&of[..at], &of[at + 1..])).find(|(model, _)| is_model(model));
+    match found {
+        _ if is_model(of) => (of.into(), None),
+        Some((model, layer)) => (model.into(), Some(layer.into())),
+        None => (of.into(), None),
     }
 }
 

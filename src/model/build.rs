@@ -20,6 +20,7 @@ use super::compile::{CompileError, compile_listed};
 use super::error::ModelError;
 use super::listing::{Layer, Stage};
 use super::measure::Measured;
+use super::schedules::{self, GivenSchedule, LayerSchedule};
 
 /// Float width in a GPU's memory; arithmetic is always 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +76,8 @@ pub struct Options<'c> {
     pub keep_values: bool,
     /// Stages of the layers to list.
     pub stages: &'c [Stage],
+    /// Schedules of layers of the accelerator, in place of the compiler's.
+    pub schedules: &'c [GivenSchedule],
 }
 
 impl<'c> Options<'c> {
@@ -92,6 +95,7 @@ impl<'c> Options<'c> {
             dump_ir: false,
             keep_values: false,
             stages: &[],
+            schedules: &[],
         }
     }
 }
@@ -134,6 +138,8 @@ pub struct Built {
     pub nodes: Vec<NodeId>,
     /// The artifact.
     pub artifact: Artifact,
+    /// The schedules of those layers of the accelerator that run by one.
+    pub schedules: Vec<LayerSchedule>,
     /// The layers, if the options ask for some of their stages.
     pub layers: Vec<Layer>,
 }
@@ -175,13 +181,16 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     if offload != Offload::None {
         partition.tell(&report.notes);
     }
+    if !options.schedules.is_empty() {
+        schedules::give(&mut partition, &graph, options.config, options.schedules)?;
+    }
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
     let (artifact, layers) =
         compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
     let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
-    Ok(Built { graph, nodes, artifact, layers })
+    Ok(Built { graph, nodes, artifact, schedules: schedules::all(&partition), layers })
 }
 
 fn opt_level(level: u8) -> OptLevel {

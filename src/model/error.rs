@@ -1,5 +1,7 @@
 //! Errors between a model file and its artifact.
 
+use std::path::PathBuf;
+
 use super::compile::CompileError;
 use tilewright_compiler::frontend::ImportError;
 use tilewright_compiler::passes::PassError;
@@ -20,4 +22,12 @@ pub enum ModelError {
     /// The CPU's times could not be measured.
     #[error("measuring the CPU's times: {0}")]
     Measure(#[from] SessionError),
+    /// A given schedule cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Schedule {
+        /// The file, or the folder of the files.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
 }

@@ -237,6 +237,11 @@ pub(super) fn of_accel(
     for (layer, end) in region.works.iter().zip(&region.layers) {
         let nodes: Vec<String> = layer.nodes.iter().map(|node| graph.node(*node).name.clone()).collect();
         let mut texts = Vec::new();
+        if let Some(schedule) = &layer.schedule {
+            let mapping = schedule.mapping(config).map_err(|e| failed(&end.name, e.to_string()))?;
+            let made = [ended(&schedule.program), ended(mapping.function()), lines(&schedule.steps)];
+            texts.extend(scheduled(stages, made, None));
+        }
         for (number, work) in (1..).zip(&layer.works) {
             let schedule = work.schedule().map_err(|e| failed(&end.name, e.to_string()))?;
             let steps = lines(schedule.trace());

@@ -122,6 +122,67 @@ fn what_cannot_run_is_refused_with_its_place() {
     refused(dir, &["schedule", "none.te"], "cannot read none.te: No such file or directory (os error 2)");
 }
 
+/// The schedules of a model's layers are written, run by themselves, edited, and given back.
+#[test]
+fn schedules_of_a_model_are_given_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/vit-tiny-mnist/model_qdq_perchannel.onnx");
+    let list = fine(dir, &["schedule", "--of", model]);
+    let layer = list.lines().find(|name| name.contains("MatMul")).unwrap();
+    let stem = layer.replace('/', "_");
+    fine(dir, &["schedule", "--of", model, "--output-dir", "all"]);
+    assert_eq!(std::fs::read_dir(dir.join("all")).unwrap().count(), list.lines().count());
+    let one = fine(dir, &["schedule", "--of", &format!("{model}:{layer}")]);
+    assert_eq!(one, std::fs::read_to_string(dir.join(format!("all/{stem}.te"))).unwrap());
+    let report = fine(dir, &["schedule", &format!("all/{stem}.te"), "--device", "csim", "--strict", "--json"]);
+    assert!(serde_json::from_str::<Json>(&report).unwrap()["cycles"].is_u64(), "{report}");
+    // The program is the same with the compiler's own schedules, and another one with an edited schedule.
+    let compile = |options: &[&str], name: &str| {
+        fine(dir, &[&["compile", model, "-o", name, "--quiet"], options].concat());
+        fine(dir, &["disasm", name])
+    };
+    let plain = compile(&[], "plain.twa");
+    assert_eq!(plain, compile(&["--schedules", "all"], "same.twa"));
+    let rows = one.lines().find(|line| line.contains("split output.i2")).unwrap();
+    std::fs::create_dir(dir.join("edited")).unwrap();
+    let edited = dir.join(format!("edited/{stem}.te"));
+    let given = |text: &str| std::fs::write(&edited, text).unwrap();
+    given(&one.replace(rows, "  split output.i2 8"));
+    assert_ne!(plain, compile(&["--schedules", "edited"], "edited.twa"));
+    let input = format!("{}input_0.npy", model.strip_suffix("onnx").unwrap());
+    let outputs = |name: &str| {
+        let folder = format!("outputs of {name}");
+        fine(dir, &["run", name, "--input", &input, "--output-dir", &folder]);
+        let files = std::fs::read_dir(dir.join(folder)).unwrap();
+        files.map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(outputs("plain.twa"), outputs("edited.twa"));
+    // What cannot be used is refused with the file.
+    let refuse = |arguments: &[&str], message: &str| {
+        let outcome = tilewright(dir, arguments);
+        assert!(outcome.code == 2 && outcome.stderr.contains(message), "{message}\n{}", outcome.stderr);
+        assert!(!dir.join("no.twa").exists());
+    };
+    let wrong = |from: &str, to: &str, message: &str| {
+        given(&one.replace(from, to));
+        refuse(&["compile", model, "--schedules", "edited", "-o", "no.twa"], message);
+    };
+    let loops = format!("edited/{stem}.te: layer {layer}: cannot apply `split output.i9");
+    wrong("split output.i2", "split output.i9", &loops);
+    wrong("i8(offset_clamp", "i8(1i32 + offset_clamp", "the file computes another expression than the layer");
+    wrong("schedule {", "schedul {", "expected `schedule {` or the end of the file");
+    wrong(rows, "", "there is no loop output.i2.0");
+    std::fs::rename(&edited, dir.join("edited/other.te")).unwrap();
+    let folder = |name| ["compile", model, "--schedules", name, "-o", "no.twa"];
+    refuse(&folder("edited"), "other.te: no layer that runs by a schedule has this name; there are:");
+    std::fs::remove_file(dir.join("edited/other.te")).unwrap();
+    refuse(&folder("edited"), "edited: the folder has no .te files");
+    refuse(&folder("none"), "none: the folder cannot be read");
+    refuse(&["schedule", "--of", &format!("{model}:none")], "has no layer none that runs by a schedule; there are:");
+    refuse(&["schedule", "x.te", "-O3"], "-O is for a model; add --of MODEL");
+}
+
 /// The text of a file on a page.
 fn file_of(page: &str, name: &str) -> String {
     let begin = page.find(&format!("$ cat {name}\n")).expect("the page has the file") + name.len() + 7;

@@ -22,10 +22,11 @@ pub use explain::Explanation;
 pub use options::{Offload, Options};
 pub use region::{AccelRegion, Code, Partition, Region};
 
-use crate::codegen::accel::{self, Aliases, BuildError, Constants};
+use crate::codegen::accel::BuildError;
 use crate::cost::{Analytic, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use place::Placed;
+use region::RegionSource;
 use settle::settle;
 use std::collections::{BTreeMap, HashSet};
 use tilewright_hw::HwConfig;
@@ -106,7 +107,6 @@ fn accel_region(
     let made: HashSet<ValueId> = layers.iter().map(|(l, _)| l.output.0).collect();
     let inside: HashSet<NodeId> = nodes.iter().copied().collect();
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
-    let seen = |v: ValueId| placed.seen.get(&v).copied();
     let mut outputs = Vec::new();
     for value in nodes.iter().map(|&n| graph.node(n).output()) {
         let leaves = keep || graph.is_output(value) || graph.users()[value.0].iter().any(|u| !inside.contains(u));
@@ -115,13 +115,7 @@ fn accel_region(
             outputs.push(value);
         }
     }
-    let aliases = Aliases { root: &root, view: &seen };
-    let built = accel::build(graph, config, &layers, &outputs, aliases, Constants::Given)?;
-    let pack =
-        |list: Vec<(ValueId, accel::View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
-    let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
-    let accel::Built { program, tensors, layers, works, .. } = built;
-    Ok(AccelRegion { program, inputs, outputs, tensors, layers, works })
+    RegionSource { layers, outputs, roots: placed.roots.clone(), seen: placed.seen.clone() }.build(graph, config)
 }
 
 #[cfg(test)]

@@ -1,10 +1,13 @@
 //! The result of the partition: a graph in regions.
 
 use super::explain::Explanation;
-use crate::codegen::accel::LayerWorks;
-use crate::graph::{NodeId, ValueId};
-use std::collections::BTreeMap;
+use crate::codegen::accel::{self, Aliases, BuildError, Constants, Layer, LayerWorks, Planned, View};
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::schedule::file::File;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use tilewright_driver::AccelProgram;
+use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
 
 /// A graph in regions.
@@ -79,4 +82,55 @@ pub struct AccelRegion {
     pub layers: Vec<LayerEnd>,
     /// What the tiles of each layer compute.
     pub works: Vec<LayerWorks>,
+    /// What the program was built from.
+    pub(super) source: RegionSource,
+}
+
+/// What the program of a region is built from.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RegionSource {
+    /// The layers with their plans.
+    pub layers: Vec<(Layer, Planned)>,
+    /// Values that the host reads.
+    pub outputs: Vec<ValueId>,
+    /// For each alias, the value whose storage it shares.
+    pub roots: HashMap<ValueId, ValueId>,
+    /// Views of aliases that differ from those of their roots.
+    pub seen: HashMap<ValueId, View>,
+}
+
+impl RegionSource {
+    /// Builds the program.
+    pub fn build(self, graph: &Graph, config: &HwConfig) -> Result<AccelRegion, BuildError> {
+        let root = |v: ValueId| self.roots.get(&v).copied().unwrap_or(v);
+        let seen = |v: ValueId| self.seen.get(&v).copied();
+        let aliases = Aliases { root: &root, view: &seen };
+        let built = accel::build(graph, config, &self.layers, &self.outputs, aliases, Constants::Given)?;
+        let pack = |list: Vec<(ValueId, View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
+        let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
+        let accel::Built { program, tensors, layers, works, .. } = built;
+        Ok(AccelRegion { program, inputs, outputs, tensors, layers, works, source: self })
+    }
+}
+
+impl AccelRegion {
+    /// Builds the program again, with the schedules that `given` returns for the names of layers.
+    ///
+    /// # Errors
+    /// The layer whose schedule cannot become instructions, with the reason.
+    pub fn reschedule(
+        &mut self,
+        graph: &Graph,
+        config: &HwConfig,
+        given: &dyn Fn(&str) -> Option<Arc<File>>,
+    ) -> Result<(), BuildError> {
+        let mut source = self.source.clone();
+        for (layer, _) in &mut source.layers {
+            layer.given = given(&layer.name);
+        }
+        if source.layers.iter().any(|(layer, _)| layer.given.is_some()) {
+            *self = source.build(graph, config)?;
+        }
+        Ok(())
+    }
 }

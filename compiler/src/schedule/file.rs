@@ -15,6 +15,8 @@
 //!
 //! The schedule can be left out. Its steps are those of [`super::text`].
 
+use std::fmt::{self, Display, Formatter};
+
 use thiserror::Error;
 
 use super::Step;
@@ -29,6 +31,18 @@ pub struct File {
     pub program: Program,
     /// How it runs: each step with its line in the file, from 1.
     pub steps: Vec<(usize, Step)>,
+}
+
+impl Display for File {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.program)?;
+        if self.steps.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "schedule {{")?;
+        self.steps.iter().try_for_each(|(_, step)| writeln!(f, "  {step}"))?;
+        writeln!(f, "}}")
+    }
 }
 
 /// Why a text is no such file.
@@ -121,6 +135,12 @@ mod tests {
         assert_eq!(file.steps, [(9, Step::Split { target: "y.i".into(), factors: vec![2] })]);
         let file = parse(&format!("{TEXT}schedule {{ // {{x}}\n split y.i 2 }}")).unwrap();
         assert_eq!(file.steps.len(), 1);
+        // Written as text, it reads back to the same.
+        let again = parse(&file.to_string()).unwrap();
+        let steps = |file: &File| file.steps.iter().map(|(_, step)| step.clone()).collect::<Vec<_>>();
+        assert_eq!((&again.program, steps(&again)), (&file.program, steps(&file)));
+        let plain = parse(TEXT).unwrap();
+        assert_eq!(parse(&plain.to_string()).unwrap(), plain);
     }
 
     #[test]

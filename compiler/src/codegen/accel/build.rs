@@ -4,6 +4,7 @@ use super::emit::{Aliases, Constants, Emit};
 use super::layer::Layer;
 use super::mapped::Mapped;
 use super::ops::Planned;
+use super::scheduled::LayerSchedule;
 use super::view::View;
 use crate::graph::{Graph, NodeId, ValueId};
 use tilewright_driver::{AccelProgram, DriverError};
@@ -44,6 +45,8 @@ pub struct LayerWorks {
     pub nodes: Vec<NodeId>,
     /// The different works.
     pub works: Vec<Mapped>,
+    /// The schedule of the whole layer, if it runs by one.
+    pub schedule: Option<LayerSchedule>,
 }
 
 /// Builds the program of layers in topological order. `outputs` are the values that the host reads.
@@ -73,8 +76,9 @@ pub fn build(
         ends.push(LayerEnd { name: layer.name.clone(), end: emit.b.len() });
     }
     let tensors = std::mem::take(&mut emit.tensors);
-    let works = emit.take_works().into_iter().zip(layers);
-    let works = works.map(|(works, (layer, _))| LayerWorks { nodes: layer.nodes.clone(), works }).collect();
+    let works = emit.take_works().into_iter().zip(emit.take_schedules()).zip(layers);
+    let works = works.map(|((works, schedule), (layer, _))| LayerWorks { nodes: layer.nodes.clone(), works, schedule });
+    let works = works.collect();
     let program = emit.b.finish().map_err(|source| {
         let at = match source {
             DriverError::Encode { index, .. }

@@ -3,6 +3,7 @@
 use super::layer::Layer;
 use super::mapped::{MapError, Mapped};
 use super::ring::Ring;
+use super::scheduled::LayerSchedule;
 use super::view::View;
 use crate::graph::ValueId;
 use std::any::{Any, TypeId};
@@ -94,6 +95,8 @@ pub struct Emit<'c> {
     works: Vec<Mapped>,
     /// For each layer so far, its works.
     layer_works: Vec<BTreeSet<usize>>,
+    /// For each layer so far, its schedule if it runs by one.
+    layer_schedules: Vec<Option<LayerSchedule>>,
 }
 
 impl<'c> Emit<'c> {
@@ -123,6 +126,7 @@ impl<'c> Emit<'c> {
             nests: HashMap::new(),
             works: Vec::new(),
             layer_works: Vec::new(),
+            layer_schedules: Vec::new(),
         })
     }
 
@@ -151,6 +155,18 @@ impl<'c> Emit<'c> {
             layer.insert(number);
         }
         Ok(nest)
+    }
+
+    /// Notes the schedule of the layer that is being emitted, if the program is the final one.
+    pub fn keep_schedule(&mut self, schedule: LayerSchedule) {
+        if let (Constants::Given, Some(last)) = (self.constants, self.layer_schedules.last_mut()) {
+            *last = Some(schedule);
+        }
+    }
+
+    /// Takes the schedule of each layer that runs by one.
+    pub fn take_schedules(&mut self) -> Vec<Option<LayerSchedule>> {
+        std::mem::take(&mut self.layer_schedules)
     }
 
     /// Takes the different works of each layer's tiles, in the order in which the program first needs them.
@@ -194,6 +210,7 @@ impl<'c> Emit<'c> {
     /// Begins a layer: the scratchpads' contents are not reused, and loads to inp stay in the layer's part of it.
     pub fn begin(&mut self, layer: &Layer) {
         self.layer_works.push(BTreeSet::new());
+        self.layer_schedules.push(None);
         self.forget();
         let room = layer.on_chip.room;
         if room != self.room {

@@ -3,6 +3,8 @@
 use super::kept::OnChip;
 use super::view::View;
 use crate::graph::{NodeId, ValueId};
+use crate::schedule::file::File;
+use std::sync::Arc;
 
 /// Graph nodes that the accelerator computes in one pass over tiles.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,6 +19,8 @@ pub struct Layer {
     pub output: (ValueId, View),
     /// Which of these tensors are kept in scratchpad inp.
     pub on_chip: OnChip,
+    /// A schedule that a person gave, in place of the operator's.
+    pub given: Option<Arc<File>>,
 }
 
 impl Layer {

@@ -81,7 +81,7 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     fn emit(&self, plan: &Self::Plan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
         let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
         let schedule = self.schedule(plan, layer, e.config).ok_or_else(missing)?;
-        scheduled::emit(e, layer, &schedule)
+        scheduled::emit(e, layer, schedule)
     }
 }
 

@@ -143,7 +143,7 @@ impl Reader<'_> {
         let last = nodes.last().ok_or("it has no nodes")?;
         let node = self.graph.node(*last);
         let output = (node.output(), view);
-        Ok(Layer { name: node.name.clone(), nodes, inputs, output, on_chip: OnChip::default() })
+        Ok(Layer { name: node.name.clone(), nodes, inputs, output, on_chip: OnChip::default(), given: None })
     }
 
     pub fn bytes(&self, value: ValueId) -> Read<&[i8]> {

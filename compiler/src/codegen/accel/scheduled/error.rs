@@ -45,6 +45,9 @@ pub enum LowerError {
         /// Why, and what to do.
         reason: String,
     },
+    /// A given schedule is for another expression than the layer's.
+    #[error("the file computes another expression than the layer; write it again with `tilewright schedule --of`")]
+    OtherExpression,
     /// The program has too many instructions.
     #[error("the schedule needs more than {most} instructions; make its tiles larger")]
     TooLong {

@@ -12,7 +12,7 @@ use super::lower::{Address, HostInput, Lower, Needs};
 use super::memory::{self, Place};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
-use crate::schedule::{Step, text::parse_steps};
+use crate::schedule::{Step, file::File, text::parse_steps};
 use crate::te::{Array, DType, Name, Program};
 use crate::tir::Function;
 
@@ -37,6 +37,25 @@ pub enum LayerInput {
 }
 
 impl LayerSchedule {
+    /// Returns the schedule with the steps of a file, if there is one.
+    ///
+    /// # Errors
+    /// The file computes another expression.
+    fn with(self, given: Option<&File>) -> Result<LayerSchedule, LowerError> {
+        match given {
+            None => Ok(self),
+            Some(file) if file.program == self.program => {
+                Ok(LayerSchedule { steps: file.steps.iter().map(|(_, step)| step.clone()).collect(), ..self })
+            }
+            Some(_) => Err(LowerError::OtherExpression),
+        }
+    }
+
+    /// Returns the expression and the steps as a file.
+    pub fn file(&self) -> File {
+        File { program: self.program.clone(), steps: (1..).zip(self.steps.iter().cloned()).collect() }
+    }
+
     /// Applies the steps for a configuration.
     ///
     /// # Errors
@@ -55,16 +74,22 @@ pub fn template(steps: &str) -> Option<Vec<Step>> {
     Some(parse_steps(steps).ok()?.into_iter().map(|(_, step)| step).collect())
 }
 
-/// Adds a layer's instructions to the program.
+/// Adds a layer's instructions to the program. If a person gave the layer a schedule, its steps replace the operator's.
 ///
 /// # Errors
 /// Why the schedule cannot become instructions, or the driver refuses one.
-pub fn emit(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), DriverError> {
+pub fn emit(e: &mut Emit, layer: &Layer, schedule: LayerSchedule) -> Result<(), DriverError> {
     let index = e.b.len();
-    lowered(e, layer, schedule).map_err(|error| match error {
-        LowerError::Driver(error) => error,
-        other => DriverError::Rule { index, what: other.to_string() },
-    })
+    let made = schedule.with(layer.given.as_deref()).and_then(|schedule| {
+        lowered(e, layer, &schedule)?;
+        Ok(schedule)
+    });
+    match made {
+        Ok(schedule) => e.keep_schedule(schedule),
+        Err(LowerError::Driver(error)) => return Err(error),
+        Err(other) => return Err(DriverError::Rule { index, what: other.to_string() }),
+    }
+    Ok(())
 }
 
 fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), LowerError> {

@@ -1,7 +1,8 @@
 //! Results that take the place of an operand.
 //!
-//! If an element-wise block is the last to read a buffer, its results can be written over that buffer's elements, so
-//! that both buffers need the entries of one.
+//! If an element-wise block is the last to read results of other instructions, its own results can be written over them,
+//! so that both buffers need the entries of one. Elements that were loaded are not written over: the next load would
+//! have to wait until the results are stored.
 
 use std::collections::HashMap;
 
@@ -28,6 +29,7 @@ pub fn reuses(
                 a.scope == b.scope && (&a.shape, a.dtype) == (&b.shape, b.dtype) && a.scope != Scope::Global
             });
             let first = blocks.iter().take(at).all(|(_, other)| !uses(other, &result));
+            let loaded = blocks.iter().any(|(_, other)| writes(other, &operand) && reads_device_memory(f, other));
             let same_slots = pipelines.get(&result) == pipelines.get(&operand);
             let read_before = |(i, (around, other)): (usize, &(Vec<&For>, &Block))| {
                 if i == at || !uses(other, &operand) {
@@ -36,7 +38,7 @@ pub fn reuses(
                 let common = loops.iter().zip(around).take_while(|(a, b)| a.var == b.var).last();
                 i < at && common.is_none_or(|(l, _)| private(f, &l.body, &operand, &bounds(f)))
             };
-            if alike && first && same_slots && blocks.iter().enumerate().all(read_before) {
+            if alike && first && !loaded && same_slots && blocks.iter().enumerate().all(read_before) {
                 let root = found.get(&operand).cloned().unwrap_or(operand);
                 found.insert(result.clone(), root);
                 break;
@@ -65,6 +67,18 @@ fn elementwise(block: &Block, instructions: &HashMap<Name, Instruction>) -> Opti
             Some((dst.buffer.clone(), same.map(|a| a.buffer.clone()).collect()))
         }
     }
+}
+
+fn reads_device_memory(f: &Function, block: &Block) -> bool {
+    let mut found = false;
+    block.each_expr(&mut |e| {
+        e.visit(&mut |e| {
+            if let Expr::Load { buffer, .. } = e {
+                found |= f.buffer(buffer).is_some_and(|b| b.scope == Scope::Global);
+            }
+        });
+    });
+    found
 }
 
 fn writes(block: &Block, buffer: &Name) -> bool {

@@ -302,6 +302,7 @@ mod tests {
                         inputs: vec![(ValueId(0), a), (ValueId(1), b)],
                         output: (ValueId(2), output),
                         on_chip: OnChip::default(),
+                        given: None,
                     };
                     let all = tiles(&m, &layer, &config).unwrap();
                     for tile in all.iter().step_by(1 + all.len() / 4).chain(all.last()) {

@@ -100,7 +100,8 @@ mod tests {
                     let b = others[(i + k) % 4].clone();
                     let inputs = vec![(ValueId(0), view), (ValueId(1), view)];
                     let (nodes, output) = (Vec::new(), (ValueId(2), view));
-                    let layer = Layer { nodes, name: "pair".into(), inputs, output, on_chip: OnChip::default() };
+                    let layer =
+                        Layer { nodes, name: "pair".into(), inputs, output, on_chip: OnChip::default(), given: None };
                     if !op.operation().is_built(&config) {
                         continue;
                     }
