@@ -89,3 +89,36 @@ fn layers_of_resnet18_take_these_cycles() {
     "#]]
     .assert_eq(&table);
 }
+
+/// Whole networks of well-known shapes at the highest level; `zoo make` writes them.
+fn shapes(names: &[&str], expected: &Expect) {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut table = String::new();
+    for name in names {
+        let options = Options { level: 3, ..Options::new(&config) };
+        let artifact = model::build(quantized(name).unwrap(), &options, &mut |_, _| {}).unwrap();
+        let inputs = inference::made_up(&artifact.manifest.input_values());
+        table += &line(name, artifact, &config, &inputs);
+    }
+    expected.assert_eq(&table);
+}
+
+/// Products of two activations with zero points, neighboring matrices overlapped.
+#[test]
+fn bert_tiny_takes_these_cycles() {
+    shapes(&["bert-tiny"], &expect![[r#"
+        bert-tiny                          255359  89.8 %
+    "#]]);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn networks_of_known_shapes_take_these_cycles() {
+    shapes(&["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16"], &expect![[r#"
+        resnet18                          7515744  94.3 %
+        resnet50                         17824877  89.6 %
+        mobilenet-v2                      2639595  44.5 %
+        deit-tiny                         5592059  87.6 %
+        vgg16                            75945318  79.6 %
+    "#]]);
+}

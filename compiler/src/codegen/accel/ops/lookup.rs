@@ -76,6 +76,10 @@ impl AccelOperator for Lookup {
         InpUse::All
     }
 
+    fn timing_key(&self) -> String {
+        String::new()
+    }
+
     fn schedule(&self, plan: &LookupPlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
         let runs = Runs::of_bytes(layer.output_view().layout(config).bytes(), config);
         let mut b = Builder::new("lookup");

@@ -73,6 +73,12 @@ impl AccelOperator for MatMul {
         InpUse::All
     }
 
+    fn timing_key(&self) -> String {
+        // A zero point of -128 needs two products where another needs one.
+        let zero_point = |zero: i32| (zero != 0, zero == -128);
+        format!("{:?} {:?}", zero_point(self.a_zero_point), zero_point(self.b_zero_point))
+    }
+
     fn schedule(&self, tile: &MatMulTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
         schedule::schedule(self, tile, layer, config)
     }

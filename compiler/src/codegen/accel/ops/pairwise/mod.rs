@@ -79,6 +79,11 @@ impl AccelOperator for Pairwise {
         InpUse::All
     }
 
+    fn timing_key(&self) -> String {
+        let per_channel = matches!(self.b, Other::Channels | Other::ConstantChannels(_));
+        format!("{} {per_channel}", self.op.operation().name())
+    }
+
     fn schedule(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
         schedule::schedule(self, plan.entries, layer, config)
     }
