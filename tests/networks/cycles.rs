@@ -106,19 +106,25 @@ fn shapes(names: &[&str], expected: &Expect) {
 /// Products of two activations with zero points, neighboring matrices overlapped.
 #[test]
 fn bert_tiny_takes_these_cycles() {
-    shapes(&["bert-tiny"], &expect![[r#"
+    shapes(
+        &["bert-tiny"],
+        &expect![[r#"
         bert-tiny                          255359  89.8 %
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 #[ignore = "long; make test-full runs it"]
 fn networks_of_known_shapes_take_these_cycles() {
-    shapes(&["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16"], &expect![[r#"
+    shapes(
+        &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16"],
+        &expect![[r#"
         resnet18                          7515744  94.3 %
         resnet50                         17824877  89.6 %
         mobilenet-v2                      2639595  44.5 %
         deit-tiny                         5592059  87.6 %
         vgg16                            75945318  79.6 %
-    "#]]);
+    "#]],
+    );
 }
