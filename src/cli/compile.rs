@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::model::export;
 use tilewright::model::listing::{self, Layer, Stage};
-use tilewright::model::schedules::{self, LayerSchedule};
+use tilewright::model::schedules::{self, ScheduleFile};
 use tilewright::model::{self, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
@@ -239,7 +239,7 @@ impl Compilation {
     }
 
     /// Returns the schedules of a model's layers on the accelerator.
-    pub fn schedules(&self, file: &ModelFile, config: &HwConfig) -> Result<Vec<LayerSchedule>> {
+    pub fn schedules(&self, file: &ModelFile, config: &HwConfig) -> Result<Vec<ScheduleFile>> {
         Ok(self.compile_listed(file, config, DeviceKind::FSIM, false, &[])?.schedules)
     }
 
@@ -298,7 +298,7 @@ impl Compilation {
 struct Compiled {
     artifact: Artifact,
     /// The schedules of layers of the accelerator.
-    schedules: Vec<LayerSchedule>,
+    schedules: Vec<ScheduleFile>,
     /// The listed layers.
     layers: Vec<Layer>,
     /// Seconds to read the model, and to compile it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::device::{self, DeviceKind, Extras};
-use tilewright::model::schedules::LayerSchedule;
+use tilewright::model::schedules::ScheduleFile;
 use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::codegen::accel::scheduled::MemoryUse;
 use tilewright_compiler::graph::Tensor;
@@ -32,35 +32,35 @@ pub struct ScheduleArguments {
     #[arg(long, value_name = "MODEL[:LAYER]")]
     of: Option<String>,
     /// File for the schedule of `--of` [default: standard output]
-    #[arg(short, long, value_name = "FILE", requires = "of")]
+    #[arg(short, long, value_name = "FILE", requires = "of", conflicts_with = "output_dir")]
     output: Option<PathBuf>,
     #[command(flatten)]
     compilation: Compilation,
     #[command(flatten)]
     hw: Hw,
     /// The device to run on
-    #[arg(long, default_value = "fsim", value_name = "DEVICE")]
+    #[arg(long, default_value = "fsim", value_name = "DEVICE", conflicts_with = "of")]
     device: DeviceKind,
     /// Data for an input: a .npy file, or a .npz file with an array for each input; inputs without data are random
-    #[arg(long, value_name = "[NAME=]FILE")]
+    #[arg(long, value_name = "[NAME=]FILE", conflicts_with = "of")]
     input: Vec<String>,
     /// Seed of the random inputs
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, conflicts_with = "of")]
     seed: u64,
     /// Print the loop program before the first step and after each
-    #[arg(long)]
+    #[arg(long, conflicts_with = "of")]
     steps: bool,
     /// Print the instructions
-    #[arg(long)]
+    #[arg(long, conflicts_with = "of")]
     asm: bool,
     /// Refuse programs that are correct only by accident of timing (csim only)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "of")]
     strict: bool,
     /// Write each output as NAME.npy to this folder; with --of MODEL, the schedules of all layers as LAYER.te
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
     /// Print one JSON object on standard output
-    #[arg(long)]
+    #[arg(long, conflicts_with = "of")]
     json: bool,
 }
 
@@ -104,7 +104,7 @@ impl ScheduleArguments {
         if all.is_empty() {
             bail!("no layer of {model} runs by a schedule on {}", config.name);
         }
-        let text = |s: &LayerSchedule| format!("// Layer {} of {model} on {}.\n{}", s.layer, config.name, s.file);
+        let text = |s: &ScheduleFile| format!("// Layer {} of {model} on {}.\n{}", s.layer, config.name, s.file);
         let list = || all.iter().map(|s| s.layer.as_str()).collect::<Vec<_>>().join(", ");
         match (&layer, &self.output_dir) {
             (Some(_), Some(_)) => bail!("--output-dir is for the schedules of all layers; use -o for that of one"),

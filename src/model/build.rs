@@ -20,7 +20,7 @@ use super::compile::{CompileError, compile_listed};
 use super::error::ModelError;
 use super::listing::{Layer, Stage};
 use super::measure::Measured;
-use super::schedules::{self, GivenSchedule, LayerSchedule};
+use super::schedules::{self, GivenSchedule, ScheduleFile};
 
 /// Float width in a GPU's memory; arithmetic is always 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -139,7 +139,7 @@ pub struct Built {
     /// The artifact.
     pub artifact: Artifact,
     /// The schedules of those layers of the accelerator that run by one.
-    pub schedules: Vec<LayerSchedule>,
+    pub schedules: Vec<ScheduleFile>,
     /// The layers, if the options ask for some of their stages.
     pub layers: Vec<Layer>,
 }
@@ -181,9 +181,7 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     if offload != Offload::None {
         partition.tell(&report.notes);
     }
-    if !options.schedules.is_empty() {
-        schedules::give(&mut partition, &graph, options.config, options.schedules)?;
-    }
+    schedules::give(&mut partition, &graph, options.config, options.schedules)?;
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };

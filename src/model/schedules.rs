@@ -14,7 +14,7 @@ use super::file_names::stems;
 
 /// The schedule of a layer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LayerSchedule {
+pub struct ScheduleFile {
     /// Name of the layer: that of its last node.
     pub layer: String,
     /// Name of its file, without the ending `.te`.
@@ -58,13 +58,13 @@ pub fn read(folder: &Path) -> Result<Vec<GivenSchedule>, ModelError> {
 }
 
 /// Returns the schedules of all layers that run by one, in the order in which they run.
-pub fn all(partition: &Partition) -> Vec<LayerSchedule> {
+pub fn all(partition: &Partition) -> Vec<ScheduleFile> {
     let layers: Vec<_> = accelerated(partition).flat_map(|region| region.layers.iter().zip(&region.works)).collect();
     let stems = stems(&layers.iter().map(|(end, _)| end.name.as_str()).collect::<Vec<_>>());
     let mut found = Vec::new();
     for ((end, works), stem) in layers.into_iter().zip(stems) {
         if let Some(schedule) = &works.schedule {
-            found.push(LayerSchedule { layer: end.name.clone(), stem, file: schedule.file() });
+            found.push(ScheduleFile { layer: end.name.clone(), stem, file: schedule.file() });
         }
     }
     found
@@ -82,6 +82,9 @@ pub fn give(
     config: &HwConfig,
     given: &[GivenSchedule],
 ) -> Result<(), ModelError> {
+    if given.is_empty() {
+        return Ok(());
+    }
     let there = all(partition);
     let stem = |given: &GivenSchedule| given.path.file_stem().map(|s| s.to_string_lossy().into_owned());
     for one in given {
@@ -101,13 +104,20 @@ pub fn give(
     for region in &mut partition.regions {
         let Code::Accel(region) = &mut region.code else { continue };
         region.reschedule(graph, config, &|layer| of(layer).map(|given| Arc::clone(&given.file))).map_err(|error| {
-            let path = of(&error.layer).map(|given| given.path.clone()).unwrap_or_default();
+            let folder = given[0].path.parent().map(Path::to_path_buf).unwrap_or_default();
+            let path = of(&error.layer).map_or(folder, |given| given.path.clone());
             let reason = match &error.source {
                 DriverError::Rule { what, .. } => format!("layer {}: {what}", error.layer),
                 _ => error.to_string(),
             };
             ModelError::Schedule { path, reason }
         })?;
+        for (end, works) in region.layers.iter().zip(&region.works) {
+            let Some(given) = of(&end.name) else { continue };
+            for e in partition.explanations.iter_mut().filter(|e| works.nodes.contains(&e.node)) {
+                e.why = format!("by the schedule {}", given.path.display());
+            }
+        }
     }
     Ok(())
 }

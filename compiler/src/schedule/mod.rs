@@ -25,7 +25,7 @@ mod tests;
 pub mod text;
 mod tree;
 
-pub(crate) use access::private;
+pub(crate) use access::{injective, private};
 pub use error::ScheduleError;
 pub use hoist::{Hoisted, Part, Source, hoist};
 pub(crate) use tree::{bounds, chain};

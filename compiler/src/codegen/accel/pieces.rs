@@ -4,22 +4,21 @@ use crate::tir::Scope;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::VecOp;
 
-/// Returns memory and bank for each of the two operands of a vector micro-op, which must not share a read port, or
-/// `None` if the configuration has no such pair.
-pub fn operand_banks(config: &HwConfig) -> Option<[(Mem, u32); 2]> {
+/// Returns the memories for the two operands of a vector instruction, which must not share a bank's read port, or `None`
+/// if the configuration has no such pair.
+fn operand_memories(config: &HwConfig) -> Option<[Mem; 2]> {
     if config.vector_reaches_inp() && config.inp_banks > 1 {
-        return Some([(Mem::Inp, 0), (Mem::Inp, 1)]);
+        return Some([Mem::Inp; 2]);
     }
     if config.out_banks > 1 {
-        return Some([(Mem::Out, 0), (Mem::Out, 1)]);
+        return Some([Mem::Out; 2]);
     }
-    config.vector_reaches_inp().then_some([(Mem::Inp, 0), (Mem::Out, 0)])
+    config.vector_reaches_inp().then_some([Mem::Inp, Mem::Out])
 }
 
-/// Returns the scopes of the two operands of [`operand_banks`].
+/// Returns the scopes for the two operands of a vector instruction, or `None` if both would share a bank.
 pub fn operand_scopes(config: &HwConfig) -> Option<[Scope; 2]> {
-    let scope = |(mem, _)| if mem == Mem::Inp { Scope::Inp } else { Scope::Out };
-    operand_banks(config).map(|places| places.map(scope))
+    operand_memories(config).map(|mems| mems.map(|mem| if mem == Mem::Inp { Scope::Inp } else { Scope::Out }))
 }
 
 /// Returns the maximum number of entries of a piece for an operation.
@@ -30,13 +29,12 @@ pub fn piece_entries(operation: VecOp, config: &HwConfig) -> Result<u32, String>
     if !operation.is_built(config) {
         return Err(format!("the configuration is built without vector_{}", operation.name()));
     }
-    let places =
-        operand_banks(config).ok_or("both operands are in one bank: out_banks is 1 and vector cannot read inp")?;
+    let mems =
+        operand_memories(config).ok_or("both operands are in one bank: out_banks is 1 and vector cannot read inp")?;
     let bank = |mem: Mem| config.entries(mem) / config.banks(mem);
-    let least = places.iter().map(|&(mem, _)| bank(mem)).min().unwrap_or(1);
-    // Operands alternate between the halves of their banks. If one is in out, the result uses the other half of that
-    // bank.
-    let entries = if places.iter().any(|&(mem, _)| mem == Mem::Out) {
+    let least = mems.iter().map(|&mem| bank(mem)).min().unwrap_or(1);
+    let entries = if mems.contains(&Mem::Out) {
+        // A bank of out has two slots of an operand and two of results.
         (least / 4).min(bank(Mem::Out) / 4)
     } else {
         // Short pieces let the layers before and after overlap with this one.

@@ -1,7 +1,7 @@
 //! Tensors in device memory as runs of entries of a scratchpad, for operators that use each element by itself.
 //!
-//! The elements of a run are next to each other. If its last entry is not full, the expression has a tensor of whole
-//! entries whose other elements are 0, and only the run's own elements are stored.
+//! The elements of a run are next to each other. If its last entry is not full, the expression pads the tensor with
+//! zeros to whole entries, and stores only the run's own elements.
 
 use crate::te::{Builder, DType, Expr, TensorRef};
 use crate::tir::Scope;

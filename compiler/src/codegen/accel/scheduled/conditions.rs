@@ -31,7 +31,7 @@ pub enum Ranges {
     Several,
 }
 
-/// Joins loops that are one loop for all these sums: an iteration of the outer one is a whole run of the inner one.
+/// Joins two loops if in every sum a step of the outer one equals a full run of the inner one.
 pub fn join(loops: &mut Vec<NestLoop>, sums: &mut [&mut Affine]) {
     let is_one = |outer: &NestLoop, inner: &NestLoop, sums: &[&mut Affine]| {
         let along = |s: &&mut Affine| s.coefficient(&outer.var) == inner.extent * s.coefficient(&inner.var);

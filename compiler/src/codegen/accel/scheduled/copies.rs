@@ -193,7 +193,7 @@ impl Lower<'_> {
         self.refuse(block, reason)
     }
 
-    /// Returns the rows of a copy, or what else it is. `false` stands for more than one window.
+    /// Returns the placed rows of a copy, or why it is no single window.
     fn placed(&self, copy: &Copy, place: &Place, is_load: bool) -> Result<Result<PlacedWindow, Copied>, LowerError> {
         let entry = i64::from(self.config.entry_bytes(place.mem));
         let first = copy.first(&copy.scratchpad.1) * copy.size;
@@ -327,7 +327,7 @@ impl Lower<'_> {
     /// Loads the table of a lookup, which the host has packed.
     fn load_table(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         let whole = |axes: &[CopyAxis]| axes.iter().map(|a| a.data.1 - a.data.0).product::<i64>() == TABLE_BYTES as i64;
-        if !whole(&copy.axes(1)) || copy.memory.1.constant != 0 {
+        if !whole(&copy.axes(1)) || copy.memory.1 != copy.scratchpad.1 {
             return Err(self.refuse(copy.block, "a table is copied to param as a whole"));
         }
         let Some(&base) = self.tensors.get(copy.scratchpad.0) else {

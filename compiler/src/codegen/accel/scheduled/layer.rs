@@ -14,7 +14,7 @@ use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::schedule::{Step, file::File, text::parse_steps};
 use crate::te::{Array, DType, Name, Program};
-use crate::tir::Function;
+use crate::tir::{Function, Scope};
 
 /// What a layer computes from tensors in device memory, and how it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -139,6 +139,10 @@ fn addresses(
     f: &Function,
     needs: &Needs,
 ) -> Result<HashMap<Name, Address>, LowerError> {
+    if let Some(b) = f.locals.iter().find(|b| b.scope == Scope::Global) {
+        let reason = "a layer of a model has no device memory for it; put it into a scratchpad".into();
+        return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
+    }
     let mut tensors = HashMap::new();
     let of = |e: &Emit, tensor| e.place(tensor).map(|t| Address { region: t.region, offset: t.offset });
     for (i, (buffer, input)) in f.inputs().iter().zip(&schedule.inputs).enumerate() {

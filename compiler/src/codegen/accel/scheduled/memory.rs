@@ -247,7 +247,7 @@ pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>,
         let mut firsts = Vec::new();
         let mut entries = if mem == Mem::Param { reserved } else { 0 };
         for p in f.locals.iter().filter_map(|b| places.get(&b.name)).filter(|p| p.mem == mem) {
-            // Biases, multipliers and shifts share entries.
+            // Buffers that share entries are counted once.
             if !firsts.contains(&p.first) {
                 firsts.push(p.first);
                 entries += p.slots() * p.entries;

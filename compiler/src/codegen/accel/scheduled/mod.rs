@@ -9,6 +9,7 @@
 //! |---|---|
 //! | a nest that copies a tensor to a scratchpad | loads; elements outside the tensor become padding |
 //! | a nest that copies out or inp to a tensor | stores |
+//! | a copy whose result shares the entries of what it reads | nothing |
 //! | a nest of calls of an instruction | gemm or vector instructions with loops and micro-ops |
 //! | the initial value of a reduction | nothing: the first product overwrites |
 //! | a `pipeline` loop | the buffers within it get two slots, which its iterations use in turn |

@@ -373,3 +373,47 @@ fn tables_are_read_from_param() {
         "{reason}"
     );
 }
+
+/// Three chained sums: the second is written over the first only if nobody needs the first any more.
+#[test]
+fn results_are_written_over_what_nobody_needs() {
+    let config = preset("1x16x16");
+    let chain = |s: &str, r: &str, y: &str| {
+        format!(
+            "te t {{ input a: i8[4, 16]
+               s: i32[i in 4, j in 16] = {s}
+               r: i32[i in 4, j in 16] = {r}
+               output y: i8[m in 3, i in 4, j in 16] = i8(min(max({y}, -128i32), 127i32)) }}"
+        )
+    };
+    let steps = "cache_read s a inp; set_scope s acc; set_scope r acc; cache_write y out; ";
+    let sums = "tensorize s.j add; tensorize r.j add; ";
+    let plain = chain("i32(a[i, j]) + 1i32", "s[i, j] + 2i32", "r[i, j]");
+    let (_, text) = check(&config, &plain, &format!("{steps}{sums}tensorize y.j move"));
+    assert!(text.matches("op=add").count() == 2 && !text.contains("dst_at"), "{text}");
+    // Computed again for each m, from the same sums.
+    let (_, text) = check(&config, &plain, &format!("{steps}compute_at r y.m; {sums}tensorize y.j move"));
+    assert!(text.contains("dst_at"), "{text}");
+    // Read again afterwards, and read at another place by the same instruction.
+    let again = chain("i32(a[i, j]) + 1i32", "s[i, j] + 2i32", "r[i, j] + s[i, j]");
+    check(&config, &again, &format!("{steps}{sums}tensorize y.j add"));
+    let turned = "te t { input a: i8[1024, 16]
+      s: i32[i in 1024, j in 16] = i32(a[i, j]) + 1i32
+      r: i32[i in 1024, j in 16] = s[i, j] + s[1023 - i, j]
+      output y: i8[i in 1024, j in 16] = i8(min(max(r[i, j], -128i32), 127i32)) }";
+    check(&config, turned, &format!("{steps}{sums}tensorize y.j move"));
+}
+
+#[test]
+fn a_table_is_a_copy() {
+    let text = "te t { input a: i8[4, 16] input x: i8[256]
+      t: i8[k in 256] = x[0]
+      output y: i8[i in 4, j in 16] = t[i64(a[i, j]) + 128] }";
+    let mut m = Mapping::new(&preset("1x16x16"), &te::text::parse(text).unwrap()).unwrap();
+    for (_, step) in parse_steps("set_scope t param; cache_read y a inp; cache_write y out; tensorize y.j lut").unwrap()
+    {
+        m.apply(step).unwrap();
+    }
+    let error = m.lower().unwrap_err().to_string();
+    assert!(error.contains("a table is copied to param as a whole"), "{error}");
+}

@@ -121,13 +121,7 @@ impl<'a> Tail<'a> {
                 (Epilogue::Pair { op, .. }, Some(place)) => {
                     let b = e.upper.take(entries);
                     load_operand(e, place, group, blocks, b)?;
-                    let work = PairwiseTile {
-                        pixels: entries,
-                        ratio: 1,
-                        shared: false,
-                        op: *op,
-                        sources: [Scope::Out, Scope::Out],
-                    };
+                    let work = PairwiseTile { entries, op: *op, sources: [Scope::Out, Scope::Out] };
                     let nest = e.nest(&work)?;
                     let vector = Vector { op: op.operation(), mode: op.mode(), b: VecSrc::Out, ..vector };
                     e.b.vector_nest(vector, &put(Nest { at: [out, out, b], ..nest }))?;

@@ -213,7 +213,8 @@ fn finish(
     let [images, rows, blocks, ratio] = [s.matrices[0], s.rows, s.column_blocks, s.ratio].map(|n| n as i64);
     let batch = i64::from(config.batch);
     let both = m.a_zero_point.wrapping_mul(m.b_zero_point);
-    // Elements past the depth are 0, so the array multiplies their zero points. Without `wgt_zp`, it multiplies none.
+    // For each element that pads the depth, the array adds `za * zb`, which the bias takes away. Without `wgt_zp`, the
+    // array multiplies no zero points, and the bias adds `za * zb` for each element of the depth.
     let within = (s.depth * config.block_in as usize) as i32;
     let times = if config.wgt_zp { s.channels as i32 - within } else { s.channels as i32 };
     let bias = m.finish.bias.iter().map(|b| b.wrapping_add(times.wrapping_mul(both))).collect();
@@ -305,6 +306,12 @@ mod tests {
                         given: None,
                     };
                     let all = tiles(&m, &layer, &config).unwrap();
+                    if (k, z) == (0, 3) {
+                        // Every tile that the plan calls fitting does fit.
+                        for tile in &all {
+                            schedule(&m, tile, &layer, &config).unwrap().mapping(&config).unwrap().lower().unwrap();
+                        }
+                    }
                     for tile in all.iter().step_by(1 + all.len() / 4).chain(all.last()) {
                         let schedule = schedule(&m, tile, &layer, &config).unwrap();
                         let exact = check_layer(&config, &schedule);

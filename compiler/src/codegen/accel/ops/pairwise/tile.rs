@@ -10,12 +10,8 @@ use tilewright_hw::config::HwConfig;
 /// The sizes of a piece of an operator of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PairwiseTile {
-    /// Pixels of a block; entries if not `shared`.
-    pub pixels: u32,
-    /// Entries per pixel of a block.
-    pub ratio: u32,
-    /// Whether all pixels have the same second operand.
-    pub shared: bool,
+    /// Entries.
+    pub entries: u32,
     /// The function of two elements.
     pub op: PairOp,
     /// Memories of the operands: inp or out.
@@ -27,31 +23,25 @@ pub struct PairwiseTile {
 /// # Errors
 /// None for a legal configuration.
 fn pairwise(config: &HwConfig, t: &PairwiseTile) -> Result<Mapped, TirError> {
-    let [n, bo, pixels, ratio] = [config.batch, config.block_out, t.pixels, t.ratio].map(i64::from);
+    let [n, bo, entries] = [config.batch, config.block_out, t.entries].map(i64::from);
     let op = t.op.graph_op();
     // The same operator on different shapes gives the expression for a piece and the one for a single entry.
-    let on = |name: &str, a: &[i64], other: &[i64]| -> Result<Program, TirError> {
+    let on = |name: &str, shape: &[i64]| -> Result<Program, TirError> {
         let mut b = Builder::new(name);
-        let operands = [b.input("a", DType::I8, a), b.input("b", DType::I8, other)];
+        let operands = ["a", "b"].map(|operand| b.input(operand, DType::I8, shape));
         let missing = || TirError::Lower { program: name.into(), problem: "the operator has no expression".into() };
-        let result = ops::build(&mut b, &op, &operands, a).ok_or_else(missing)?;
+        let result = ops::build(&mut b, &op, &operands, shape).ok_or_else(missing)?;
         Ok(b.finish(&[result]))
     };
-    let entry = lower(&on("entry", &[n, bo], &[n, bo])?)?;
+    let entry = lower(&on("entry", &[n, bo])?)?;
     let scopes = [t.sources[0], t.sources[1], Scope::Out];
     let params = entry.params.into_iter().zip(scopes).map(|(p, scope)| Buffer { scope, ..p }).collect();
-    let (program, loops) = if t.shared {
-        (on("pair", &[pixels, ratio, n, bo], &[ratio, n, bo])?, [vec!["i0", "i1"], vec![], vec!["i2", "i3"]])
-    } else {
-        let shape = [pixels * ratio, n, bo];
-        (on("pair", &shape, &shape)?, [vec!["i0"], vec![], vec!["i1", "i2"]])
-    };
     Ok(Mapped {
-        program,
+        program: on("pair", &[entries, n, bo])?,
         stage: op.name(),
         reads: vec![("a", t.sources[0]), ("b", t.sources[1])],
         result: Scope::Out,
-        loops,
+        loops: [vec!["i0"], vec![], vec!["i1", "i2"]],
         intrinsic: Intrinsic { name: "two".into(), params, body: entry.body },
         operands: [&[2], &[0], &[1]],
     })
@@ -67,7 +57,6 @@ impl TileWork for PairwiseTile {
 mod tests {
     use super::*;
     use crate::codegen::accel::mapped::tests::check;
-    use crate::graph::op::BinaryKind;
     use tilewright_hw::num::Qadd;
 
     #[test]
@@ -78,9 +67,7 @@ mod tests {
         let params =
             Qadd { a: operand(-3, 0), b: operand(5, -1), out: operand(7, -19), left_shift: 20, lo: -128, hi: 90 };
         let op = PairOp::Add(params);
-        let t = PairwiseTile { pixels: 6, ratio: 1, shared: false, op, sources: [Scope::Inp, Scope::Out] };
+        let t = PairwiseTile { entries: 6, op, sources: [Scope::Inp, Scope::Out] };
         check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [1, 1, 1])]);
-        let t = PairwiseTile { ratio: 2, shared: true, op: PairOp::plain(BinaryKind::Max).unwrap(), ..t };
-        check(&pairwise(&config, &t).unwrap(), &[[0; 3]], &[(6, [2, 2, 0]), (2, [1, 1, 1])]);
     }
 }
