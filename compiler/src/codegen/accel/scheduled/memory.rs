@@ -6,10 +6,10 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
 use super::error::LowerError;
-use super::lower::Needs;
-use crate::schedule::{bounds, chain, private};
-use crate::te::{DType, Expr, Name};
-use crate::tir::{Action, Buffer, Function, LoopKind, Scope, Stmt};
+use super::needs::Needs;
+use crate::schedule::chain;
+use crate::te::{DType, Name};
+use crate::tir::{Buffer, Function, Scope, Stmt};
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
 const SLOTS: u32 = 2;
@@ -66,38 +66,6 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
     }
     Ok(i64::from(bytes) / holds.size_bytes() as i64)
-}
-
-/// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.
-pub fn pipelines(f: &Function) -> HashMap<Name, Name> {
-    let mut loops: HashMap<Name, Vec<Name>> = HashMap::new();
-    f.body.visit_blocks(&mut |around, block| {
-        let around: Vec<Name> = around.iter().filter(|l| l.kind == LoopKind::Pipeline).map(|l| l.var.clone()).collect();
-        let mut used = |buffer: &Name| {
-            let known = loops.entry(buffer.clone()).or_insert_with(|| around.clone());
-            let common = known.iter().zip(&around).take_while(|(a, b)| a == b).count();
-            known.truncate(common);
-        };
-        match &block.action {
-            Action::Store { buffer, .. } => used(buffer),
-            Action::Call { args, .. } => args.iter().for_each(|view| used(&view.buffer)),
-        }
-        block.each_expr(&mut |e| {
-            e.visit(&mut |e| {
-                if let Expr::Load { buffer, .. } = e {
-                    used(buffer);
-                }
-            });
-        });
-    });
-    // A buffer that carries data from one iteration to the next needs the same entries in both.
-    let bounds = bounds(f);
-    let alone = |buffer: &Name, l: &Name| f.body.find_loop(l).is_some_and(|l| private(f, &l.body, buffer, &bounds));
-    let innermost = |(buffer, loops): (Name, Vec<Name>)| {
-        let found = loops.into_iter().next_back().filter(|l| alone(&buffer, l))?;
-        Some((buffer, found))
-    };
-    loops.into_iter().filter_map(innermost).collect()
 }
 
 /// Places all buffers of scratchpads.

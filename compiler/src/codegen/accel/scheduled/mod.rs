@@ -23,9 +23,12 @@ mod copies;
 mod error;
 pub(super) mod intrinsics;
 mod layer;
+mod layer_schedule;
 mod lower;
 mod memory;
+mod needs;
 mod params;
+mod pipelines;
 mod reuse;
 #[cfg(test)]
 pub(super) mod tests;
@@ -36,8 +39,9 @@ use std::collections::HashMap;
 use tilewright_hw::config::HwConfig;
 
 pub use error::LowerError;
-pub use layer::{LayerInput, LayerSchedule};
-pub(super) use layer::{emit, template};
+pub(super) use layer::emit;
+pub(super) use layer_schedule::template;
+pub use layer_schedule::{LayerInput, LayerSchedule};
 pub use lower::{HostInput, Lowered};
 pub use memory::MemoryUse;
 

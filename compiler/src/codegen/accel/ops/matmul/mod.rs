@@ -3,33 +3,21 @@
 //! The second operand takes the role of weights. Its columns are pixels in device memory, where `block_out` neighboring
 //! pixels of a block already have the form of a weight tile. Channels past the depth are 0 in both operands.
 
+mod op;
 mod plan;
 mod schedule;
 
+pub use op::MatMul;
 pub use plan::MatMulTile;
 
-use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::view::View;
-use crate::graph::op::{self, Layout};
+use crate::graph::op::{Layout, QMatMul};
 use crate::graph::{Node, NodeId, Op, ValueId};
 use tilewright_hw::config::HwConfig;
-
-/// A product of two activations with its requantization: `[rows, depth]` times `[depth, columns]` for each image.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MatMul {
-    /// Zero point of the first operand.
-    pub a_zero_point: i32,
-    /// Zero point of the second operand.
-    pub b_zero_point: i32,
-    /// Requantization of the sums.
-    pub finish: Finish,
-    /// Whether the accelerator wrote an operand, so that its channels past the depth are undefined.
-    pub on_device: bool,
-}
 
 impl AccelOperator for MatMul {
     type Plan = MatMulTile;
@@ -85,7 +73,7 @@ impl AccelOperator for MatMul {
 }
 
 /// Reads a product for each matrix of the first operand. The second operand has as many matrices, or one.
-fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::QMatMul) -> Read<Extracted<MatMul>> {
+fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &QMatMul) -> Read<Extracted<MatMul>> {
     let [a, b] = [node.inputs[0], node.inputs[1]];
     let (sa, sb, out) = (reader.shape(a)?, reader.shape(b)?, reader.shape(node.output())?);
     let images = |s: &[usize]| s[..s.len() - 2].iter().product::<usize>();

@@ -1,6 +1,6 @@
 //! Tiles of products of two activations.
 
-use super::MatMul;
+use super::op::MatMul;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
 use crate::codegen::accel::work::{UnitWork, beats, overhead, simple_row};

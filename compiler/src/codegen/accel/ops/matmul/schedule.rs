@@ -5,7 +5,7 @@
 //! `sum a zb`, which is the same for all columns, is subtracted too, and `za zb` for each element of the depth is part
 //! of the bias.
 
-use super::MatMul;
+use super::op::MatMul;
 use super::plan::{MatMulSizes, MatMulTile, ZeroPoints};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::layer::Layer;

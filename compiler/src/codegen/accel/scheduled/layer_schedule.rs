@@ -1,0 +1,66 @@
+//! Layers of models as scheduled tensor expressions.
+
+use tilewright_hw::config::HwConfig;
+
+use super::Mapping;
+use super::error::LowerError;
+use crate::schedule::{Step, file::File, text::parse_steps};
+use crate::te::{Array, Program};
+
+/// What a layer computes from tensors in device memory, and how it runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerSchedule {
+    /// The tensor expression. Its inputs and its output have the layouts of device memory.
+    pub program: Program,
+    /// What each input of the expression is.
+    pub inputs: Vec<LayerInput>,
+    /// The schedule.
+    pub steps: Vec<Step>,
+}
+
+/// An input of a layer's tensor expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum LayerInput {
+    /// The layer's input of this number.
+    Tensor(usize),
+    /// A constant.
+    Constant(Array),
+}
+
+impl LayerSchedule {
+    /// Returns the schedule with the steps of a file, if there is one.
+    ///
+    /// # Errors
+    /// The file computes another expression.
+    pub fn with(self, given: Option<&File>) -> Result<LayerSchedule, LowerError> {
+        match given {
+            None => Ok(self),
+            Some(file) if file.program == self.program => {
+                Ok(LayerSchedule { steps: file.steps.iter().map(|(_, step)| step.clone()).collect(), ..self })
+            }
+            Some(_) => Err(LowerError::OtherExpression),
+        }
+    }
+
+    /// Returns the expression and the steps as a file.
+    pub fn file(&self) -> File {
+        File { program: self.program.clone(), steps: (1..).zip(self.steps.iter().cloned()).collect() }
+    }
+
+    /// Applies the steps for a configuration.
+    ///
+    /// # Errors
+    /// The first step that cannot be applied, with the reason.
+    pub fn mapping(&self, config: &HwConfig) -> Result<Mapping, LowerError> {
+        let mut mapping = Mapping::new(config, &self.program)?;
+        for step in &self.steps {
+            mapping.apply(step.clone())?;
+        }
+        Ok(mapping)
+    }
+}
+
+/// Returns the steps of an operator's schedule, which are written as in a file.
+pub fn template(steps: &str) -> Option<Vec<Step>> {
+    Some(parse_steps(steps).ok()?.into_iter().map(|(_, step)| step).collect())
+}
