@@ -11,7 +11,7 @@ mod tests;
 
 use crate::artifact::{Image, Packing};
 
-/// Converts a dense tensor to its bytes in device memory, of which there are [`Packing::device_bytes`].
+/// Converts a dense tensor to its bytes in device memory. [`Packing::device_bytes`] is their number.
 ///
 /// # Panics
 /// If `dense` or `packed` has not the packing's size.

@@ -169,7 +169,7 @@ pub fn is_chosen(layer: &Layer, only: &[String]) -> bool {
     only.is_empty() || layer.nodes.iter().any(|node| only.contains(node))
 }
 
-/// The three texts of a scheduled tensor expression, of which `stages` selects.
+/// Returns those texts of a scheduled tensor expression that `stages` names.
 fn scheduled(stages: &[Stage], texts: [String; 3], work: Option<usize>) -> impl Iterator<Item = Text> {
     let all = [Stage::Te, Stage::Tir, Stage::Schedule].into_iter().zip(texts);
     let wanted: Vec<_> = all.filter(|(stage, _)| stages.contains(stage)).collect();

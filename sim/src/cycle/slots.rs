@@ -59,7 +59,7 @@ impl Runs {
     }
 }
 
-/// Like [`Places`], for places of which many are taken at a time and given back in consecutive cycles.
+/// Like [`Places`], for places that are taken many at a time and given back in consecutive cycles.
 #[derive(Debug)]
 pub(super) struct Slots {
     free: usize,
@@ -223,8 +223,8 @@ impl Words {
         self.held == 0 && self.entering.runs.is_empty()
     }
 
-    /// Returns whether [`Words::pass`] applies to words of which the first has entered by cycle `enters`: whether each of
-    /// the last four words was used at least four cycles before the word that takes its register.
+    /// Returns whether [`Words::pass`] applies to words, if the first of them has entered by cycle `enters`. It applies
+    /// if each of the last four words was used at least four cycles before the word that takes its register.
     #[inline]
     pub(super) fn can_pass(&self, enters: Time, clock: Time) -> bool {
         let from = clock.max(enters.max(self.last_read) + 3);

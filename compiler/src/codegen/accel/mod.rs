@@ -15,7 +15,7 @@
 //! | `parts`, `padded_range`, `batch`, `limits` | tiles of a dimension, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
-//! | `runs`, `pieces` | tensors of which each element is used by itself |
+//! | `runs`, `pieces` | tensors for operators that use each element by itself |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
 //!
 //! [`scheduled`] turns loop programs with a schedule of their own into instructions. An operator can give such a schedule

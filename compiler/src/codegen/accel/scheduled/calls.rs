@@ -119,11 +119,10 @@ impl Lower<'_> {
             Some(place) => self.slot(place),
             None => self.descriptor(v),
         };
-        let mode = v.mode;
         let Some(dst) = v.params[0].and_then(|dst| args.get(dst)).map(|view| &view.buffer) else {
             return Err(self.refuse(block, "it has no destination"));
         };
-        let insn = Vector { op: v.op, mode, dst: v.dst, a: v.a, b: v.b, descriptor, ..Vector::default() };
+        let insn = Vector { op: v.op, mode: v.mode, dst: v.dst, a: v.a, b: v.b, descriptor, ..Vector::default() };
         let Some(other) = v.combines else {
             return Ok(self.b.vector_nest(insn, nest)?);
         };
