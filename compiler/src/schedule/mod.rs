@@ -18,6 +18,7 @@ pub mod file;
 mod fuse;
 mod hoist;
 mod reorder;
+mod slots;
 mod split;
 mod tensorize;
 #[cfg(test)]
@@ -98,6 +99,13 @@ pub enum Step {
     Compact {
         /// The buffer.
         buffer: String,
+    },
+    /// Sets how many iterations of a pipeline can have their part of a buffer in a scratchpad at the same time.
+    Slots {
+        /// The buffer.
+        buffer: String,
+        /// The number.
+        count: i64,
     },
     /// Changes how a loop's iterations are executed.
     Annotate {
@@ -270,6 +278,12 @@ impl Schedule {
         self.apply(Step::Compact { buffer: buffer.into() }).map(|_| ())
     }
 
+    /// Sets the number of slots of a buffer. See [`Step::Slots`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn slots(&mut self, buffer: &str, count: i64) -> Result<(), ScheduleError> {
+        self.apply(Step::Slots { buffer: buffer.into(), count }).map(|_| ())
+    }
+
     /// Changes a loop's kind: vectorize, unroll, parallel, pipeline. See [`Step::Annotate`].
     #[allow(clippy::missing_errors_doc)]
     pub fn annotate(&mut self, target: &str, kind: LoopKind) -> Result<(), ScheduleError> {
@@ -313,6 +327,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::CacheWrite { block, scope } => cache::cache_write(f, &block.into(), scope_of(scope)?),
         Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
         Step::Compact { buffer } => compact::compact(f, &buffer.into()),
+        Step::Slots { buffer, count } => slots::slots(f, &buffer.into(), *count),
         Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
         Step::Bind { target, place } => bind::bind(f, &target.into(), place),
         Step::DecomposeReduction { block, target } => {

@@ -56,6 +56,10 @@ pub fn parse(line: &str) -> Result<Step, String> {
         "cache_write" => two("BLOCK SCOPE").map(|(block, scope)| Step::CacheWrite { block, scope })?,
         "set_scope" => two("BUFFER SCOPE").map(|(buffer, scope)| Step::SetScope { buffer, scope })?,
         "compact" => Step::Compact { buffer: one("BUFFER")? },
+        "slots" => {
+            let (buffer, count) = two("BUFFER COUNT")?;
+            Step::Slots { buffer, count: count.parse().map_err(|_| wrong("BUFFER COUNT"))? }
+        }
         "annotate" => two("LOOP KIND").map(|(target, kind)| Step::Annotate { target, kind })?,
         "bind" => two("LOOP PLACE").map(|(target, place)| Step::Bind { target, place })?,
         "decompose_reduction" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposeReduction { block, target })?,
@@ -79,6 +83,7 @@ impl Display for Step {
             Step::CacheWrite { block, scope } => write!(f, "cache_write {block} {scope}"),
             Step::SetScope { buffer, scope } => write!(f, "set_scope {buffer} {scope}"),
             Step::Compact { buffer } => write!(f, "compact {buffer}"),
+            Step::Slots { buffer, count } => write!(f, "slots {buffer} {count}"),
             Step::Annotate { target, kind } => write!(f, "annotate {target} {kind}"),
             Step::Bind { target, place } => write!(f, "bind {target} {place}"),
             Step::DecomposeReduction { block, target } => write!(f, "decompose_reduction {block} {target}"),
@@ -94,10 +99,10 @@ mod tests {
     #[test]
     fn steps_read_back() {
         let text = "split i 4 2; fuse a b; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
-                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; annotate i pipeline; bind i block_x\n\
+                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; slots b 3; annotate i pipeline; bind i block_x\n\
                     decompose_reduction b k; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 13);
+        assert_eq!(steps.len(), 14);
         assert_eq!(steps[3], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));

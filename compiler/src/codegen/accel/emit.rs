@@ -175,6 +175,11 @@ impl<'c> Emit<'c> {
         layers.iter().map(|layer| layer.iter().map(|&number| self.works[number].clone()).collect()).collect()
     }
 
+    /// Which constants the program gets.
+    pub fn constants(&self) -> Constants {
+        self.constants
+    }
+
     /// Returns the constants that `make` computes, or `bytes` zeros if the program only needs [`Constants::Zeros`].
     pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
         match self.constants {

@@ -1,6 +1,6 @@
 //! The interface of the accelerator's operators.
 
-use super::emit::Emit;
+use super::emit::{Constants, Emit};
 use super::layer::Layer;
 use super::reader::{Read, Reader};
 use super::scheduled::{self, LayerSchedule};
@@ -70,7 +70,13 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     }
 
     /// Returns the layer as a scheduled tensor expression; `None` if the operator emits its instructions itself.
-    fn schedule(&self, _plan: &Self::Plan, _layer: &Layer, _config: &HwConfig) -> Option<LayerSchedule> {
+    fn schedule(
+        &self,
+        _plan: &Self::Plan,
+        _layer: &Layer,
+        _config: &HwConfig,
+        _constants: Constants,
+    ) -> Option<LayerSchedule> {
         None
     }
 
@@ -80,7 +86,7 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     /// The schedule does not become instructions, or the driver rejects an instruction or a constant.
     fn emit(&self, plan: &Self::Plan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
         let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
-        let schedule = self.schedule(plan, layer, e.config).ok_or_else(missing)?;
+        let schedule = self.schedule(plan, layer, e.config, e.constants()).ok_or_else(missing)?;
         scheduled::emit(e, layer, schedule)
     }
 }

@@ -1,5 +1,6 @@
 //! Functions of each byte, by a table.
 
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::pieces::{operand_scopes, piece_entries};
@@ -80,7 +81,7 @@ impl AccelOperator for Lookup {
         String::new()
     }
 
-    fn schedule(&self, plan: &LookupPlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+    fn schedule(&self, plan: &LookupPlan, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
         let runs = Runs::of_bytes(layer.output_view().layout(config).bytes(), config);
         let mut b = Builder::new("lookup");
         let x = runs.input(&mut b, "x");

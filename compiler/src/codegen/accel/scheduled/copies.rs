@@ -276,7 +276,9 @@ impl Lower<'_> {
         if !self.fits(load.into()) {
             return Ok(false);
         }
-        self.b.load(load)?;
+        if !self.is_loaded(copy.scratchpad.0, [load.entry, load.pack_byte, load.row_bytes, load.rows, load.planes]) {
+            self.b.load(load)?;
+        }
         Ok(true)
     }
 
@@ -293,6 +295,9 @@ impl Lower<'_> {
         let bytes = u64::from(entries) * entry.unsigned_abs();
         let (offset, constants) = (self.pad(copy.pad, bytes), self.b.constants());
         let to = (i64::from(self.slot(place)) + first / entry) as u32;
+        if self.is_loaded(copy.scratchpad.0, [to, 0, bytes as u32, 1, 1]) {
+            return Ok(true);
+        }
         self.b.load_linear(place.mem, constants, offset, to, bytes)?;
         Ok(true)
     }

@@ -38,7 +38,7 @@ fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), 
     let config = e.config;
     let mapping = schedule.mapping(config)?;
     let f = mapping.function();
-    let needs = Needs::of(config, &f, &mapping.instructions)?;
+    let needs = Needs::of(config, &f, &mapping.instructions, &mapping.marks())?;
     let scalars = needs.descriptor_entries(config);
     let mut places = memory::places(config, &f, &needs, scalars)?;
     let first = after_the_layer_before(e, &needs, &mut places, scalars);
@@ -53,7 +53,7 @@ fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name
     let mut first_scalar = 0;
     for mem in [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param] {
         let own = places.values().filter(|p| p.mem == mem);
-        let used = own.map(|p| p.first + p.stride * (p.slots() - 1) + p.entries).max().unwrap_or(0);
+        let used = own.map(|p| p.first + p.stride * (p.slots - 1) + p.entries).max().unwrap_or(0);
         // Operands that an instruction reads at once are in different banks.
         let in_banks = needs.apart.iter().flatten().any(|name| places.get(name).is_some_and(|p| p.mem == mem));
         let by = match mem {
@@ -91,23 +91,22 @@ fn addresses(
         let address = match input {
             LayerInput::Tensor(i) => of(e, layer.inputs[*i])?,
             LayerInput::Constant(_) if needs.is_in_param(i) => continue,
-            LayerInput::Constant(array) => constant(e, layer, "operand", Role::Weights, array.bytes.clone()),
+            LayerInput::Constant(array) => constant(e, layer, "operand", Role::Weights, &array.bytes),
         };
         tensors.insert(buffer.name.clone(), address);
     }
-    let constants: Vec<Array> = (schedule.inputs.iter())
-        .map(|input| match input {
-            LayerInput::Constant(array) => array.clone(),
-            LayerInput::Tensor(_) => Array::zeros(DType::I32, &[0]),
-        })
-        .collect();
+    let in_param = (schedule.inputs.iter().enumerate()).map(|(i, input)| match input {
+        LayerInput::Constant(array) if needs.is_in_param(i) => array.clone(),
+        _ => Array::zeros(DType::I32, &[0]),
+    });
+    let constants: Vec<Array> = in_param.collect();
     for p in &needs.packed {
         let bytes = HostInput::Params(p.inputs).bytes(e.config, &constants);
-        tensors.insert(p.buffers[0].clone(), constant(e, layer, "parameters", Role::Params, bytes));
+        tensors.insert(p.buffers[0].clone(), constant(e, layer, "parameters", Role::Params, &bytes));
     }
     for (table, i) in &needs.tables {
         let bytes = HostInput::Table(*i).bytes(e.config, &constants);
-        tensors.insert(table.clone(), constant(e, layer, "table", Role::Params, bytes));
+        tensors.insert(table.clone(), constant(e, layer, "table", Role::Params, &bytes));
     }
     for buffer in f.output_buffers() {
         tensors.insert(buffer.name.clone(), of(e, layer.output)?);
@@ -116,7 +115,7 @@ fn addresses(
 }
 
 /// Adds a constant of a layer to the program.
-fn constant(e: &mut Emit, layer: &Layer, what: &str, role: Role, bytes: Vec<u8>) -> Address {
-    let offset = e.b.constant(&format!("{} {what}", layer.name), role, &bytes);
+fn constant(e: &mut Emit, layer: &Layer, what: &str, role: Role, bytes: &[u8]) -> Address {
+    let offset = e.b.constant(&format!("{} {what}", layer.name), role, bytes);
     Address { region: e.b.constants(), offset }
 }

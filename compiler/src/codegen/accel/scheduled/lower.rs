@@ -11,7 +11,7 @@ use tilewright_hw::layout::{pack_descriptor, pack_params, pack_table};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, MemoryUse, Place};
-use super::needs::Needs;
+use super::needs::{Marks, Needs};
 use crate::schedule::bounds;
 use crate::te::{Array, Expr, Name, scalar};
 use crate::tir::{Action, Affine, Block, Bounds, For, Function, LoopKind, Scope, Stmt, View, simplify};
@@ -94,6 +94,9 @@ pub(in crate::codegen::accel) struct Address {
     pub offset: u64,
 }
 
+/// A load to a buffer: its first entry and byte, bytes of a row, rows and planes.
+type Loaded = (Name, [u32; 5]);
+
 /// The state of lowering.
 pub(super) struct Lower<'l> {
     pub config: &'l HwConfig,
@@ -114,6 +117,10 @@ pub(super) struct Lower<'l> {
     pub shares: HashMap<Name, Name>,
     /// The buffer whose entries a result takes.
     pub reuses: HashMap<Name, Name>,
+    /// Buffers whose elements are loaded only once.
+    whole: HashSet<Name>,
+    /// Loads to these buffers.
+    loaded: HashSet<Loaded>,
     /// Constants with which buffers are filled.
     inits: HashMap<Name, i64>,
     /// Buffers to which instructions add.
@@ -133,8 +140,9 @@ pub fn lower(
     config: &HwConfig,
     f: &Function,
     instructions: &HashMap<Name, Instruction>,
+    marks: &Marks,
 ) -> Result<Lowered, LowerError> {
-    let needs = Needs::of(config, f, instructions)?;
+    let needs = Needs::of(config, f, instructions, marks)?;
     let reserved = needs.descriptor_entries(config);
     let places = memory::places(config, f, &needs, reserved)?;
     let footprint = memory::footprint(config, f, &places, reserved);
@@ -266,6 +274,8 @@ impl<'l> Lower<'l> {
             bounds: bounds(f),
             shares: needs.shares,
             reuses: needs.reuses,
+            whole: needs.whole,
+            loaded: HashSet::new(),
             inits: inits(f),
             reduced: reduced(f, instructions),
             instructions,
@@ -388,7 +398,7 @@ impl<'l> Lower<'l> {
     /// Returns the first entry of a buffer, in the slot of the running iteration.
     pub fn slot(&self, place: &Place) -> u32 {
         let begun = place.pipeline.as_ref().and_then(|l| self.begun.get(l)).copied().unwrap_or(0);
-        place.first + (begun.saturating_sub(1) % u64::from(place.slots())) as u32 * place.stride
+        place.first + (begun.saturating_sub(1) % u64::from(place.slots)) as u32 * place.stride
     }
 
     /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.
@@ -428,6 +438,11 @@ impl<'l> Lower<'l> {
         start.terms.values_mut().for_each(|c| *c /= place.elements);
         start.constant += i64::from(self.slot(place));
         Ok(Some(start))
+    }
+
+    /// Notes a load to a buffer. Returns whether the buffer already holds its elements.
+    pub fn is_loaded(&mut self, buffer: &Name, load: [u32; 5]) -> bool {
+        self.whole.contains(buffer) && !self.loaded.insert((buffer.clone(), load))
     }
 
     /// Returns the offset of constants of that value, at least `bytes` long.

@@ -11,9 +11,6 @@ use crate::schedule::chain;
 use crate::te::{DType, Name};
 use crate::tir::{Buffer, Function, Scope, Stmt};
 
-/// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
-const SLOTS: u32 = 2;
-
 /// The entries of a buffer in a scratchpad.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Place {
@@ -27,15 +24,10 @@ pub struct Place {
     pub stride: u32,
     /// The pipeline loop whose iterations use the slots in turn.
     pub pipeline: Option<Name>,
+    /// Number of slots.
+    pub slots: u32,
     /// Elements of an entry.
     pub elements: i64,
-}
-
-impl Place {
-    /// Returns the number of slots.
-    pub fn slots(&self) -> u32 {
-        if self.pipeline.is_some() { SLOTS } else { 1 }
-    }
 }
 
 /// Returns the memory of a scope.
@@ -91,14 +83,15 @@ pub fn places(
         for b in f.locals.iter().filter(|b| b.scope == scope && !alias.contains_key(&b.name)) {
             let elements = elements(config, mem, b)?;
             let entries = b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs());
-            let entries = u32::try_from(entries).unwrap_or(u32::MAX / (4 * SLOTS));
+            let entries = u32::try_from(entries).unwrap_or(u32::MAX >> 8);
             let pipeline = pipelines.get(&b.name).cloned();
-            own.push((b, Place { mem, first: 0, entries, stride: entries, pipeline, elements }));
+            let slots = needs.slots.get(&b.name).copied().unwrap_or(1);
+            own.push((b, Place { mem, first: 0, entries, stride: entries, pipeline, slots, elements }));
         }
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let there = config.entries(mem) / rows;
         let there = if mem == Mem::Param { there.saturating_sub(reserved) } else { there };
-        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots(), p.entries]).collect();
+        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots, p.entries]).collect();
         let apart: Vec<[usize; 2]> = (apart.iter())
             .filter_map(|pair| {
                 let at = |name: &Name| own.iter().position(|(b, _)| b.name == *name);
@@ -108,7 +101,7 @@ pub fn places(
         let banks = if matches!(mem, Mem::Acc | Mem::Out | Mem::Inp) { config.banks(mem) } else { 1 };
         let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
         if needed > u64::from(there) {
-            let list = own.iter().map(|(b, p)| match p.slots() {
+            let list = own.iter().map(|(b, p)| match p.slots {
                 1 => format!("{} {}", b.name, p.entries),
                 n => format!("{} {} ({n} slots of {})", b.name, n * p.entries, p.entries),
             });
@@ -218,7 +211,7 @@ pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>,
             // Buffers that share entries are counted once.
             if !firsts.contains(&p.first) {
                 firsts.push(p.first);
-                entries += p.slots() * p.entries;
+                entries += p.slots * p.entries;
             }
         }
         entries

@@ -12,7 +12,8 @@
 //! | a copy whose result shares the entries of what it reads | nothing |
 //! | a nest of calls of an instruction | gemm or vector instructions with loops and micro-ops |
 //! | the initial value of a reduction | nothing: the first product overwrites |
-//! | a `pipeline` loop | the buffers within it get two slots, which its iterations use in turn |
+//! | a `pipeline` loop | the buffers within it get two slots, or as many as `slots` says, which its iterations use in turn |
+//! | a copy to a buffer that is not compacted | loads of each element once, by the iteration that first needs it |
 //! | any other loop | its iterations, one after the other |
 //!
 //! Dependency tokens are not part of it; the driver derives them.
@@ -49,6 +50,7 @@ use crate::schedule::{Schedule, ScheduleError, Step};
 use crate::te::{Name, Program};
 use crate::tir::{Function, lower as lower_loops};
 use intrinsics::Instruction;
+use needs::Marks;
 
 /// A tensor expression with a schedule for a configuration.
 ///
@@ -162,6 +164,19 @@ impl Mapping {
     /// A buffer that does not fit its scratchpad, a block that no instruction computes, or a copy that no load or store
     /// does, with what to change.
     pub fn lower(&self) -> Result<Lowered, LowerError> {
-        lower::lower(&self.config, &self.function(), &self.instructions)
+        lower::lower(&self.config, &self.function(), &self.instructions, &self.marks())
+    }
+
+    /// Returns what the steps say about buffers that the loop program does not.
+    fn marks(&self) -> Marks {
+        let mut marks = Marks::default();
+        for step in self.trace() {
+            match step {
+                Step::Compact { buffer } => _ = marks.compacted.insert(buffer.into()),
+                Step::Slots { buffer, count } => _ = marks.slots.insert(buffer.into(), *count as u32),
+                _ => {}
+            }
+        }
+        marks
     }
 }

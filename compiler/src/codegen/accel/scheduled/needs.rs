@@ -1,6 +1,6 @@
 //! What a scheduled program needs besides its tensors.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::layout::pack_descriptor;
@@ -9,9 +9,21 @@ use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::params::{Packed, params, tables};
 use super::pipelines::pipelines;
-use super::reuse::reuses;
+use super::reuse::{reads_only_device_memory, reuses, writes};
 use crate::te::Name;
-use crate::tir::{Action, Function};
+use crate::tir::{Action, Function, Scope};
+
+/// What the steps of a schedule say about buffers that the loop program does not.
+#[derive(Debug, Default)]
+pub struct Marks {
+    /// Buffers that hold only what one iteration needs.
+    pub compacted: HashSet<Name>,
+    /// Number of slots of buffers, if it is not [`SLOTS`].
+    pub slots: HashMap<Name, u32>,
+}
+
+/// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
+const SLOTS: u32 = 2;
 
 /// What a scheduled program needs besides its tensors.
 pub struct Needs {
@@ -29,6 +41,10 @@ pub struct Needs {
     pub pipelines: HashMap<Name, Name>,
     /// The buffer whose entries a result takes.
     pub reuses: HashMap<Name, Name>,
+    /// Buffers that hold all elements of their tensor, and are written only by loads: each element is loaded once.
+    pub whole: HashSet<Name>,
+    /// Number of slots of the buffers in `pipelines`.
+    pub slots: HashMap<Name, u32>,
 }
 
 impl Needs {
@@ -36,7 +52,12 @@ impl Needs {
     ///
     /// # Errors
     /// Biases, multipliers and shifts that cannot share entries of param.
-    pub fn of(config: &HwConfig, f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Needs, LowerError> {
+    pub fn of(
+        config: &HwConfig,
+        f: &Function,
+        instructions: &HashMap<Name, Instruction>,
+        marks: &Marks,
+    ) -> Result<Needs, LowerError> {
         let packed = params(f, instructions)?;
         let shares = packed.iter().flat_map(|p| p.buffers[1..].iter().map(|b| (b.clone(), p.buffers[0].clone())));
         let shares: HashMap<Name, Name> = shares.collect();
@@ -49,15 +70,23 @@ impl Needs {
                 }
             }
         });
-        let pipelines = pipelines(f);
-        let reuses = reuses(f, instructions, &pipelines);
+        let whole = whole(f, &marks.compacted);
+        let pipelines = pipelines(f, &whole);
+        let slots = |buffer: &Name| marks.slots.get(buffer).copied().unwrap_or(SLOTS);
+        let slots: HashMap<Name, u32> = pipelines.keys().map(|buffer| (buffer.clone(), slots(buffer))).collect();
+        if let Some(buffer) = marks.slots.keys().find(|buffer| !slots.contains_key(*buffer)) {
+            let reason = "it has a number of slots, but no pipeline loop is around all its uses, or it holds all \
+                          elements of its tensor";
+            return Err(LowerError::Buffer { buffer: buffer.clone(), reason: reason.into() });
+        }
+        let reuses = reuses(f, instructions, &pipelines, &slots);
         let mut apart = apart(f, instructions);
         for name in apart.iter_mut().flatten() {
             if let Some(root) = reuses.get(name) {
                 *name = root.clone();
             }
         }
-        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart, pipelines, reuses })
+        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart, pipelines, reuses, whole, slots })
     }
 
     /// Whether the input of that number is copied to param.
@@ -69,6 +98,18 @@ impl Needs {
     pub fn descriptor_entries(&self, config: &HwConfig) -> u32 {
         self.descriptors.len() as u32 * config.descriptor_entries()
     }
+}
+
+/// Returns the buffers of scratchpads that are not compacted and that only copies from device memory write.
+fn whole(f: &Function, compacted: &HashSet<Name>) -> HashSet<Name> {
+    let candidates = f.locals.iter().filter(|b| b.scope != Scope::Global && !compacted.contains(&b.name));
+    let mut found: HashSet<Name> = candidates.map(|b| b.name.clone()).collect();
+    f.body.visit_blocks(&mut |_, block| {
+        if !reads_only_device_memory(f, block) {
+            found.retain(|buffer| !writes(block, buffer));
+        }
+    });
+    found
 }
 
 /// Returns the pairs of buffers that a vector instruction reads at once, which must not be in one bank.

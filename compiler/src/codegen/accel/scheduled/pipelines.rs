@@ -1,13 +1,14 @@
 //! Which pipeline loop's iterations use the slots of a buffer in turn.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::schedule::{bounds, private};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Function, LoopKind};
 
 /// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.
-pub fn pipelines(f: &Function) -> HashMap<Name, Name> {
+/// Buffers in `whole` keep their elements for all iterations.
+pub fn pipelines(f: &Function, whole: &HashSet<Name>) -> HashMap<Name, Name> {
     let mut loops: HashMap<Name, Vec<Name>> = HashMap::new();
     f.body.visit_blocks(&mut |around, block| {
         let around: Vec<Name> = around.iter().filter(|l| l.kind == LoopKind::Pipeline).map(|l| l.var.clone()).collect();
@@ -35,5 +36,5 @@ pub fn pipelines(f: &Function) -> HashMap<Name, Name> {
         let found = loops.into_iter().next_back().filter(|l| alone(&buffer, l))?;
         Some((buffer, found))
     };
-    loops.into_iter().filter_map(innermost).collect()
+    loops.into_iter().filter(|(buffer, _)| !whole.contains(buffer)).filter_map(innermost).collect()
 }

@@ -12,11 +12,12 @@ use crate::te::{Expr, Name};
 use crate::tir::{Action, Block, Bounds, For, Function, Scope};
 
 /// Returns the buffers that can use the entries of another one. `pipelines` has the loop whose iterations use the slots
-/// of a buffer in turn.
+/// of a buffer in turn, `slots` their number.
 pub fn reuses(
     f: &Function,
     instructions: &HashMap<Name, Instruction>,
     pipelines: &HashMap<Name, Name>,
+    slots: &HashMap<Name, u32>,
 ) -> HashMap<Name, Name> {
     let mut blocks: Vec<(Vec<&For>, &Block)> = Vec::new();
     f.body.visit_blocks(&mut |loops, block| blocks.push((loops.to_vec(), block)));
@@ -24,7 +25,8 @@ pub fn reuses(
     let mut found: HashMap<Name, Name> = HashMap::new();
     for at in 0..program.blocks.len() {
         let Some(candidate) = elementwise(f, program.blocks[at].1, instructions) else { continue };
-        let same_slots = |operand: &Name| pipelines.get(&candidate.result) == pipelines.get(operand);
+        let in_turn = |buffer: &Name| (pipelines.get(buffer), slots.get(buffer));
+        let same_slots = |operand: &Name| in_turn(&candidate.result) == in_turn(operand);
         let fits = |operand: &&Name| same_slots(operand) && program.can_replace(at, &candidate, operand);
         if let Some(operand) = candidate.operands.iter().find(fits) {
             let root = found.get(operand).unwrap_or(operand).clone();
@@ -127,7 +129,21 @@ fn reads_device_memory(f: &Function, block: &Block) -> bool {
     found
 }
 
-fn writes(block: &Block, buffer: &Name) -> bool {
+/// Returns whether a block copies from device memory.
+pub fn reads_only_device_memory(f: &Function, block: &Block) -> bool {
+    let mut other = matches!(block.action, Action::Call { .. });
+    block.each_expr(&mut |e| {
+        e.visit(&mut |e| {
+            if let Expr::Load { buffer, .. } = e {
+                other |= f.buffer(buffer).is_none_or(|b| b.scope != Scope::Global);
+            }
+        });
+    });
+    !other
+}
+
+/// Returns whether a block writes a buffer.
+pub fn writes(block: &Block, buffer: &Name) -> bool {
     match &block.action {
         Action::Store { buffer: to, .. } => to == buffer,
         Action::Call { args, .. } => args.last().is_some_and(|view| view.buffer == *buffer),

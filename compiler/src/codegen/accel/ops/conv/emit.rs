@@ -6,7 +6,7 @@ mod scatter;
 
 use super::op::Conv;
 use super::pooled::Pooled;
-use super::rest::{Rest, pack, stored};
+use super::rest::{Rest, pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span};
 use super::tail::{Tail, TailResults};
 use super::tiles::ConvTile;
@@ -198,11 +198,11 @@ impl ConvEmission<'_> {
 
     fn constants(&mut self, e: &mut Emit) {
         let (config, conv) = (e.config, self.conv);
-        let (weights, zero_point) = stored(conv, config);
+        let zero_point = stored_zero_point(conv, config);
         self.zero_point = zero_point;
         let entries = self.sizes.out_blocks * self.sizes.out_ratio * self.sizes.in_tiles * self.taps();
         let bytes = e.values(entries * config.entry_bytes(Mem::Wgt) as usize, || {
-            let packed = pack(conv, &weights, zero_point, &self.sizes, self.input.view, config);
+            let packed = pack(conv, &stored(conv, config), zero_point, &self.sizes, self.input.view, config);
             packed.into_iter().map(|w| w as u8).collect()
         });
         self.weights = e.b.constant(&format!("{} weights", self.name), Role::Weights, &bytes);

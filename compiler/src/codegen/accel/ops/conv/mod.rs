@@ -13,6 +13,7 @@ pub mod need;
 mod op;
 mod pooled;
 pub mod rest;
+mod schedule;
 mod sizes;
 pub mod tail;
 pub mod tiles;
@@ -20,10 +21,11 @@ mod windows;
 
 pub use op::Conv;
 
-use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::emit::{Constants, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::{self, LayerSchedule};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use depthwise::DepthwiseTile;
@@ -156,7 +158,27 @@ impl AccelOperator for Conv {
         format!("{epilogue}{window:?} {:?} {:?} {}", self.weight_zero_point, self.rest, self.slope.is_some())
     }
 
+    fn schedule(
+        &self,
+        plan: &ConvPlan,
+        layer: &Layer,
+        config: &HwConfig,
+        constants: Constants,
+    ) -> Option<LayerSchedule> {
+        match plan {
+            ConvPlan::Tiles(tile) if schedule::is_expressible(self, layer, config) => {
+                schedule::schedule(self, tile, layer, config, constants)
+            }
+            _ => None,
+        }
+    }
+
     fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        if std::env::var("TW_CONV").is_ok_and(|v| v == "sched")
+            && let Some(schedule) = self.schedule(plan, layer, e.config, e.constants())
+        {
+            return scheduled::emit(e, layer, schedule);
+        }
         match plan {
             ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
             ConvPlan::Depthwise(tile) => depthwise::emit(e, layer, self, *tile),

@@ -9,6 +9,7 @@
 use super::op::Conv;
 use super::sizes::Sizes;
 use crate::codegen::accel::view::View;
+use std::borrow::Cow;
 use std::ops::Range;
 use tilewright_hw::HwConfig;
 use tilewright_hw::layout::Weights;
@@ -109,18 +110,22 @@ impl Rest {
     }
 }
 
-/// Returns the weights as they are stored, and the zero point that the array must subtract.
+/// Returns the zero point that the array must subtract from the stored weights.
+pub fn stored_zero_point(conv: &Conv, config: &HwConfig) -> i8 {
+    array_subtracts(conv, config).filter(|_| !conv.rest.is_empty()).unwrap_or(0) as i8
+}
+
+/// Returns the weights as they are stored.
 ///
 /// If the array subtracts the zero point, the weights are those of the file. Otherwise their zero point is already
 /// subtracted and they are clamped to 8 bits.
-pub fn stored(conv: &Conv, config: &HwConfig) -> (Vec<i8>, i8) {
-    let zero_point = match array_subtracts(conv, config) {
-        Some(zero_point) if !conv.rest.is_empty() => zero_point,
-        _ => return (conv.weights.clone(), 0),
-    };
+pub fn stored<'c>(conv: &'c Conv, config: &HwConfig) -> Cow<'c, [i8]> {
+    if conv.rest.is_empty() || array_subtracts(conv, config).is_none() {
+        return Cow::Borrowed(&conv.weights);
+    }
+    let zero_point = i32::from(stored_zero_point(conv, config));
     let both = conv.weights.iter().zip(&conv.rest);
-    let raw = both.map(|(&w, &r)| (i32::from(w) + i32::from(r) + zero_point) as i8).collect();
-    (raw, zero_point as i8)
+    Cow::Owned(both.map(|(&w, &r)| (i32::from(w) + i32::from(r) + zero_point) as i8).collect())
 }
 
 /// Packs weights in the order in which gemm reads them, with `fill` at positions without a weight.

@@ -10,6 +10,7 @@ mod schedule;
 pub use op::MatMul;
 pub use plan::MatMulTile;
 
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
@@ -67,7 +68,7 @@ impl AccelOperator for MatMul {
         format!("{:?} {:?}", zero_point(self.a_zero_point), zero_point(self.b_zero_point))
     }
 
-    fn schedule(&self, tile: &MatMulTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+    fn schedule(&self, tile: &MatMulTile, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
         schedule::schedule(self, tile, layer, config)
     }
 }

@@ -9,6 +9,7 @@ mod tile;
 pub use op::{Other, PairOp, Pairwise};
 pub use tile::PairwiseTile;
 
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::pieces::piece_entries;
@@ -84,7 +85,7 @@ impl AccelOperator for Pairwise {
         format!("{} {per_channel}", self.op.operation().name())
     }
 
-    fn schedule(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+    fn schedule(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
         schedule::schedule(self, plan.entries, layer, config)
     }
 }

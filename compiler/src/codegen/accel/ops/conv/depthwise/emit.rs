@@ -5,7 +5,7 @@ use super::taps::{Diagonal, Mac, Taps};
 use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::Conv;
-use crate::codegen::accel::ops::conv::rest::stored;
+use crate::codegen::accel::ops::conv::rest::{stored, stored_zero_point};
 use crate::codegen::accel::requant::{RequantTile, requant_entries};
 use crate::codegen::accel::target::{PendingBorder, Target};
 use crate::codegen::accel::window::{Window, store_tile};
@@ -74,7 +74,7 @@ impl DepthwiseEmission<'_> {
     fn constants(&mut self, e: &mut Emit, steps: &[DepthwiseStep]) {
         let (config, conv, name) = (e.config, self.shape.conv, self.name);
         let (taps, tiles, lanes) = (self.shape.taps(), self.tile.stored(), config.block() as usize);
-        let (weights, zero_point) = stored(conv, config);
+        let (weights, zero_point) = (stored(conv, config), stored_zero_point(conv, config));
         self.zero_point = zero_point;
         let weight = |channel: usize, tap: usize| weights.get(channel * taps + tap).copied().unwrap_or(zero_point);
         let finish = &conv.finish;

@@ -1,0 +1,289 @@
+//! Convolutions as scheduled tensor expressions.
+//!
+//! The expression copies the data with their padding to inp, multiplies them with the weights tile by tile, requantizes
+//! the sums, and applies the fused element-wise operators. The schedule is made from the sizes of a [`ConvTile`].
+
+use super::epilogue::Epilogue;
+use super::op::Conv;
+use super::rest::{array_subtracts, pack, stored, stored_zero_point};
+use super::sizes::{Sizes, skips_rows};
+use super::tiles::ConvTile;
+use crate::codegen::accel::emit::Constants;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::requant::requantized;
+use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
+use crate::codegen::accel::view::View;
+use crate::graph::op::{self, Op};
+use crate::te::{Array, Builder, DType, Expr, TensorRef, ops};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// Most slots of the data or the weights.
+const MOST_SLOTS: usize = 8;
+
+/// Whether [`schedule`] can express the layer.
+pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
+    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
+    let on_chip = layer.on_chip.input.is_some() || layer.on_chip.output.is_some() || layer.on_chip.room.is_some();
+    let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
+    square && !on_chip && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
+}
+
+/// The loops around a tile, outermost first, and the names of the dimensions within.
+struct TileLoops {
+    image: String,
+    blocks: [String; 2],
+    rows: [String; 2],
+    columns: [String; 2],
+}
+
+impl TileLoops {
+    /// The loops of the copy to device memory.
+    fn of(output: &str) -> TileLoops {
+        let part = |k: usize| [0, 1].map(|i| format!("{output}.i{k}.{i}"));
+        TileLoops { image: format!("{output}.i0"), blocks: part(1), rows: part(2), columns: part(3) }
+    }
+}
+
+/// Returns a convolution in tiles.
+pub fn schedule(
+    conv: &Conv,
+    tile: &ConvTile,
+    layer: &Layer,
+    config: &HwConfig,
+    constants: Constants,
+) -> Option<LayerSchedule> {
+    let (input, output) = (layer.input_view(), layer.output_view());
+    let sizes = Sizes::new(conv, input, output, config);
+    let block = i64::from(config.block());
+    let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
+    let [in_blocks, out_blocks] = [sizes.in_blocks, sizes.out_blocks].map(|n| n as i64);
+    let mut b = Builder::new("conv");
+    let data = data(&mut b, conv, input, output, config);
+    let [kh, kw] = conv.kernel.map(|n| n as i64);
+    let shape = [out_blocks, in_blocks, kh, kw, block, block];
+    let zero_point = stored_zero_point(conv, config);
+    let weights = match constants {
+        Constants::Given => {
+            Array::of_bytes(&shape, &pack(conv, &stored(conv, config), zero_point, &sizes, input, config))
+        }
+        Constants::Zeros => Array::zeros(DType::I8, &shape),
+    };
+    let w = b.input("w", DType::I8, &shape);
+    let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
+    let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
+    let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
+    let reduce = [("d", in_blocks), ("r", kh), ("s", kw), ("k", block)];
+    let results = [images, out_blocks, height, width, block];
+    let sums = b.sum_from(
+        "sums",
+        &results,
+        &reduce,
+        |_| Expr::i32(0),
+        |i, t| {
+            let row = i[2].clone() * row_step + t[1].clone() * row_tap;
+            let column = i[3].clone() * column_step + t[2].clone() * column_tap;
+            let x = data.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]).cast(DType::I32);
+            let w = w.at(&[&[i[1].clone()], &t[..3], &[i[4].clone(), t[3].clone()]].concat()).cast(DType::I32);
+            x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }
+        },
+    );
+    let done = requantized(&mut b, &conv.finish, &sums, out_blocks, |i| i[1].clone());
+    let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
+    inputs.extend(done.inputs);
+    let mut last = done.result.clone();
+    let mut operands = Vec::new();
+    let mut instructions = format!("tensorize {}.i4 requant; ", last.name);
+    let mut between = Vec::new();
+    for step in &conv.epilogue {
+        between.push(last.name.clone());
+        last = match step {
+            Epilogue::Pool { .. } => return None,
+            Epilogue::Pair { op, input } => {
+                let other = b.input("other", DType::I8, &results);
+                let next = ops::build(&mut b, &op.graph_op(), &[last, other.clone()], &results)?;
+                inputs.push(LayerInput::Tensor(*input));
+                operands.push((next.name.clone(), other.name));
+                instructions += &format!("tensorize {}.i4 {}; ", next.name, op.operation().name());
+                next
+            }
+            Epilogue::Lookup(table) => {
+                let entries = b.input("table", DType::I8, &[table.len() as i64]);
+                let next = ops::build(&mut b, &Op::Lookup(op::Lookup {}), &[last, entries.clone()], &results)?;
+                inputs.push(LayerInput::Constant(Array::of_bytes(&entries.shape, table)));
+                instructions += &format!("cache_read {0} {1} param; tensorize {0}.i4 lut; ", next.name, entries.name);
+                next
+            }
+        };
+    }
+    let name = &last.name;
+    let loops = TileLoops::of(&format!("{name}.write"));
+    let mut steps = format!(
+        "set_scope {data} inp; cache_read sums w wgt; set_scope sums acc; {params}cache_write {name} out; ",
+        data = data.name,
+        params = done.steps
+    );
+    for name in &between {
+        steps += &format!("set_scope {name} out; ");
+    }
+    for (reader, operand) in &operands {
+        steps += &format!("cache_read {reader} {operand} out; ");
+    }
+    let TileLoops { image, blocks: [block_tiles, in_tile], rows: [row_tiles, rows], columns: [column_tiles, columns] } =
+        &loops;
+    steps += &format!(
+        "split {name}.write.i1 {}; split {name}.write.i2 {}; split {name}.write.i3 {}; ",
+        tile.out_blocks, tile.rows, tile.columns
+    );
+    let order = match tile.pixels_inside {
+        true => [block_tiles, image, row_tiles, column_tiles],
+        false => [image, row_tiles, column_tiles, block_tiles],
+    };
+    let inner = order[3];
+    steps += &format!("reorder {} {} {} {} {in_tile} {rows} {columns}; ", order[0], order[1], order[2], order[3]);
+    // A block that is moved to the start of a loop runs before those that were moved there earlier.
+    let mut compacted: Vec<String> = vec![format!("{name}.out"), sums.name.to_string()];
+    steps += &format!("compute_at {name} {inner}; ");
+    for (_, operand) in operands.iter().rev() {
+        steps += &format!("compute_at {operand}.out {inner}; ");
+        compacted.push(format!("{operand}.out"));
+    }
+    for name in between.iter().rev() {
+        steps += &format!("compute_at {name} {inner}; ");
+        compacted.push(name.to_string());
+    }
+    steps += &format!("compute_at sums {inner}; ");
+    let mut slotted: Vec<(String, usize)> = Vec::new();
+    let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
+    let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
+    let pixel_tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
+    let (data_at, weights_at) = match (passes > 1, tile.pixels_inside) {
+        (true, _) => {
+            steps += &format!(
+                "split sums.d {}; reorder sums.d.0 sums.i0 sums.i1 sums.i2 sums.i3 sums.d.1 sums.r sums.s sums.i4 \
+                 sums.k; decompose_reduction sums sums.d.0; ",
+                tile.in_blocks
+            );
+            ("sums.d.0", "sums.d.0")
+        }
+        (false, true) => (column_tiles.as_str(), block_tiles.as_str()),
+        (false, false) => (column_tiles.as_str(), block_tiles.as_str()),
+    };
+    // What is read again stays, if all of it fits.
+    let again = |times: bool, t: &TensorRef, mem: Mem| {
+        let bytes = t.shape.iter().product::<i64>() as u64;
+        times && bytes <= u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem))
+    };
+    let reads_data_again = if tile.pixels_inside || passes > 1 { out_tiles > 1 } else { false };
+    let reads_weights_again = if tile.pixels_inside && passes == 1 { false } else { pixel_tiles > 1 };
+    let keeps_data = again(reads_data_again, &data, Mem::Inp);
+    let keeps_weights = again(reads_weights_again, &w, Mem::Wgt);
+    steps += &format!("compute_at {} {data_at}; compute_at w.wgt {weights_at}; ", data.name);
+    // Loads run ahead as far as the memory allows.
+    let [kernel_rows, kernel_columns] = conv.kernel;
+    let tile_rows = if skips_rows(conv) {
+        tile.rows
+    } else {
+        (tile.rows - 1) * conv.strides[0] + (kernel_rows - 1) * conv.dilations[0] + 1
+    };
+    let tile_columns = (tile.columns - 1) * conv.strides[1] + (kernel_columns - 1) * conv.dilations[1] + 1;
+    let slots = |entries: usize, iterations: usize, mem: Mem| {
+        (config.entries(mem) as usize / entries.max(1)).min(iterations).clamp(2, MOST_SLOTS)
+    };
+    let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
+        (true, _) => (passes * out_tiles * pixel_tiles, passes * out_tiles * pixel_tiles),
+        (false, true) => (out_tiles * pixel_tiles, out_tiles),
+        (false, false) => (pixel_tiles, out_tiles * pixel_tiles),
+    };
+    if !keeps_data {
+        compacted.push(data.name.to_string());
+        let entries = tile.in_blocks * tile_rows.min(data.shape[2] as usize) * tile_columns.min(data.shape[3] as usize);
+        slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp)));
+    }
+    if !keeps_weights {
+        compacted.push("w.wgt".into());
+        let entries = tile.out_blocks * tile.in_blocks * conv.taps();
+        slotted.push(("w.wgt".into(), slots(entries, weights_iterations, Mem::Wgt)));
+    }
+    // Parameters of all channels, or of those of a tile.
+    let params = PARAM_ROWS as usize * (config.descriptor_entries() as usize + sizes.out_blocks);
+    if 2 * params > config.entries(Mem::Param) as usize {
+        for copy in &done.copies {
+            steps += &format!("compute_at {copy} {block_tiles}; ");
+            compacted.push(copy.clone());
+        }
+    }
+    for buffer in &compacted {
+        steps += &format!("compact {buffer}; ");
+    }
+    for (buffer, slots) in &slotted {
+        steps += &format!("slots {buffer} {slots}; ");
+    }
+    for at in order {
+        steps += &format!("annotate {at} pipeline; ");
+    }
+    if passes > 1 {
+        steps += "annotate sums.d.0 pipeline; ";
+    } else {
+        steps += "reorder sums.i0 sums.i1 sums.i2 sums.i3 sums.d sums.r sums.s sums.i4 sums.k; \
+                  decompose_reduction sums sums.i0; ";
+    }
+    steps += "tensorize sums.i4 gemm; ";
+    steps += &instructions;
+    Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
+}
+
+/// Adds the data as the windows read them: with padding, and without rows that no window reads.
+fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> TensorRef {
+    let block = i64::from(config.block());
+    let [images, height] = [input.n, input.h].map(|n| n as i64);
+    let blocks = input.c.div_ceil(config.block() as usize) as i64;
+    let reach =
+        |k: usize, out: usize| ((out - 1) * conv.strides[k] + (conv.kernel[k] - 1) * conv.dilations[k] + 1) as i64;
+    let [top, left] = [conv.pads[0], conv.pads[1]].map(|n| n as i64);
+    let (skips, step) = (skips_rows(conv), conv.strides[0] as i64);
+    let rows = if skips { output.h as i64 } else { reach(0, output.h) };
+    let columns = reach(1, output.w);
+    let pad = Expr::Int(conv.pad_value.into(), DType::I8);
+    let within = |inside: Vec<Expr>, element: Expr| {
+        let all = inside.into_iter().reduce(|a, b| a.and(b));
+        match all {
+            Some(inside) => inside.select(element, pad),
+            None => element,
+        }
+    };
+    // Conditions for a position to be inside the tensor, as far as it can be outside.
+    let inside = |at: &Expr, count: i64, before: i64, size: i64| {
+        let mut list = Vec::new();
+        if before > 0 {
+            list.push(Expr::int(before).le(at.clone()));
+        }
+        if count > before + size {
+            list.push(at.clone().lt(Expr::int(before + size)));
+        }
+        list
+    };
+    let less = |at: &Expr, before: i64| if before == 0 { at.clone() } else { at.clone() - Expr::int(before) };
+    if let Some(windows) = input.windows() {
+        let layout = input.layout(config);
+        let x = b.input("x", DType::I8, &[images, height, layout.row_stride() as i64]);
+        let pixel = (windows.step * windows.c) as i64;
+        return b.compute("data", &[images, blocks, rows, columns, block], |i| {
+            let row = if skips { i[2].clone() * step } else { less(&i[2], top) };
+            let channel = i[1].clone() * block + i[4].clone();
+            let mut conditions = if skips { Vec::new() } else { inside(&i[2], rows, top, height) };
+            if input.c as i64 % block != 0 {
+                conditions.push(channel.clone().lt(Expr::int(input.c as i64)));
+            }
+            within(conditions, x.at(&[i[0].clone(), row, i[3].clone() * pixel + channel]))
+        });
+    }
+    let width = input.w as i64;
+    let x = b.input("x", DType::I8, &[images, blocks, height, width, block]);
+    b.compute("data", &[images, blocks, rows, columns, block], |i| {
+        let row = if skips { i[2].clone() * step } else { less(&i[2], top) };
+        let mut conditions = if skips { Vec::new() } else { inside(&i[2], rows, top, height) };
+        conditions.extend(inside(&i[3], columns, left, width));
+        within(conditions, x.at(&[i[0].clone(), i[1].clone(), row, less(&i[3], left), i[4].clone()]))
+    })
+}
