@@ -64,7 +64,7 @@ impl AccelOperator for ConvTranspose {
 
     fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<ConvTransposePlan, String> {
         let wanted = if search { Wanted::All } else { Wanted::First };
-        let search = Search { apart: true, need: Need::default(), wanted };
+        let search = Search { apart: true, pixel_load: None, need: Need::default(), wanted };
         let tile = |p: &Phase| tiles::best(&p.conv, search, [layer.input_view(), p.view], config);
         let tiles = self.phases.iter().map(tile).collect::<Result<_, _>>()?;
         Ok(ConvTransposePlan { tiles })

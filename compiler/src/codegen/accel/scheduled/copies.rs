@@ -7,7 +7,7 @@ use super::conditions::{NestLoop, Ranges, join, ranges};
 use super::error::LowerError;
 use super::lower::{Address, Lower};
 use super::memory::Place;
-use super::windows::{Abilities, Copied, CopyAxis, CopyWindow, PART, padding, window};
+use super::windows::{Abilities, Copied, CopyAxis, CopyWindow, PART, packed_padding, padding, window};
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Affine, Block, For};
 
@@ -194,7 +194,12 @@ impl Lower<'_> {
     }
 
     /// Returns the placed rows of a copy, or why it is no single window.
-    fn placed(&self, copy: &Copy, place: &Place, is_load: bool) -> Result<Result<PlacedWindow, Copied>, LowerError> {
+    fn placed(
+        &mut self,
+        copy: &Copy,
+        place: &Place,
+        is_load: bool,
+    ) -> Result<Result<PlacedWindow, Copied>, LowerError> {
         let entry = i64::from(self.config.entry_bytes(place.mem));
         let first = copy.first(&copy.scratchpad.1) * copy.size;
         let pack = self.config.dma_pack && matches!(place.mem, Mem::Inp | Mem::Out);
@@ -205,6 +210,11 @@ impl Lower<'_> {
             true => padding(&axes, copy.size, entry),
             false => window(&axes, copy.size, first, entry, can),
         };
+        if let (true, Copied::Several | Copied::Never(PART)) = (copy.is_padding && pack && is_load, &copied)
+            && let Some(window) = packed_padding(&axes, copy.size)
+        {
+            return Ok(Ok(self.padding_rows(window, copy.pad, place, first)));
+        }
         let window = match copied {
             Copied::Window(window) => window,
             // A part of the nest may be rows of whole entries.
@@ -224,6 +234,14 @@ impl Lower<'_> {
         let (entry, byte) = ((i64::from(self.slot(place)) + first / entry) as u32, (first % entry) as u32);
         let base = Address { offset, ..base };
         Ok(Ok(PlacedWindow { window, entry, byte, base, row_stride, plane_stride }))
+    }
+
+    /// Returns rows of padding that begin at any byte.
+    fn padding_rows(&mut self, window: CopyWindow, pad: i8, place: &Place, first: i64) -> PlacedWindow {
+        let entry = i64::from(self.config.entry_bytes(place.mem));
+        let base = Address { region: self.b.constants(), offset: self.pad(pad, window.row_bytes.into()) };
+        let (to, byte) = ((i64::from(self.slot(place)) + first / entry) as u32, (first % entry) as u32);
+        PlacedWindow { window, entry: to, byte, base, row_stride: 0, plane_stride: 0 }
     }
 
     fn load(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {

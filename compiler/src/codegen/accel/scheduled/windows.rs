@@ -94,7 +94,15 @@ pub const PART: &str = "each row must begin at an entry of the scratchpad, and o
 /// scratchpad.
 pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abilities) -> Copied {
     let plain = if first % entry == 0 { plain(axes, size, entry, can) } else { Copied::Never(PART) };
-    if can.pack && plain == Copied::Never(PART) { packed(axes, size, can.pad) } else { plain }
+    match plain {
+        Copied::Never(PART) if can.pack => packed(axes, size, can.pad),
+        // Rows of whole entries may have parts of other rows between them.
+        Copied::Several if can.pack => match packed(axes, size, can.pad) {
+            Copied::Window(w) => Copied::Window(w),
+            _ => plain,
+        },
+        _ => plain,
+    }
 }
 
 /// Returns a window whose rows begin at any byte.
@@ -227,6 +235,25 @@ pub fn padding(axes: &[CopyAxis], size: i64, entry: i64) -> Copied {
         return Copied::Never(PART);
     }
     Copied::Padding((bytes / entry) as u32)
+}
+
+/// Returns rows of padding that begin at any byte; `None` if there is no single window. The rows are read from constants.
+pub fn packed_padding(axes: &[CopyAxis], size: i64) -> Option<CopyWindow> {
+    let mut bytes = size;
+    let mut sorted = axes.to_vec();
+    sorted.sort_by_key(|a| a.scratchpad);
+    // Bytes of a row are next to each other; all rows are the same.
+    for a in sorted.iter_mut().filter(|a| a.count > 1) {
+        a.data = (0, a.count);
+        a.memory = if a.scratchpad == bytes { a.scratchpad } else { 0 };
+        if a.scratchpad == bytes {
+            bytes *= a.count;
+        }
+    }
+    match packed(&sorted, size, false) {
+        Copied::Window(window) => Some(window),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ pub mod epilogue;
 pub mod extract;
 pub mod need;
 mod op;
+mod packed;
 mod pooled;
 pub mod rest;
 mod schedule;
@@ -39,6 +40,8 @@ use tilewright_hw::config::HwConfig;
 pub enum ConvPlan {
     /// Tiles of a product on the array.
     Tiles(ConvTile),
+    /// Tiles of a product whose loads turn whole windows into channels.
+    Packed(ConvTile),
     /// Steps of a depthwise product that the array and the vector unit share.
     Depthwise(DepthwiseTile),
 }
@@ -46,7 +49,7 @@ pub enum ConvPlan {
 impl ConvPlan {
     fn cycles(&self) -> u64 {
         match self {
-            ConvPlan::Tiles(tile) => tile.cycles,
+            ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => tile.cycles,
             ConvPlan::Depthwise(tile) => tile.cycles,
         }
     }
@@ -88,11 +91,13 @@ impl AccelOperator for Conv {
         let need = Need::of(self, layer, config)?;
         let views = [layer.input_view(), self.results(layer)];
         let shared = self.depthwise(layer, config, 1).into_iter().next();
-        let tile = tiles::best(self, Search { apart: false, need, wanted }, views, config);
-        match (shared, tile) {
-            (Some(shared), Ok(tile)) if tile.cycles <= shared.cycles => Ok(ConvPlan::Tiles(tile)),
-            (Some(shared), _) => Ok(ConvPlan::Depthwise(shared)),
-            (None, tile) => tile.map(ConvPlan::Tiles),
+        let tile = tiles::best(self, Search { apart: false, need, pixel_load: None, wanted }, views, config);
+        let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared.map(ConvPlan::Depthwise));
+        let other = others.min_by_key(ConvPlan::cycles);
+        match (other, tile) {
+            (Some(other), Ok(tile)) if other.cycles() < tile.cycles => Ok(other),
+            (Some(other), Err(_)) => Ok(other),
+            (_, tile) => tile.map(ConvPlan::Tiles),
         }
     }
 
@@ -100,11 +105,12 @@ impl AccelOperator for Conv {
     fn plans(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvPlan> {
         let Ok(need) = Need::of(self, layer, config) else { return Vec::new() };
         let views = [layer.input_view(), self.results(layer)];
-        let products =
-            tiles::tiles(self, Search { apart: false, need, wanted: Wanted::All }, views, config).unwrap_or_default();
+        let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
+        let products = tiles::tiles(self, search, views, config).unwrap_or_default();
         let first = products.first().copied().map(ConvPlan::Tiles);
         let shared = self.depthwise(layer, config, most).into_iter().map(ConvPlan::Depthwise);
         let mut all: Vec<ConvPlan> = products.into_iter().map(ConvPlan::Tiles).chain(shared).collect();
+        all.extend(self.packed(layer, config).map(ConvPlan::Packed));
         all.sort_by_key(ConvPlan::cycles);
         all.truncate(most.saturating_sub(1));
         let first = first.filter(|first| !all.contains(first));
@@ -124,6 +130,14 @@ impl AccelOperator for Conv {
         let note = format!("{fused}{}", layer.on_chip_note());
         let [rows, columns] = self.kernel;
         match plan {
+            ConvPlan::Packed(t) => format!(
+                "product of a window of {rows} rows, loaded with its columns as {} channels, with its requantization, in \
+                 tiles of {}x{} pixels and {} blocks of channels{note}",
+                rows * layer.input_view().c,
+                t.rows,
+                t.columns,
+                t.out_blocks
+            ),
             ConvPlan::Tiles(t) if layer.input_view().has_windows() => format!(
                 "product of a window of {rows} rows, its columns loaded as {} channels, with its requantization, in \
                  tiles of {}x{} pixels and {} by {} blocks of channels{note}",
@@ -166,6 +180,7 @@ impl AccelOperator for Conv {
         constants: Constants,
     ) -> Option<LayerSchedule> {
         match plan {
+            ConvPlan::Packed(tile) => schedule::packed(self, tile, layer, config, constants),
             ConvPlan::Tiles(tile) if schedule::is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
@@ -174,19 +189,33 @@ impl AccelOperator for Conv {
     }
 
     fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        if std::env::var("TW_CONV").is_ok_and(|v| v == "sched")
+        if (std::env::var("TW_CONV").is_ok_and(|v| v == "sched") || matches!(plan, ConvPlan::Packed(_)))
             && let Some(schedule) = self.schedule(plan, layer, e.config, e.constants())
         {
             return scheduled::emit(e, layer, schedule);
         }
         match plan {
-            ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
+            ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => emit::emit(e, layer, self, *tile),
             ConvPlan::Depthwise(tile) => depthwise::emit(e, layer, self, *tile),
         }
     }
 }
 
 impl Conv {
+    /// Returns tiles of the product with whole windows as channels, if it can run so.
+    fn packed(&self, layer: &Layer, config: &HwConfig) -> std::vec::IntoIter<ConvTile> {
+        let input = layer.input_view();
+        let found = || {
+            let (flat, view) = packed::windows_as_channels(self, [input, layer.output_view()], config)?;
+            let need = Need::of(self, layer, config).ok()?;
+            let pixel_load = Some(packed::pixel_load(self, input, config));
+            let search = Search { apart: false, need, pixel_load, wanted: Wanted::All };
+            tiles::tiles(&flat, search, [view, layer.output_view()], config).ok()
+        };
+        let tiles = if schedule::is_expressible(self, layer, config) { found() } else { None };
+        tiles.unwrap_or_default().into_iter()
+    }
+
     /// Returns at most `most` plans that share the product between the array and the vector unit.
     fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
         if !self.epilogue.is_empty() || self.slope.is_some() {

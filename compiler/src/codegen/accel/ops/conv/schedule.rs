@@ -5,6 +5,7 @@
 
 use super::epilogue::Epilogue;
 use super::op::Conv;
+use super::packed::windows_as_channels;
 use super::rest::{array_subtracts, pack, stored, stored_zero_point};
 use super::sizes::{Sizes, skips_rows};
 use super::tiles::ConvTile;
@@ -53,13 +54,51 @@ pub fn schedule(
     config: &HwConfig,
     constants: Constants,
 ) -> Option<LayerSchedule> {
-    let (input, output) = (layer.input_view(), layer.output_view());
+    let mut b = Builder::new("conv");
+    let data = data(&mut b, conv, layer.input_view(), layer.output_view(), config);
+    product(b, conv, layer.input_view(), Data { tensor: data, rows: None }, tile, layer, config, constants)
+}
+
+/// Returns a convolution in tiles whose loads turn whole windows into channels.
+pub fn packed(
+    conv: &Conv,
+    tile: &ConvTile,
+    layer: &Layer,
+    config: &HwConfig,
+    constants: Constants,
+) -> Option<LayerSchedule> {
+    let input = layer.input_view();
+    let (flat, view) = windows_as_channels(conv, [input, layer.output_view()], config)?;
+    let mut b = Builder::new("conv");
+    let data = windows(&mut b, conv, input, layer.output_view(), config)?;
+    product(b, &flat, view, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+}
+
+/// The data as they are in inp.
+struct Data {
+    tensor: TensorRef,
+    /// Bytes of a row of a window, if whole windows are channels.
+    rows: Option<usize>,
+}
+
+/// Returns a product of data and weights in tiles.
+#[allow(clippy::too_many_arguments)]
+fn product(
+    mut b: Builder,
+    conv: &Conv,
+    input: View,
+    data: Data,
+    tile: &ConvTile,
+    layer: &Layer,
+    config: &HwConfig,
+    constants: Constants,
+) -> Option<LayerSchedule> {
+    let output = layer.output_view();
+    let Data { tensor: data, rows: window_row } = data;
     let sizes = Sizes::new(conv, input, output, config);
     let block = i64::from(config.block());
     let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
     let [in_blocks, out_blocks] = [sizes.in_blocks, sizes.out_blocks].map(|n| n as i64);
-    let mut b = Builder::new("conv");
-    let data = data(&mut b, conv, input, output, config);
     let [kh, kw] = conv.kernel.map(|n| n as i64);
     let shape = [out_blocks, in_blocks, kh, kw, block, block];
     let zero_point = stored_zero_point(conv, config);
@@ -83,7 +122,11 @@ pub fn schedule(
         |i, t| {
             let row = i[2].clone() * row_step + t[1].clone() * row_tap;
             let column = i[3].clone() * column_step + t[2].clone() * column_tap;
-            let x = data.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]).cast(DType::I32);
+            let x = match window_row {
+                None => data.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]),
+                Some(_) => data.at(&[i[0].clone(), row, column, t[0].clone() * block + t[3].clone()]),
+            };
+            let x = x.cast(DType::I32);
             let w = w.at(&[&[i[1].clone()], &t[..3], &[i[4].clone(), t[3].clone()]].concat()).cast(DType::I32);
             x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }
         },
@@ -197,7 +240,7 @@ pub fn schedule(
     };
     if !keeps_data {
         compacted.push(data.name.to_string());
-        let entries = tile.in_blocks * tile_rows.min(data.shape[2] as usize) * tile_columns.min(data.shape[3] as usize);
+        let entries = tile.in_blocks * tile_rows * tile_columns;
         slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp)));
     }
     if !keeps_weights {
@@ -219,6 +262,10 @@ pub fn schedule(
     for (buffer, slots) in &slotted {
         steps += &format!("slots {buffer} {slots}; ");
     }
+    if let Some(bytes) = window_row {
+        // Each row of the kernel is a load of its own.
+        steps += &format!("split data.i3 {bytes}; reorder data.i0 data.i3.0 data.i1 data.i2 data.i3.1; ");
+    }
     for at in order {
         steps += &format!("annotate {at} pipeline; ");
     }
@@ -231,6 +278,32 @@ pub fn schedule(
     steps += "tensorize sums.i4 gemm; ";
     steps += &instructions;
     Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
+}
+
+/// Adds the data with a whole window as the channels of a pixel.
+fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> Option<TensorRef> {
+    let windows = input.windows()?;
+    let (layout, row_bytes) = (input.layout(config), input.c as i64);
+    let [images, height, kernel_rows] = [input.n, input.h, conv.kernel[0]].map(|n| n as i64);
+    let channels = (conv.kernel[0] * input.c).next_multiple_of(config.block_in as usize) as i64;
+    let x = b.input("x", DType::I8, &[images, height, layout.row_stride() as i64]);
+    let [step, tap, top] = [conv.strides[0], conv.dilations[0], conv.pads[0]].map(|n| n as i64);
+    let pixel = (windows.step * windows.c) as i64;
+    let shape = [images, output.h as i64, output.w as i64, channels];
+    Some(b.compute("data", &shape, |i| {
+        let kernel_row = i[3].clone() / Expr::int(row_bytes);
+        let row = i[1].clone() * step + kernel_row * tap;
+        let byte = i[2].clone() * pixel + i[3].clone() % Expr::int(row_bytes);
+        let mut inside = i[3].clone().lt(Expr::int(kernel_rows * row_bytes));
+        if top > 0 {
+            inside = inside.and(Expr::int(top).le(row.clone()));
+        }
+        if (output.h as i64 - 1) * step + (kernel_rows - 1) * tap >= top + height {
+            inside = inside.and(row.clone().lt(Expr::int(top + height)));
+        }
+        let element = x.at(&[i[0].clone(), if top == 0 { row } else { row - Expr::int(top) }, byte]);
+        inside.select(element, Expr::Int(conv.pad_value.into(), DType::I8))
+    }))
 }
 
 /// Adds the data as the windows read them: with padding, and without rows that no window reads.

@@ -67,6 +67,8 @@ pub struct Search<'a> {
     pub apart: bool,
     /// What the epilogue needs.
     pub need: Need<'a>,
+    /// Cycles of loads per pixel of the input, if its pixels are not blocks of channels in device memory.
+    pub pixel_load: Option<u64>,
     /// Which tiles to return.
     pub wanted: Wanted,
 }
@@ -80,6 +82,8 @@ struct Costed<'a> {
     rest: &'a Rest,
     /// What the epilogue needs.
     need: &'a Need<'a>,
+    /// See [`Search`].
+    pixel_load: Option<u64>,
     input: View,
     /// View of what is stored: the results of the product or of the pooling fused into it.
     output: View,
@@ -101,7 +105,7 @@ pub fn best(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) ->
 /// # Errors
 /// The reason why no tile fits.
 pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Result<Vec<ConvTile>, String> {
-    let Search { apart, need, wanted } = search;
+    let Search { apart, need, pixel_load, wanted } = search;
     fits(conv, config)?;
     let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
     let (fill, [input, results]) = batch::fill(pointwise, views, config);
@@ -115,7 +119,7 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
     }
     let sizes = Sizes::new(conv, input, output, config);
     let rest = Rest::new(conv, &sizes, input, config);
-    let costed = Costed { conv, sizes: &sizes, rest: &rest, need: &need, input, output, fill };
+    let costed = Costed { conv, sizes: &sizes, rest: &rest, need: &need, pixel_load, input, output, fill };
     let columns = parts(output.w);
     // Cutting columns shortens the rows of every transfer, so it is the last resort. But several tiles are needed to
     // fill batch rows.
@@ -124,7 +128,8 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
         (Fill::Tiles, _) if output.h > 1 => columns.len().min(4),
         _ => columns.len(),
     };
-    let in_parts = if conv.groups == 1 { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
+    let in_parts =
+        if conv.groups == 1 && pixel_load.is_none() { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
     let mut limit = None;
     let chunks = [(0..first, Share::Half), (first..columns.len(), Share::Half), (0..columns.len(), Share::Whole)];
     for (chunk, share) in chunks {
@@ -166,7 +171,7 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
 
 /// Returns the estimated cycles of a product with this tile, or the limit that the tile exceeds.
 fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Result<u64, Limit> {
-    let Costed { conv, sizes, rest, need, input, output, fill } = costed;
+    let Costed { conv, sizes, rest, need, pixel_load, input, output, fill } = costed;
     let batch = config.batch as usize;
     // If batch rows hold different tiles, these are loaded and stored pixel by pixel.
     let by_pixel = fill == Fill::Tiles && batch > 1;
@@ -279,6 +284,8 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
         0
     } else if by_pixel {
         (inp * batch) as u64 * load_pixel
+    } else if let Some(cycles) = pixel_load {
+        pixels as u64 * cycles
     } else if input.has_windows() {
         inp as u64 * window
     } else {
