@@ -14,6 +14,7 @@ mod op;
 mod pooled;
 pub mod rest;
 mod sizes;
+pub mod space;
 pub mod tail;
 pub mod tiles;
 mod windows;
@@ -24,10 +25,12 @@ use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use depthwise::DepthwiseTile;
 use need::Need;
+use std::ops::RangeInclusive;
 use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
@@ -109,6 +112,18 @@ impl AccelOperator for Conv {
         all.into_iter().chain(first).collect()
     }
 
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        space::space(self, layer, config)
+    }
+
+    fn decisions(&self, plan: &ConvPlan) -> Decisions {
+        space::decisions(plan)
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvPlan, String> {
+        space::plan_of(self, decisions, layer, config)
+    }
+
     fn cycles(&self, plan: &ConvPlan, _: &Layer, _: &HwConfig) -> u64 {
         plan.cycles()
     }
@@ -165,6 +180,14 @@ impl AccelOperator for Conv {
 }
 
 impl Conv {
+    /// The shares of the array in a product that it shares with the vector unit; `None` if they cannot share it.
+    fn shares(&self, layer: &Layer, config: &HwConfig) -> Option<RangeInclusive<usize>> {
+        if !self.epilogue.is_empty() || self.slope.is_some() {
+            return None;
+        }
+        depthwise::shares(self, [layer.input_view(), self.results(layer)], layer.on_chip, config)
+    }
+
     /// Returns at most `most` plans that share the product between the array and the vector unit.
     fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
         if !self.epilogue.is_empty() || self.slope.is_some() {
