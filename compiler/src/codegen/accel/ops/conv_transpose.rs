@@ -112,6 +112,11 @@ impl AccelOperator for ConvTranspose {
         InpUse::All
     }
 
+    fn timing_key(&self) -> String {
+        let phase = |p: &Phase| format!("{} {} {:?}", p.conv.timing_key(), p.view.without_values(), p.first);
+        format!("{:?} {}", self.strides, self.phases.iter().map(phase).collect::<Vec<_>>().join("; "))
+    }
+
     fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
         let input = LayerTensor { place: Some(e.place(layer.inputs[0])?), view: layer.input_view() };
         let output = Some(e.place(layer.output)?);

@@ -165,15 +165,8 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// Returns a text with all that determines the cycles of a layer, apart from its views. See
+            /// Returns a text with all that determines the cycles of a layer, apart from its views and its plan. See
             /// [`AccelOperator::timing_key`].
-            pub fn timing_key(&self) -> String {
-                match self {
-                    $(Planned::$name(o, plan) => format!("{} {plan:?} {};", stringify!($name), o.timing_key()),)*
-                }
-            }
-
-            /// Returns a text with all that determines the cycles of a layer, apart from its views and its plan.
             pub fn workload(&self) -> String {
                 match self {
                     $(Planned::$name(o, _) => format!("{} {};", stringify!($name), o.timing_key()),)*

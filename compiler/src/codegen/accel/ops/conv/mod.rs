@@ -168,7 +168,8 @@ impl AccelOperator for Conv {
     fn timing_key(&self) -> String {
         let window = (self.kernel, self.strides, self.pads, self.dilations, self.groups, self.weights.len());
         let epilogue: String = self.epilogue.iter().map(epilogue::Epilogue::timing_key).collect();
-        format!("{epilogue}{window:?} {:?} {:?} {}", self.weight_zero_point, self.rest, self.slope.is_some())
+        let zero_point = self.weight_zero_point.is_some();
+        format!("{epilogue}{window:?} {zero_point} {:?} {}", self.rest, self.slope.is_some())
     }
 
     fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {

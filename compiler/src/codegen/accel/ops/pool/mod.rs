@@ -129,6 +129,17 @@ impl AccelOperator for Pool {
         InpUse::Kept(WindowBorder::of_windows(window, self.pads, self.pad_value, views))
     }
 
+    fn timing_key(&self) -> String {
+        let finish = match &self.finish {
+            PoolFinish::Clip { .. } => "clip".to_string(),
+            PoolFinish::Requant(_) => "requant".to_string(),
+            PoolFinish::Mean { count_pads, .. } => format!("mean {count_pads}"),
+            PoolFinish::Count(_) => "count".to_string(),
+        };
+        let Pool { kernel, strides, pads, dilations, reduce, .. } = self;
+        format!("{kernel:?} {strides:?} {pads:?} {dilations:?} {reduce:?} {finish}")
+    }
+
     fn emit(&self, tile: &PoolTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
         emit::emit(e, layer, self, *tile)
     }
