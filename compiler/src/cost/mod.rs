@@ -8,6 +8,7 @@ pub use macs::macs;
 
 use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};
+use crate::records::Records;
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
 
@@ -42,6 +43,11 @@ pub trait CostOracle {
     fn clock(&self) -> Option<&dyn Clock> {
         None
     }
+
+    /// Returns plans that were found earlier, if there are any.
+    fn records(&self) -> Option<&Records> {
+        None
+    }
 }
 
 /// A source of exact cycles for programs.
@@ -49,6 +55,11 @@ pub trait Clock {
     /// Returns the cycles from a program's start until each part is done, or `None` if the program cannot run. Part `i`
     /// ends before instruction `ends[i]`; instructions after the last part count for it.
     fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>>;
+
+    /// Returns the cycles of a whole program, or `None` if it cannot run.
+    fn total(&self, program: &AccelProgram) -> Option<u64> {
+        self.cycles(program, &[program.insn_count()])?.last().copied()
+    }
 }
 
 /// An oracle with the estimates of the tile search, and the host model of the configuration. Results are the same on

@@ -17,6 +17,7 @@ mod settle;
 mod shared;
 mod tune;
 mod weigh;
+pub(crate) mod window;
 
 pub use explain::Explanation;
 pub use options::{Offload, Options};

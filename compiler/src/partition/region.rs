@@ -3,6 +3,7 @@
 use super::explain::Explanation;
 use crate::codegen::accel::{self, Aliases, BuildError, Constants, Layer, LayerWorks, Planned, View};
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::records::Replay;
 use crate::schedule::file::File;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,6 +18,8 @@ pub struct Partition {
     pub regions: Vec<Region>,
     /// An explanation for each node except constants, in the graph's order.
     pub explanations: Vec<Explanation>,
+    /// How records were used.
+    pub replay: Replay,
 }
 
 impl Partition {
@@ -83,12 +86,12 @@ pub struct AccelRegion {
     /// What the tiles of each layer compute.
     pub works: Vec<LayerWorks>,
     /// What the program was built from.
-    pub(super) source: RegionSource,
+    pub(crate) source: RegionSource,
 }
 
 /// What the program of a region is built from.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct RegionSource {
+pub(crate) struct RegionSource {
     /// The layers with their plans.
     pub layers: Vec<(Layer, Planned)>,
     /// Values that the host reads.

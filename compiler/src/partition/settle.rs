@@ -7,6 +7,7 @@ use super::{Code, Offload, Options, Partition, Region, auto, explain, fuse, keep
 use crate::codegen::accel::BuildError;
 use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::records::Replay;
 use std::collections::{HashMap, HashSet};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
@@ -81,10 +82,12 @@ pub(super) fn settle(
                     left_out.apart.insert(fusion, why);
                     continue;
                 }
-                let (placed, regions, cycles) = task.tuned(judge.as_mut(), (placed, regions, cycles));
+                let mut replay = Replay::default();
+                let settled = (placed, regions, cycles);
+                let (placed, regions, cycles) = task.tuned(judge.as_mut(), settled, &mut replay);
                 let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
                 let explanations = explain::explain(graph, &placed, options.offload, costs);
-                return Settled { partition: Partition { regions, explanations }, cycles };
+                return Settled { partition: Partition { regions, explanations, replay }, cycles };
             }
             Err(error) => {
                 if !left_out.add(&placed, &error) {
@@ -99,7 +102,8 @@ pub(super) fn settle(
 impl<'a> Task<'a> {
     fn judge(&self) -> Option<Judge<'a>> {
         let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
-        Some(Judge::new(self.graph, self.config, clock, self.options.keep_on_chip))
+        let known = (clock, self.oracle.records());
+        Some(Judge::new(self.graph, self.config, known, self.options.keep_on_chip))
     }
 
     /// Places and plans the layers, without fusions and kept results.
@@ -169,15 +173,18 @@ impl<'a> Task<'a> {
         Some((fusion, format!("fused, all programs take {together} cycles, otherwise {alone}")))
     }
 
-    /// Uses the tiles that the judge selects, if all programs then take fewer cycles.
+    /// Uses the tiles of records and those that the judge selects, if all programs then take fewer cycles.
     fn tuned(
         &self,
         judge: Option<&mut Judge>,
         settled: (Placed, Vec<Region>, Option<u64>),
+        replay: &mut Replay,
     ) -> (Placed, Vec<Region>, Option<u64>) {
         let (Some(judge), Some(estimated)) = (judge, settled.2) else { return settled };
         let mut tuned = settled.0.clone();
-        if judge.tune(&mut tuned)
+        let (changed, how) = judge.tune(&mut tuned);
+        *replay = how;
+        if changed
             && let Ok(found) = (self.build)(&tuned)
             && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
         {

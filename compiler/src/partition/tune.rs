@@ -1,14 +1,16 @@
-//! Compares tiles by exact cycles, if there is a [`Clock`].
+//! Gives layers the plans of records, and compares tiles of the others by exact cycles, if there is a [`Clock`].
 //!
 //! The estimate of a layer ignores how it overlaps with its neighbors, and how a few more or fewer instructions affect
 //! a busy bus. So the plans with the fewest estimated cycles are each built together with the layers before and after,
 //! and the plan with the fewest exact cycles is used.
 
 use super::place::Placed;
+use super::window::{Surroundings, Window};
 use super::{Code, Region};
-use crate::codegen::accel::{self, Aliases, Constants, Layer, Planned};
+use crate::codegen::accel::Planned;
 use crate::cost::Clock;
-use crate::graph::{Graph, ValueId};
+use crate::graph::Graph;
+use crate::records::{Records, Replay};
 use std::collections::HashMap;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::LayerEnd;
@@ -20,14 +22,12 @@ const MOST: usize = 8;
 /// thorough. This limits the compile time, in the same way on every machine.
 const MOST_INSNS: usize = 100_000;
 
-/// Number of layers before and after the one whose plans are compared.
-const AROUND: usize = 1;
-
 /// A clock with a cache of its answers, because networks repeat their layers.
 pub(super) struct Judge<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
     clock: &'a dyn Clock,
+    records: Option<&'a Records>,
     known: HashMap<String, Option<u64>>,
     /// Number of instructions that can still be timed.
     left: usize,
@@ -35,74 +35,123 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     /// A new judge, with a larger limit if `thorough`.
-    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock, thorough: bool) -> Judge<'a> {
+    pub fn new(
+        graph: &'a Graph,
+        config: &'a HwConfig,
+        (clock, records): (&'a dyn Clock, Option<&'a Records>),
+        thorough: bool,
+    ) -> Judge<'a> {
         let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
-        Judge { graph, config, clock, known: HashMap::new(), left }
+        Judge { graph, config, clock, records, known: HashMap::new(), left }
     }
 
-    /// Gives each layer the plan with the fewest cycles. Returns whether that changed a plan.
-    pub fn tune(&mut self, placed: &mut Placed) -> bool {
+    /// Gives each layer the plan of its record, or else the plan with the fewest cycles. Returns whether that changed a
+    /// plan, and how records were used.
+    pub fn tune(&mut self, placed: &mut Placed) -> (bool, Replay) {
         let before: Vec<Planned> = placed.layers.iter().map(|l| l.planned.clone()).collect();
+        let mut replay = Replay::default();
+        let mut open = Vec::new();
         for group in placed.by_depth().into_values() {
             for at in 0..group.len() {
-                self.tune_layer(placed, &group, at);
+                if !self.replay(placed, &group, at, &mut replay) {
+                    open.push((group.clone(), at));
+                }
             }
         }
-        placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned)
+        for (group, at) in open {
+            self.tune_layer(placed, &group, at);
+        }
+        (placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned), replay)
+    }
+
+    /// Gives a layer the plan of its record. Returns whether it has one that fits.
+    fn replay(&self, placed: &mut Placed, group: &[usize], at: usize, replay: &mut Replay) -> bool {
+        let Some(records) = self.records else { return false };
+        let window = window(placed, group, at);
+        let around = self.around(placed);
+        let Some(decisions) = records.find(&window.layer(&around), &window.near(&around)) else {
+            replay.unknown += 1;
+            return false;
+        };
+        let (layer, planned) = window.own();
+        match planned.with(decisions, layer, self.config) {
+            Ok(planned) => {
+                replay.used += 1;
+                set_plan(placed, group[at], planned);
+                true
+            }
+            Err(reason) => {
+                *replay.refused.entry(reason).or_default() += 1;
+                false
+            }
+        }
     }
 
     fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
-        let index = group[at];
-        let own = &placed.layers[index];
+        let own = &placed.layers[group[at]];
         let choices = own.planned.alternatives(&own.layer, self.config, MOST);
         if choices.len() < 2 {
             return;
         }
-        let near = &group[at.saturating_sub(AROUND)..(at + AROUND + 1).min(group.len())];
-        let mut window: Vec<(Layer, Planned)> =
-            near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].planned.clone())).collect();
-        let own = near.iter().position(|&i| i == index).unwrap_or(0);
+        let window = window(placed, group, at);
         let Some(mut best) = self.cycles(placed, &window) else { return };
-        let mut planned = window[own].1.clone();
+        let mut planned = window.own().1.clone();
         for choice in choices {
-            window[own].1 = choice;
-            if let Some(cycles) = self.cycles(placed, &window)
+            let changed = window.with(choice);
+            if let Some(cycles) = self.cycles(placed, &changed)
                 && cycles < best
             {
-                (best, planned) = (cycles, window[own].1.clone());
+                (best, planned) = (cycles, changed.own().1.clone());
             }
         }
-        if planned != placed.layers[index].planned {
-            let why = planned.describe(&placed.layers[index].layer);
-            for node in &placed.layers[index].layer.nodes {
-                if let Some(at) = placed.nodes.get_mut(node) {
-                    at.why.clone_from(&why);
-                }
-            }
-            placed.layers[index].planned = planned;
-        }
+        set_plan(placed, group[at], planned);
     }
 
-    /// Returns the cycles of some layers as a separate program; `None` if they are unknown, the program cannot be
-    /// built, or the limit is reached.
-    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Planned)]) -> Option<u64> {
-        let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
-        let seen = |v: ValueId| placed.seen.get(&v).copied();
-        let key = key(window, &root);
+    fn around<'p>(&self, placed: &'p Placed) -> Surroundings<'p>
+    where
+        'a: 'p,
+    {
+        Surroundings { graph: self.graph, config: self.config, roots: &placed.roots, seen: &placed.seen }
+    }
+
+    /// Returns the cycles of a window as a separate program; `None` if they are unknown, the program cannot be built,
+    /// or the limit is reached.
+    fn cycles(&mut self, placed: &Placed, window: &Window) -> Option<u64> {
+        let around = self.around(placed);
+        let key = window.key(&around);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
         if self.left == 0 {
             return None;
         }
-        let aliases = Aliases { root: &root, view: &seen };
-        let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
-        let built = accel::build(self.graph, self.config, window, &outputs, aliases, Constants::Zeros).ok();
+        let built = window.build(&around).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
-        let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
+        let cycles = built.and_then(|b| self.clock.total(&b.program));
         self.known.insert(key, cycles);
         cycles
     }
+}
+
+/// The window around a layer of a placement.
+fn window(placed: &Placed, group: &[usize], at: usize) -> Window {
+    let layer = |i: usize| &placed.layers[group[i]];
+    Window::around(at, group.len(), |i| (layer(i).layer.clone(), layer(i).planned.clone()))
+}
+
+/// Changes the plan of a layer, and what `--explain` says about it.
+fn set_plan(placed: &mut Placed, index: usize, planned: Planned) {
+    let own = &placed.layers[index];
+    if planned == own.planned {
+        return;
+    }
+    let why = planned.describe(&own.layer);
+    for node in &own.layer.nodes {
+        if let Some(at) = placed.nodes.get_mut(node) {
+            at.why.clone_from(&why);
+        }
+    }
+    placed.layers[index].planned = planned;
 }
 
 /// Gives each layer its share of its program's cycles: from the end of the previous layer to its own end.
@@ -128,21 +177,4 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
 /// Returns the ends of the layers' instructions.
 fn ends(layers: &[LayerEnd]) -> Vec<usize> {
     layers.iter().map(|layer| layer.end).collect()
-}
-
-/// Returns a text with all that determines the time of some layers: shapes, plans, and which layer reads which result,
-/// but no values.
-fn key(window: &[(Layer, Planned)], root: &dyn Fn(ValueId) -> ValueId) -> String {
-    let mut ids: HashMap<ValueId, usize> = HashMap::new();
-    let mut number = |v: ValueId| {
-        let next = ids.len();
-        *ids.entry(root(v)).or_insert(next)
-    };
-    let mut text = String::new();
-    for (layer, planned) in window {
-        let inputs: Vec<_> = layer.inputs.iter().map(|(v, view)| (number(*v), *view)).collect();
-        let output = (number(layer.output.0), layer.output.1);
-        text += &format!("{} {inputs:?} {output:?} {:?} ", planned.timing_key(), layer.on_chip);
-    }
-    text
 }

@@ -14,6 +14,7 @@
 //! | `layer`, `view`, `kept` | what a layer reads and writes, and how tensors are laid out |
 //! | `parts`, `padded_range`, `batch`, `limits` | tiles of a dimension, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
+//! | `space` | plans as named decisions |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
 //! | `runs`, `pieces` | tensors for operators that use each element by itself |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
@@ -45,6 +46,7 @@ mod requant;
 mod ring;
 mod runs;
 pub mod scheduled;
+pub mod space;
 mod target;
 mod tensors;
 mod vector_op;

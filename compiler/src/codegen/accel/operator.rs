@@ -4,6 +4,7 @@ use super::emit::{Constants, Emit};
 use super::layer::Layer;
 use super::reader::{Read, Reader};
 use super::scheduled::{self, LayerSchedule};
+use super::space::{Decisions, Space};
 use super::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use std::fmt::Debug;
@@ -52,6 +53,18 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     fn plans(&self, _layer: &Layer, _config: &HwConfig, _most: usize) -> Vec<Self::Plan> {
         Vec::new()
     }
+
+    /// Returns the decisions that plans of this layer consist of, with their possible values.
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space;
+
+    /// Returns the decisions of a plan.
+    fn decisions(&self, plan: &Self::Plan) -> Decisions;
+
+    /// Returns the plan of some decisions.
+    ///
+    /// # Errors
+    /// The reason why the plan does not fit, or which decision is missing or wrong.
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<Self::Plan, String>;
 
     /// Returns the estimated cycles of a planned layer by itself, from device memory to device memory. Tensors that
     /// stay in inp are neither loaded nor stored.

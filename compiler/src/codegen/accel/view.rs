@@ -62,6 +62,13 @@ impl View {
         View { c: columns * self.c, w: count, windows, ..*self }
     }
 
+    /// Returns a text with the sizes and the order, but without the value of padding.
+    pub fn without_values(&self) -> String {
+        let View { order, n, c, h, w, windows } = self;
+        let windows = windows.map_or_else(String::new, |v| format!(" windows {} {} {} {:?}", v.c, v.w, v.step, v.pads));
+        format!("{order:?} {n}x{c}x{h}x{w}{windows}")
+    }
+
     /// Whether windows of columns replace pixels.
     pub fn has_windows(&self) -> bool {
         self.windows.is_some()

@@ -9,6 +9,7 @@ use super::conv::emit::{Product, Scatter};
 use super::conv::extract::{fold_zero_point, weights};
 use super::conv::need::Need;
 use super::conv::rest::split;
+use super::conv::space::{tile_decisions, tile_knobs, tile_of};
 use super::conv::tail::Tail;
 use super::conv::tiles::{self, ConvTile, Search, Wanted};
 use crate::codegen::accel::emit::{Emit, LayerTensor};
@@ -16,6 +17,7 @@ use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, op};
 use tilewright_driver::DriverError;
@@ -70,6 +72,34 @@ impl AccelOperator for ConvTranspose {
         Ok(ConvTransposePlan { tiles })
     }
 
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        let search = Search { apart: true, need: Need::default(), pixel_load: None, wanted: Wanted::All };
+        let mut all = Vec::new();
+        for (i, p) in self.phases.iter().enumerate() {
+            let Some(knobs) = tile_knobs(&p.conv, search, [layer.input_view(), p.view], config) else {
+                return Space::default();
+            };
+            all.extend(knobs.into_iter().map(|knob| Knob { name: format!("{}{}", of_phase(i), knob.name), ..knob }));
+        }
+        Space::of(all)
+    }
+
+    fn decisions(&self, plan: &ConvTransposePlan) -> Decisions {
+        let phases = plan.tiles.iter().enumerate().map(|(i, tile)| tile_decisions(tile).named(&of_phase(i)));
+        phases.fold(Decisions::default(), Decisions::and)
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvTransposePlan, String> {
+        let search = Search { apart: true, need: Need::default(), pixel_load: None, wanted: Wanted::All };
+        let tile = |(i, p): (usize, &Phase)| {
+            let decisions = decisions.of(&of_phase(i));
+            let tile = tile_of(&p.conv, search, [layer.input_view(), p.view], &decisions, config);
+            tile.map_err(|why| format!("phase {i}: {why}"))
+        };
+        let tiles = self.phases.iter().enumerate().map(tile).collect::<Result<_, _>>()?;
+        Ok(ConvTransposePlan { tiles })
+    }
+
     fn cycles(&self, plan: &ConvTransposePlan, _: &Layer, _: &HwConfig) -> u64 {
         plan.tiles.iter().map(|t| t.cycles).sum()
     }
@@ -80,6 +110,11 @@ impl AccelOperator for ConvTranspose {
 
     fn inp_use(&self, _: &Layer) -> InpUse {
         InpUse::All
+    }
+
+    fn timing_key(&self) -> String {
+        let phase = |p: &Phase| format!("{} {} {:?}", p.conv.timing_key(), p.view.without_values(), p.first);
+        format!("{:?} {}", self.strides, self.phases.iter().map(phase).collect::<Vec<_>>().join("; "))
     }
 
     fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
@@ -104,6 +139,11 @@ impl AccelOperator for ConvTranspose {
         }
         Ok(())
     }
+}
+
+/// The beginning of the names of a phase's decisions.
+fn of_phase(phase: usize) -> String {
+    format!("phase{phase}.")
 }
 
 /// Maximum number of taps of all phases for a kernel of `kernel` taps. It limits the size of the weights.

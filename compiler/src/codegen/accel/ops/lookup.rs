@@ -7,6 +7,7 @@ use crate::codegen::accel::pieces::{operand_scopes, piece_entries};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::runs::Runs;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::op::{self, Op};
@@ -52,6 +53,20 @@ impl AccelOperator for Lookup {
             return Err(format!("its table does not fit half of param ({} entries)", config.param_depth));
         }
         piece_entries(VecOp::Lut, config).map(|entries| LookupPlan { entries })
+    }
+
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        let most = piece_entries(VecOp::Lut, config).unwrap_or(0);
+        Space::of(vec![Knob::size("entries", (most as usize).min(entries(layer.output_view(), config) as usize))])
+    }
+
+    fn decisions(&self, plan: &LookupPlan) -> Decisions {
+        Decisions::new([("entries", (plan.entries as usize).into())])
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<LookupPlan, String> {
+        let LookupPlan { entries } = self.plan(layer, config, false)?;
+        Ok(LookupPlan { entries: decisions.size("entries", entries as usize)? as u32 })
     }
 
     fn cycles(&self, plan: &LookupPlan, layer: &Layer, config: &HwConfig) -> u64 {

@@ -15,6 +15,7 @@ use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::check_strides;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{DType, Graph, NodeId, Op, ValueId};
 use std::sync::Arc;
@@ -117,6 +118,38 @@ macro_rules! accel_operators {
                 }
             }
 
+            /// See [`AccelOperator::space`].
+            pub fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+                match self {
+                    $(Planned::$name(o, _) => o.space(layer, config),)*
+                }
+            }
+
+            /// See [`AccelOperator::decisions`].
+            pub fn decisions(&self) -> Decisions {
+                match self {
+                    $(Planned::$name(o, plan) => o.decisions(plan),)*
+                }
+            }
+
+            /// Returns the same operator with the plan of other decisions.
+            ///
+            /// # Errors
+            /// The reason why the plan does not fit, or which decision is missing, wrong or unknown.
+            pub fn with(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<Planned, String> {
+                check_strides(layer, config)?;
+                let planned = match self {
+                    $(Planned::$name(o, _) => {
+                        let plan = o.plan_of(decisions, layer, config)?;
+                        Planned::$name(Arc::clone(o), plan)
+                    })*
+                };
+                match planned.decisions() {
+                    read if read == *decisions => Ok(planned),
+                    read => Err(format!("the decisions are {decisions}, but the plan reads only {read}")),
+                }
+            }
+
             /// Returns the estimated cycles of the layer by itself, from device memory to device memory. Tensors that
             /// stay in inp are neither loaded nor stored.
             pub fn cycles(&self, layer: &Layer, config: &HwConfig) -> u64 {
@@ -132,11 +165,11 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// Returns a text with all that determines the cycles of a layer, apart from its views. See
+            /// Returns a text with all that determines the cycles of a layer, apart from its views and its plan. See
             /// [`AccelOperator::timing_key`].
-            pub fn timing_key(&self) -> String {
+            pub fn workload(&self) -> String {
                 match self {
-                    $(Planned::$name(o, plan) => format!("{} {plan:?} {};", stringify!($name), o.timing_key()),)*
+                    $(Planned::$name(o, _) => format!("{} {};", stringify!($name), o.timing_key()),)*
                 }
             }
 

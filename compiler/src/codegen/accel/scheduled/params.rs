@@ -7,7 +7,7 @@ use tilewright_hw::isa::{TABLE_BYTES, VecSrc};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, called};
 use crate::te::{DType, Expr, Name};
-use crate::tir::{Action, Function, Scope};
+use crate::tir::{Action, Bounds, Function, Scope, simplify};
 
 /// Three buffers of param that are parts of the same entries.
 pub struct Packed {
@@ -30,7 +30,9 @@ pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result
         Action::Store { buffer, indices, value: Expr::Load { buffer: from, indices: read, .. } } => {
             sources.insert(buffer.clone(), from.clone());
             let own = |v: &Name| indices.iter().position(|i| *i == Expr::Var(v.clone()));
-            let plain = |e: &Expr| e.substitute(&|v| own(v).map(|i| Expr::var(format!("#{i}")))).to_string();
+            // The order of terms must not depend on the names.
+            let number = |v: &Name| own(v).map(|i| Expr::var(format!("#{i}")));
+            let plain = |e: &Expr| simplify(&e.substitute(&number), &Bounds::default()).to_string();
             let extents: Vec<String> =
                 loops.iter().map(|l| format!("{} {}", plain(&Expr::Var(l.var.clone())), l.extent)).collect();
             let text = |list: &[Expr]| list.iter().map(plain).collect::<Vec<_>>().join(", ");

@@ -1,5 +1,6 @@
 //! Operators on a product's results that are fused into its tiles.
 
+use crate::codegen::accel::operator::AccelOperator;
 use crate::codegen::accel::ops::pairwise::PairOp;
 use crate::codegen::accel::ops::pool::Pool;
 use crate::codegen::accel::view::View;
@@ -41,7 +42,7 @@ impl Epilogue {
         match self {
             Epilogue::Pair { op, input } => format!("{:?} {input} ", op.operation()),
             Epilogue::Lookup(_) => "lut ".into(),
-            Epilogue::Pool { pool, of } => format!("{pool:?} {of:?} "),
+            Epilogue::Pool { pool, of } => format!("{} {} ", pool.timing_key(), of.without_values()),
         }
     }
 }

@@ -16,6 +16,7 @@ mod pooled;
 pub mod rest;
 mod schedule;
 mod sizes;
+pub mod space;
 pub mod tail;
 pub mod tiles;
 mod windows;
@@ -27,10 +28,12 @@ use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::scheduled::{self, LayerSchedule};
+use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use depthwise::DepthwiseTile;
 use need::Need;
+use std::ops::RangeInclusive;
 use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
@@ -117,6 +120,18 @@ impl AccelOperator for Conv {
         all.into_iter().chain(first).collect()
     }
 
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        space::space(self, layer, config)
+    }
+
+    fn decisions(&self, plan: &ConvPlan) -> Decisions {
+        space::decisions(plan)
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvPlan, String> {
+        space::plan_of(self, decisions, layer, config)
+    }
+
     fn cycles(&self, plan: &ConvPlan, _: &Layer, _: &HwConfig) -> u64 {
         plan.cycles()
     }
@@ -169,7 +184,8 @@ impl AccelOperator for Conv {
     fn timing_key(&self) -> String {
         let window = (self.kernel, self.strides, self.pads, self.dilations, self.groups, self.weights.len());
         let epilogue: String = self.epilogue.iter().map(epilogue::Epilogue::timing_key).collect();
-        format!("{epilogue}{window:?} {:?} {:?} {}", self.weight_zero_point, self.rest, self.slope.is_some())
+        let zero_point = self.weight_zero_point.is_some();
+        format!("{epilogue}{window:?} {zero_point} {:?} {}", self.rest, self.slope.is_some())
     }
 
     fn schedule(
@@ -189,7 +205,7 @@ impl AccelOperator for Conv {
     }
 
     fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        if (std::env::var("TW_CONV").is_ok_and(|v| v == "sched") || matches!(plan, ConvPlan::Packed(_)))
+        if std::env::var("TW_CONV").map_or(true, |v| v != "hand")
             && let Some(schedule) = self.schedule(plan, layer, e.config, e.constants())
         {
             return scheduled::emit(e, layer, schedule);
@@ -202,18 +218,33 @@ impl AccelOperator for Conv {
 }
 
 impl Conv {
+    /// The shares of the array in a product that it shares with the vector unit; `None` if they cannot share it.
+    fn shares(&self, layer: &Layer, config: &HwConfig) -> Option<RangeInclusive<usize>> {
+        if !self.epilogue.is_empty() || self.slope.is_some() {
+            return None;
+        }
+        depthwise::shares(self, [layer.input_view(), self.results(layer)], layer.on_chip, config)
+    }
+
     /// Returns tiles of the product with whole windows as channels, if it can run so.
     fn packed(&self, layer: &Layer, config: &HwConfig) -> std::vec::IntoIter<ConvTile> {
-        let input = layer.input_view();
         let found = || {
-            let (flat, view) = packed::windows_as_channels(self, [input, layer.output_view()], config)?;
-            let need = Need::of(self, layer, config).ok()?;
-            let pixel_load = Some(packed::pixel_load(self, input, config));
-            let search = Search { apart: false, need, pixel_load, wanted: Wanted::All };
-            tiles::tiles(&flat, search, [view, layer.output_view()], config).ok()
+            let (flat, search, views) = self.packed_search(layer, config)?;
+            tiles::tiles(&flat, search, views, config).ok()
         };
-        let tiles = if schedule::is_expressible(self, layer, config) { found() } else { None };
-        tiles.unwrap_or_default().into_iter()
+        found().unwrap_or_default().into_iter()
+    }
+
+    /// Returns the product with whole windows as channels, and what its tiles need; `None` if it cannot run so.
+    fn packed_search(&self, layer: &Layer, config: &HwConfig) -> Option<(Conv, Search<'_>, [View; 2])> {
+        let [input, output] = [layer.input_view(), layer.output_view()];
+        if !schedule::is_expressible(self, layer, config) {
+            return None;
+        }
+        let (flat, view) = packed::windows_as_channels(self, [input, output], config)?;
+        let need = Need::of(self, layer, config).ok()?;
+        let pixel_load = Some(packed::pixel_load(self, input, config));
+        Some((flat, Search { apart: false, need, pixel_load, wanted: Wanted::All }, [view, output]))
     }
 
     /// Returns at most `most` plans that share the product between the array and the vector unit.

@@ -186,14 +186,15 @@ fn product(
     steps += &format!("reorder {} {} {} {} {in_tile} {rows} {columns}; ", order[0], order[1], order[2], order[3]);
     // A block that is moved to the start of a loop runs before those that were moved there earlier.
     let mut compacted: Vec<String> = vec![format!("{name}.out"), sums.name.to_string()];
-    steps += &format!("compute_at {name} {inner}; ");
-    for (_, operand) in operands.iter().rev() {
-        steps += &format!("compute_at {operand}.out {inner}; ");
-        compacted.push(format!("{operand}.out"));
-    }
-    for name in between.iter().rev() {
-        steps += &format!("compute_at {name} {inner}; ");
-        compacted.push(name.to_string());
+    for stage in between.iter().chain([name]).rev() {
+        steps += &format!("compute_at {stage} {inner}; ");
+        if stage != name {
+            compacted.push(stage.to_string());
+        }
+        for (_, operand) in operands.iter().filter(|(reader, _)| reader == stage) {
+            steps += &format!("compute_at {operand}.out {inner}; ");
+            compacted.push(format!("{operand}.out"));
+        }
     }
     steps += &format!("compute_at sums {inner}; ");
     let mut slotted: Vec<(String, usize)> = Vec::new();
@@ -359,4 +360,160 @@ fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConf
         conditions.extend(inside(&i[3], columns, left, width));
         within(conditions, x.at(&[i[0].clone(), i[1].clone(), row, less(&i[3], left), i[4].clone()]))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codegen::accel::finish::Finish;
+    use crate::codegen::accel::kept::OnChip;
+    use crate::codegen::accel::operator::AccelOperator;
+    use crate::codegen::accel::ops::conv::ConvPlan;
+    use crate::codegen::accel::ops::pairwise::PairOp;
+    use crate::codegen::accel::scheduled::tests::check_layer;
+    use crate::graph::ValueId;
+    use crate::graph::op::Layout;
+    use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
+
+    /// Sizes of a convolution under test.
+    struct Sized {
+        images: usize,
+        channels: [usize; 2],
+        image: [usize; 2],
+        kernel: [usize; 2],
+        strides: [usize; 2],
+        pads: [usize; 4],
+        dilations: [usize; 2],
+    }
+
+    fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
+        let [inputs, outputs] = s.channels;
+        let out = |k: usize| {
+            (s.image[k] + s.pads[k] + s.pads[k + 2] - (s.kernel[k] - 1) * s.dilations[k] - 1) / s.strides[k] + 1
+        };
+        let input = View::new(Layout::Nhwc, s.images, inputs, s.image[0], s.image[1]);
+        let output = View::new(Layout::Nhwc, s.images, outputs, out(0), out(1));
+        let weights = (0..outputs * s.kernel[0] * s.kernel[1] * inputs).map(|i| (i * 37 % 251) as i32 as i8);
+        let finish = Finish {
+            bias: (0..outputs as i32).map(|c| 50 * c - 300).collect(),
+            multiplier: vec![1_500_000_000; outputs],
+            shift: (0..outputs).map(|c| -7 - (c % 4) as i8).collect(),
+            zero_point: 3,
+            lo: -128,
+            hi: 120,
+            mode: Rounding::Double,
+        };
+        let conv = Conv {
+            kernel: s.kernel,
+            strides: s.strides,
+            pads: s.pads,
+            dilations: s.dilations,
+            groups: 1,
+            weights: weights.collect(),
+            rest: Vec::new(),
+            weight_zero_point: None,
+            pad_value: -5,
+            finish,
+            slope: None,
+            epilogue,
+        };
+        let mut inputs = vec![(ValueId(0), input)];
+        inputs.extend((1..=conv.epilogue.len()).map(|i| (ValueId(i), output)));
+        let layer = Layer {
+            nodes: Vec::new(),
+            name: "conv".into(),
+            inputs,
+            output: (ValueId(9), output),
+            on_chip: OnChip::default(),
+            given: None,
+        };
+        (conv, layer)
+    }
+
+    /// Checks plans of a convolution: every third of those that fit, up to `most`. Returns how many.
+    fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
+        let plans = conv.plans(layer, config, most);
+        for plan in &plans {
+            let schedule = conv.schedule(plan, layer, config, Constants::Given);
+            check_layer(config, &schedule.unwrap_or_else(|| panic!("{plan:?} has no schedule")));
+        }
+        plans.len()
+    }
+
+    #[test]
+    fn schedules_compute_the_convolution() {
+        let plain = |kernel: usize, stride: usize, pad: usize| Sized {
+            images: 1,
+            channels: [20, 37],
+            image: [9, 11],
+            kernel: [kernel; 2],
+            strides: [stride; 2],
+            pads: [pad; 4],
+            dilations: [1; 2],
+        };
+        let sizes = [
+            plain(3, 1, 1),
+            plain(1, 1, 0),
+            Sized { images: 2, image: [8, 9], ..plain(1, 2, 0) },
+            Sized { pads: [0, 0, 1, 1], image: [8, 8], ..plain(3, 2, 0) },
+            Sized { kernel: [3, 2], dilations: [2, 3], ..plain(3, 1, 1) },
+            Sized { channels: [64, 8], image: [1, 1], ..plain(1, 1, 0) },
+            // Parameters of all channels do not fit param twice.
+            Sized { channels: [20, 2048], image: [3, 2], ..plain(1, 1, 0) },
+        ];
+        let mut checked = 0;
+        for name in ["1x16x16", "1x4x4"] {
+            let config = HwConfig::load(name).unwrap();
+            for s in &sizes {
+                let (conv, layer) = conv(s, Vec::new());
+                checked += check_plans(&conv, &layer, &config, 6);
+            }
+        }
+        assert!(checked > 40, "{checked}");
+    }
+
+    #[test]
+    fn fused_operators_follow_the_product() {
+        let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
+        let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
+        let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
+        let table = (0..256).map(|i| (i * 7 % 256) as i32 as i8).collect();
+        let config = HwConfig::load("1x16x16").unwrap();
+        let s = Sized {
+            images: 1,
+            channels: [40, 40],
+            image: [7, 6],
+            kernel: [3; 2],
+            strides: [1; 2],
+            pads: [1; 4],
+            dilations: [1; 2],
+        };
+        let epilogue = vec![Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+        for n in 0..=2 {
+            let (conv, layer) = conv(&s, epilogue[..n].to_vec());
+            assert!(check_plans(&conv, &layer, &config, 4) > 2);
+        }
+    }
+
+    #[test]
+    fn windows_become_channels() {
+        let config = HwConfig::load("1x16x16").unwrap();
+        let s = Sized {
+            images: 2,
+            channels: [3, 20],
+            image: [23, 21],
+            kernel: [7; 2],
+            strides: [2; 2],
+            pads: [3, 3, 2, 3],
+            dilations: [1; 2],
+        };
+        let (conv, layer) = conv(&s, Vec::new());
+        let (layer, conv) = conv.host_form(&layer, &config).unwrap();
+        let tiles: Vec<_> = conv.packed(&layer, &config).collect();
+        assert!(tiles.len() > 10, "{tiles:?}");
+        for tile in tiles.iter().step_by((tiles.len() / 6).max(1)) {
+            let schedule = conv.schedule(&ConvPlan::Packed(*tile), &layer, &config, Constants::Given).unwrap();
+            check_layer(&config, &schedule);
+        }
+    }
 }

@@ -100,26 +100,66 @@ pub fn best(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) ->
     found.into_iter().reduce(|a, b| if b.cycles < a.cycles { b } else { a }).ok_or_else(|| "it has no tiles".into())
 }
 
+/// The sizes of a product that all its tiles share.
+pub struct TileSpace {
+    pub sizes: Sizes,
+    /// View of what is stored: the results of the product or of the pooling fused into it.
+    pub output: View,
+    input: View,
+    rest: Rest,
+    /// See [`Search`].
+    pixel_load: Option<u64>,
+    fill: Fill,
+}
+
+impl TileSpace {
+    /// Reads a product.
+    ///
+    /// # Errors
+    /// The reason why the configuration cannot compute it, whatever the tile.
+    pub fn new(conv: &Conv, search: &Search, views: [View; 2], config: &HwConfig) -> Result<TileSpace, String> {
+        let &Search { apart, need, pixel_load, .. } = search;
+        fits(conv, config)?;
+        let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
+        let (fill, [input, results]) = batch::fill(pointwise, views, config);
+        let output = need.pooling.map_or(results, |pooling| pooling.results);
+        let (tile_bytes, align) = (config.entry_bytes(Mem::Wgt), config.dma_align);
+        if tile_bytes < align {
+            return Err(format!("loads must address weight tiles of {tile_bytes} bytes, but dma_align is {align}"));
+        }
+        if fill == Fill::Tiles {
+            check_lanes(config)?;
+        }
+        let sizes = Sizes::new(conv, input, output, config);
+        let rest = Rest::new(conv, &sizes, input, config);
+        Ok(TileSpace { sizes, output, input, rest, pixel_load, fill })
+    }
+
+    fn costed<'a>(&'a self, conv: &'a Conv, need: &'a Need<'a>) -> Costed<'a> {
+        let TileSpace { sizes, output, input, rest, pixel_load, fill } = self;
+        Costed { conv, sizes, rest, need, pixel_load: *pixel_load, input: *input, output: *output, fill: *fill }
+    }
+
+    /// Returns a tile with its estimated cycles. It may use all of inp and wgt, so that loads wait for the tile before.
+    ///
+    /// # Errors
+    /// The limit that the tile exceeds.
+    pub fn tile(&self, conv: &Conv, need: &Need, tile: ConvTile, config: &HwConfig) -> Result<ConvTile, String> {
+        let costed = self.costed(conv, need);
+        let cycles = cost(costed, Share::Half, tile, config).or_else(|_| cost(costed, Share::Whole, tile, config));
+        cycles.map(|cycles| ConvTile { cycles, ..tile }).map_err(|limit| format!("the tile needs {limit}"))
+    }
+}
+
 /// Returns tiles of a product with their estimated cycles, at least one.
 ///
 /// # Errors
 /// The reason why no tile fits.
 pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Result<Vec<ConvTile>, String> {
-    let Search { apart, need, pixel_load, wanted } = search;
-    fits(conv, config)?;
-    let pointwise = !apart && need.pooling.is_none() && conv.is_pointwise();
-    let (fill, [input, results]) = batch::fill(pointwise, views, config);
-    let output = need.pooling.map_or(results, |pooling| pooling.results);
-    let (tile_bytes, align) = (config.entry_bytes(Mem::Wgt), config.dma_align);
-    if tile_bytes < align {
-        return Err(format!("loads must address weight tiles of {tile_bytes} bytes, but dma_align is {align}"));
-    }
-    if fill == Fill::Tiles {
-        check_lanes(config)?;
-    }
-    let sizes = Sizes::new(conv, input, output, config);
-    let rest = Rest::new(conv, &sizes, input, config);
-    let costed = Costed { conv, sizes: &sizes, rest: &rest, need: &need, pixel_load, input, output, fill };
+    let Search { need, wanted, .. } = search;
+    let space = TileSpace::new(conv, &search, views, config)?;
+    let costed = space.costed(conv, &need);
+    let Costed { sizes, pixel_load, input, output, fill, .. } = costed;
     let columns = parts(output.w);
     // Cutting columns shortens the rows of every transfer, so it is the last resort. But several tiles are needed to
     // fill batch rows.

@@ -162,11 +162,21 @@ fn loads(
     list
 }
 
-/// Returns the rows per tile.
+/// Returns the rows per tile: as many as possible.
 ///
 /// # Errors
 /// The reason why the configuration cannot do the copy.
 pub fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Result<usize, String> {
+    let most = most_rows(output, config)?;
+    check(copy, inputs, output, most, config)?;
+    Ok(most)
+}
+
+/// Returns the maximum number of rows per tile.
+///
+/// # Errors
+/// A single row does not fit.
+pub fn most_rows(output: View, config: &HwConfig) -> Result<usize, String> {
     let ratio = (config.block() / config.block_out) as usize;
     let room = config.entries(Mem::Out) as usize / 4;
     // With several batch rows, entries are filled with consecutive bytes, so that the store of a tile has one row.
@@ -176,9 +186,17 @@ pub fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Re
     if most == 0 || row_bytes > ROW_BYTES || output.w > ROWS {
         return Err(format!("a row of {} pixels does not fit a quarter of out ({} entries)", output.w, room * 4));
     }
+    Ok(most)
+}
+
+/// Checks the loads of tiles of `rows` rows.
+///
+/// # Errors
+/// The reason why the configuration cannot do them.
+pub fn check(copy: &Copy, inputs: &[View], output: View, rows: usize, config: &HwConfig) -> Result<(), String> {
     let data: Vec<Activation> = inputs.iter().map(|v| v.layout(config)).collect();
     for (b, tile) in (0..output.c.div_ceil(config.block() as usize)).flat_map(|b| {
-        let tiles = cut(output.h, most);
+        let tiles = cut(output.h, rows);
         tiles.into_iter().map(move |t| (b, t))
     }) {
         for (_, load) in loads(config, copy, &data, output, 0, b, &tile) {
@@ -199,7 +217,7 @@ pub fn rows(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> Re
             }
         }
     }
-    Ok(most)
+    Ok(())
 }
 
 /// Emits a copy.

@@ -11,6 +11,7 @@ use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
@@ -44,6 +45,24 @@ impl AccelOperator for Copy {
     fn plan(&self, layer: &Layer, config: &HwConfig, _search: bool) -> Result<CopyPlan, String> {
         let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
         emit::rows(self, &inputs, layer.output_view(), config).map(|rows| CopyPlan { rows })
+    }
+
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
+        let most = emit::rows(self, &inputs, layer.output_view(), config);
+        most.map_or_else(|_| Space::default(), |most| Space::of(vec![Knob::size("rows", most)]))
+    }
+
+    fn decisions(&self, plan: &CopyPlan) -> Decisions {
+        Decisions::new([("rows", plan.rows.into())])
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<CopyPlan, String> {
+        let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
+        let most = emit::most_rows(layer.output_view(), config)?;
+        let rows = decisions.size("rows", most)?;
+        emit::check(self, &inputs, layer.output_view(), rows, config)?;
+        Ok(CopyPlan { rows })
     }
 
     fn cycles(&self, plan: &CopyPlan, layer: &Layer, config: &HwConfig) -> u64 {

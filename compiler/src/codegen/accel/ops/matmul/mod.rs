@@ -15,6 +15,7 @@ use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::scheduled::LayerSchedule;
+use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::op::{Layout, QMatMul};
 use crate::graph::{Node, NodeId, Op, ValueId};
@@ -48,6 +49,18 @@ impl AccelOperator for MatMul {
         let mut found = plan::tiles(self, layer, config).unwrap_or_default();
         found.truncate(most);
         found
+    }
+
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        plan::space(layer, config)
+    }
+
+    fn decisions(&self, plan: &MatMulTile) -> Decisions {
+        plan::decisions(plan)
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<MatMulTile, String> {
+        plan::tile_of(self, decisions, layer, config)
     }
 
     fn cycles(&self, tile: &MatMulTile, layer: &Layer, config: &HwConfig) -> u64 {

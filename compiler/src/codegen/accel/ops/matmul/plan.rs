@@ -3,6 +3,7 @@
 use super::op::MatMul;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::work::{UnitWork, beats, overhead, simple_row};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, VecOp};
@@ -72,11 +73,11 @@ impl MatMul {
     }
 }
 
-/// Returns the tiles that fit, those with the fewest estimated cycles first.
+/// Checks that tiles can compute a product.
 ///
 /// # Errors
-/// The reason why no tile fits.
-pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulTile>, String> {
+/// The reason why none can.
+fn check(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<(), String> {
     let (block, block_in) = (config.block() as usize, config.block_in as usize);
     if block_in != block {
         return Err(format!(
@@ -91,6 +92,16 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
              on the device"
         ));
     }
+    Ok(())
+}
+
+/// Returns the tiles that fit, those with the fewest estimated cycles first.
+///
+/// # Errors
+/// The reason why no tile fits.
+pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulTile>, String> {
+    check(m, layer, config)?;
+    let depth = layer.input_view().c;
     let s = MatMulSizes::new(layer, config);
     let parts = |all: usize| {
         let mut sizes: Vec<usize> = (1..=all.min(16)).map(|n| all.div_ceil(n)).collect();
@@ -105,9 +116,7 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
             for keeps_rows in [true, false] {
                 for zero_points in [ZeroPoints::Subtracted, ZeroPoints::Added] {
                     let tile = MatMulTile { rows, blocks, keeps_rows, zero_points };
-                    let is_useless = keeps_rows && blocks == s.column_blocks
-                        || zero_points == ZeroPoints::Added && m.sums(config) == [false; 2];
-                    if !is_useless && fits(m, &tile, &s, config) {
+                    if !is_useless(m, &tile, &s, config) && fits(m, &tile, &s, config) {
                         found.push(tile);
                     }
                 }
@@ -119,6 +128,65 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
     }
     found.sort_by_cached_key(|tile| cycles(m, tile, layer, config));
     Ok(found)
+}
+
+/// Whether another tile gives the same program.
+fn is_useless(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) -> bool {
+    t.keeps_rows && t.blocks == s.column_blocks || t.zero_points == ZeroPoints::Added && m.sums(config) == [false; 2]
+}
+
+/// Words for `MatMulTile::keeps_rows`.
+const ROWS_STAY: [&str; 2] = ["reloaded", "kept"];
+
+/// Words for [`ZeroPoints`].
+const ZERO_POINTS: [&str; 2] = ["subtracted", "added"];
+
+/// Returns the decisions of a product's tiles with their possible values.
+pub fn space(layer: &Layer, config: &HwConfig) -> Space {
+    let s = MatMulSizes::new(layer, config);
+    Space::of(vec![
+        Knob::size("rows", s.row_entries),
+        Knob::size("blocks", s.column_blocks),
+        Knob::words("data", &ROWS_STAY),
+        Knob::words("zero_points", &ZERO_POINTS),
+    ])
+}
+
+/// Returns the decisions of a tile.
+pub fn decisions(t: &MatMulTile) -> Decisions {
+    Decisions::new([
+        ("rows", t.rows.into()),
+        ("blocks", t.blocks.into()),
+        ("data", ROWS_STAY[usize::from(t.keeps_rows)].into()),
+        ("zero_points", ZERO_POINTS[usize::from(t.zero_points == ZeroPoints::Added)].into()),
+    ])
+}
+
+/// Returns the tile of some decisions.
+///
+/// # Errors
+/// The reason why it does not fit, or which decision is missing or wrong.
+pub fn tile_of(m: &MatMul, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<MatMulTile, String> {
+    check(m, layer, config)?;
+    let s = MatMulSizes::new(layer, config);
+    let tile = MatMulTile {
+        rows: decisions.size("rows", s.row_entries)?,
+        blocks: decisions.size("blocks", s.column_blocks)?,
+        keeps_rows: decisions.word("data", &ROWS_STAY)? == 1,
+        zero_points: match decisions.word("zero_points", &ZERO_POINTS)? {
+            0 => ZeroPoints::Subtracted,
+            _ => ZeroPoints::Added,
+        },
+    };
+    if is_useless(m, &tile, &s, config) {
+        return Err(
+            "there is nothing to keep or to add; other words for data or zero_points give the same program".into()
+        );
+    }
+    if !fits(m, &tile, &s, config) {
+        return Err("two tiles do not fit the scratchpads, or a tile exceeds the fields of instructions".into());
+    }
+    Ok(tile)
 }
 
 /// Returns whether the buffers of two tiles fit, so that one is loaded or stored while the other is computed.

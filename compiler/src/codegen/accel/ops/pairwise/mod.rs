@@ -15,6 +15,7 @@ use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFr
 use crate::codegen::accel::pieces::piece_entries;
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::scheduled::LayerSchedule;
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
@@ -49,6 +50,20 @@ impl AccelOperator for Pairwise {
 
     fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<PairwisePlan, String> {
         piece_entries(self.op.operation(), config).map(|entries| PairwisePlan { entries })
+    }
+
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        let most = piece_entries(self.op.operation(), config).unwrap_or(0);
+        Space::of(vec![Knob::size("entries", (most as usize).min(entries(layer.output_view(), config) as usize))])
+    }
+
+    fn decisions(&self, plan: &PairwisePlan) -> Decisions {
+        Decisions::new([("entries", (plan.entries as usize).into())])
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<PairwisePlan, String> {
+        let PairwisePlan { entries } = self.plan(layer, config, false)?;
+        Ok(PairwisePlan { entries: decisions.size("entries", entries as usize)? as u32 })
     }
 
     fn cycles(&self, plan: &PairwisePlan, layer: &Layer, config: &HwConfig) -> u64 {

@@ -16,6 +16,7 @@ use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
@@ -66,6 +67,34 @@ impl AccelOperator for Pool {
         found.unwrap_or_default()
     }
 
+    fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
+        let Ok(found) = plan::tiles(self, layer.input_view(), layer.output_view(), &layer.on_chip, config) else {
+            return Space::default();
+        };
+        let most = |size: fn(&PoolTile) -> usize| found.iter().map(size).max().unwrap_or(1);
+        Space::of(vec![
+            Knob::size("blocks", most(|t| t.blocks)),
+            Knob::size("rows", most(|t| t.rows)),
+            Knob::size("columns", most(|t| t.columns)),
+        ])
+    }
+
+    fn decisions(&self, plan: &PoolTile) -> Decisions {
+        Decisions::new([("blocks", plan.blocks.into()), ("rows", plan.rows.into()), ("columns", plan.columns.into())])
+    }
+
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<PoolTile, String> {
+        let [input, output] = [layer.input_view(), layer.output_view()];
+        let tile = |[blocks, most_rows, most_columns]: [usize; 3]| {
+            Ok::<_, String>(PoolTile {
+                blocks: decisions.size("blocks", blocks)?,
+                rows: decisions.size("rows", most_rows)?,
+                columns: decisions.size("columns", most_columns)?,
+            })
+        };
+        plan::check(self, [input, output], &layer.on_chip, &tile, config)
+    }
+
     fn cycles(&self, tile: &PoolTile, layer: &Layer, config: &HwConfig) -> u64 {
         let (input, output, on_chip) = (layer.input_view(), layer.output_view(), &layer.on_chip);
         let (data, blocks) = (input.layout(config), output.layout(config).blocks());
@@ -98,6 +127,17 @@ impl AccelOperator for Pool {
         let window = WindowShape { kernel: self.kernel, strides: self.strides, dilations: self.dilations };
         let views = [layer.input_view(), layer.output_view()];
         InpUse::Kept(WindowBorder::of_windows(window, self.pads, self.pad_value, views))
+    }
+
+    fn timing_key(&self) -> String {
+        let finish = match &self.finish {
+            PoolFinish::Clip { .. } => "clip".to_string(),
+            PoolFinish::Requant(_) => "requant".to_string(),
+            PoolFinish::Mean { count_pads, .. } => format!("mean {count_pads}"),
+            PoolFinish::Count(_) => "count".to_string(),
+        };
+        let Pool { kernel, strides, pads, dilations, reduce, .. } = self;
+        format!("{kernel:?} {strides:?} {pads:?} {dilations:?} {reduce:?} {finish}")
     }
 
     fn emit(&self, tile: &PoolTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {

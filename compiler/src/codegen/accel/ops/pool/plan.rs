@@ -26,6 +26,113 @@ pub fn source(config: &HwConfig) -> Mem {
     if config.vector_reaches_inp() { Mem::Inp } else { Mem::Out }
 }
 
+/// A pooling with what all its tiles share.
+struct Tiles<'a> {
+    pool: &'a Pool,
+    input: View,
+    output: View,
+    on_chip: &'a OnChip,
+    config: &'a HwConfig,
+    /// How batch rows are filled.
+    fill: Fill,
+    /// Blocks of channels.
+    blocks: usize,
+    /// Entries of param, apart from those of channels.
+    params: usize,
+}
+
+impl<'a> Tiles<'a> {
+    fn new(pool: &'a Pool, views: [View; 2], on_chip: &'a OnChip, config: &'a HwConfig) -> Result<Tiles<'a>, String> {
+        let (fill, [input, output]) = batch::fill(pool.is_pointwise(), views, config);
+        if fill == Fill::Tiles && config.batch > 1 {
+            check_lanes(config)?;
+        }
+        let blocks = input.layout(config).blocks();
+        let params = config.descriptor_entries() as usize + pool.distinct_counts(input, output).len().max(1);
+        Ok(Tiles { pool, input, output, on_chip, config, fill, blocks, params })
+    }
+
+    fn by_pixel(&self) -> bool {
+        self.fill == Fill::Tiles && self.config.batch > 1
+    }
+
+    /// Entries of inp per pixel of a block.
+    fn ratio(&self) -> usize {
+        (self.config.block() / self.config.block_out) as usize
+    }
+
+    /// Rows and columns of data that a tile reads.
+    fn read(&self, rows: usize, columns: usize) -> [usize; 2] {
+        let pool = self.pool;
+        let read = |k: usize, n: usize| (n - 1) * pool.strides[k] + reach(pool.kernel[k], pool.dilations[k]);
+        [read(0, rows), read(1, columns)]
+    }
+
+    /// Whether loads and stores can move the pixels of such tiles.
+    fn moves(&self, rows: usize, columns: usize) -> bool {
+        let Tiles { pool, input, output, config, .. } = *self;
+        let (ratio, by_pixel, kept) = (self.ratio(), self.by_pixel(), self.on_chip.input.is_some());
+        let [rows_in, columns_in] = self.read(rows, columns);
+        let fields = if by_pixel {
+            columns_in * ratio <= ROWS && rows_in <= ROWS && columns * ratio <= ROWS && rows <= ROWS
+        } else {
+            let wide = if self.fill == Fill::Neighbors { config.batch as usize } else { 1 } * config.block() as usize;
+            let loaded = if kept { 0 } else { columns_in.min(input.w) };
+            loaded.max(columns) * wide <= ROW_BYTES
+        };
+        let pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / ratio;
+        let loads = kept
+            || loadable(output.h, rows, |f, n| pool.rows(f, n, input), PAD_ROWS)
+                && loadable(output.w, columns, |f, n| pool.columns(f, n, input), pads);
+        fields && loads
+    }
+
+    /// Returns the cost of a tile whose pixels can be moved; `None` if it does not fit the scratchpads.
+    fn cost(&self, t: PoolTile) -> Option<u64> {
+        let Tiles { output, on_chip, config, blocks, .. } = *self;
+        let (ratio, source, kept) = (self.ratio(), source(config), on_chip.input.is_some());
+        let half = |mem: Mem| config.entries(mem) as usize / 2;
+        let [rows_in, columns_in] = self.read(t.rows, t.columns);
+        let data = t.blocks * rows_in * columns_in * ratio;
+        let out = t.blocks * t.rows * t.columns * ratio;
+        let room = if source == Mem::Out { data + out } else { out };
+        let entries = self.params.max(config.descriptor_entries() as usize + t.blocks * ratio);
+        let only = t.blocks == blocks && t.rows == output.h && t.columns == output.w && output.n == 1;
+        let free = if source == Mem::Inp { inp_room(on_chip, only, config) } else { half(source) };
+        let fits = (kept || data <= free)
+            && room <= half(Mem::Out)
+            && out <= half(Mem::Acc)
+            && PARAM_ROWS as usize * entries <= half(Mem::Param);
+        let at_once = if self.by_pixel() { config.batch as usize } else { 1 };
+        let tiles = (output.n * output.h.div_ceil(t.rows) * output.w.div_ceil(t.columns)).div_ceil(at_once);
+        let tiles = (tiles * blocks.div_ceil(t.blocks)) as u64;
+        // Each tile loads its halo rows again. A few large tiles have fewer halo rows; many small tiles overlap
+        // better.
+        let (loaded, ends) = if kept { (0, out) } else { (data as u64 * 2, data + out) };
+        let cost = tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64;
+        fits.then_some(cost)
+    }
+}
+
+/// Returns a tile if it fits. `tile` gets the largest number of blocks, rows and columns.
+///
+/// # Errors
+/// The reason why it does not fit, or the error of `tile`.
+pub fn check(
+    pool: &Pool,
+    views: [View; 2],
+    on_chip: &OnChip,
+    tile: &dyn Fn([usize; 3]) -> Result<PoolTile, String>,
+    config: &HwConfig,
+) -> Result<PoolTile, String> {
+    let all = Tiles::new(pool, views, on_chip, config)?;
+    let tile = tile([all.blocks, all.output.h, all.output.w])?;
+    if !all.moves(tile.rows, tile.columns) {
+        return Err("a tile exceeds the fields of loads or stores, or all its data are padding".into());
+    }
+    all.cost(tile).map(|_| tile).ok_or_else(|| "two tiles do not fit the scratchpads".into())
+}
+
 /// Returns the tiles of a pooling that fit, the cheapest first. There is at least one.
 ///
 /// # Errors
@@ -37,59 +144,16 @@ pub fn tiles(
     on_chip: &OnChip,
     config: &HwConfig,
 ) -> Result<Vec<PoolTile>, String> {
-    let batch = config.batch as usize;
-    let (fill, [input, output]) = batch::fill(pool.is_pointwise(), [input, output], config);
-    let by_pixel = fill == Fill::Tiles && batch > 1;
-    if by_pixel {
-        check_lanes(config)?;
-    }
-    let ratio = (config.block() / config.block_out) as usize;
-    let blocks = input.layout(config).blocks();
-    let source = self::source(config);
-    let kept = on_chip.input.is_some();
-    let half = |mem: Mem| config.entries(mem) as usize / 2;
-    let params = config.descriptor_entries() as usize + pool.distinct_counts(input, output).len().max(1);
+    let all = Tiles::new(pool, [input, output], on_chip, config)?;
+    let Tiles { input, output, .. } = all;
+    let source = source(config);
     let mut found: Vec<(u64, PoolTile)> = Vec::new();
     // With one batch row, only rows are cut. Several batch rows need enough tiles to fill them, so columns are cut too.
-    let widths = if batch == 1 { vec![output.w] } else { parts(output.w) };
+    let widths = if config.batch == 1 { vec![output.w] } else { parts(output.w) };
     for (columns, rows) in widths.into_iter().flat_map(|c| parts(output.h).into_iter().map(move |r| (c, r))) {
-        let rows_in = (rows - 1) * pool.strides[0] + reach(pool.kernel[0], pool.dilations[0]);
-        let columns_in = (columns - 1) * pool.strides[1] + reach(pool.kernel[1], pool.dilations[1]);
-        let fields = if by_pixel {
-            columns_in * ratio <= ROWS && rows_in <= ROWS && columns * ratio <= ROWS && rows <= ROWS
-        } else {
-            let wide = if fill == Fill::Neighbors { batch } else { 1 } * config.block() as usize;
-            let loaded = if kept { 0 } else { columns_in.min(input.w) };
-            loaded.max(columns) * wide <= ROW_BYTES
-        };
-        let pads = if by_pixel { PAD_ROWS } else { PAD_ENTRIES } / ratio;
-        let loads = kept
-            || loadable(output.h, rows, |f, n| pool.rows(f, n, input), PAD_ROWS)
-                && loadable(output.w, columns, |f, n| pool.columns(f, n, input), pads);
-        if !fields || !loads {
-            continue;
-        }
-        for blocks_in in parts(blocks) {
-            let data = blocks_in * rows_in * columns_in * ratio;
-            let out = blocks_in * rows * columns * ratio;
-            let room = if source == Mem::Out { data + out } else { out };
-            let entries = params.max(config.descriptor_entries() as usize + blocks_in * ratio);
-            let only = blocks_in == blocks && rows == output.h && columns == output.w && output.n == 1;
-            let free = if source == Mem::Inp { inp_room(on_chip, only, config) } else { half(source) };
-            let fits = (kept || data <= free)
-                && room <= half(Mem::Out)
-                && out <= half(Mem::Acc)
-                && PARAM_ROWS as usize * entries <= half(Mem::Param);
-            let at_once = if by_pixel { batch } else { 1 };
-            let tiles = (output.n * output.h.div_ceil(rows) * output.w.div_ceil(columns)).div_ceil(at_once);
-            let tiles = (tiles * blocks.div_ceil(blocks_in)) as u64;
-            // Each tile loads its halo rows again. A few large tiles have fewer halo rows; many small tiles overlap
-            // better.
-            let (loaded, ends) = if kept { (0, out) } else { (data as u64 * 2, data + out) };
-            let cost = tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64;
-            if fits {
-                found.push((cost, PoolTile { blocks: blocks_in, rows, columns }));
-            }
+        if all.moves(rows, columns) {
+            let tiles = parts(all.blocks).into_iter().map(|blocks| PoolTile { blocks, rows, columns });
+            found.extend(tiles.filter_map(|tile| Some((all.cost(tile)?, tile))));
         }
     }
     if found.is_empty() {

@@ -18,6 +18,16 @@ pub fn blocks(reorder: &Reorder, config: &HwConfig) -> Result<usize, String> {
     let block = config.block() as usize;
     let ratio = block / config.block_out as usize;
     let room = (config.entries(Mem::Out) as usize / 4 / ratio).max(1);
+    check(reorder, room, config)?;
+    Ok(room)
+}
+
+/// Checks the loads of pieces of at most `room` blocks.
+///
+/// # Errors
+/// A stride does not fit its field.
+pub fn check(reorder: &Reorder, room: usize, config: &HwConfig) -> Result<(), String> {
+    let block = config.block() as usize;
     for piece in reorder.pieces(room, block) {
         let load = piece.load(block);
         if load.row_stride.max(load.plane_stride) >= 1 << config.stride_bits {
@@ -25,7 +35,7 @@ pub fn blocks(reorder: &Reorder, config: &HwConfig) -> Result<usize, String> {
             return Err(format!("a stride of {stride} bytes does not fit stride_bits = {}", config.stride_bits));
         }
     }
-    Ok(room)
+    Ok(())
 }
 
 /// Emits a reorder with pieces of at most `room` blocks.

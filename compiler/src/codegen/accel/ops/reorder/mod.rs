@@ -11,6 +11,7 @@ use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
 use tilewright_driver::DriverError;
@@ -39,6 +40,21 @@ impl AccelOperator for Reorder {
 
     fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<ReorderPlan, String> {
         emit::blocks(self, config).map(|blocks| ReorderPlan { blocks })
+    }
+
+    fn space(&self, _: &Layer, config: &HwConfig) -> Space {
+        let most = emit::blocks(self, config);
+        most.map_or_else(|_| Space::default(), |most| Space::of(vec![Knob::size("blocks", most)]))
+    }
+
+    fn decisions(&self, plan: &ReorderPlan) -> Decisions {
+        Decisions::new([("blocks", plan.blocks.into())])
+    }
+
+    fn plan_of(&self, decisions: &Decisions, _: &Layer, config: &HwConfig) -> Result<ReorderPlan, String> {
+        let blocks = decisions.size("blocks", emit::blocks(self, config)?)?;
+        emit::check(self, blocks, config)?;
+        Ok(ReorderPlan { blocks })
     }
 
     fn cycles(&self, plan: &ReorderPlan, layer: &Layer, config: &HwConfig) -> u64 {

@@ -5,4 +5,4 @@ mod plan;
 mod taps;
 
 pub use emit::emit;
-pub use plan::{DepthwiseTile, tiles};
+pub use plan::{DepthwiseTile, shares, tile, tiles};

@@ -13,7 +13,7 @@ use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::overhead;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
@@ -141,6 +141,11 @@ impl Shape<'_> {
             && walks
             && self.taps() > 1
             && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
+    }
+
+    /// The shares of the array, in eighths of a tap: both units get at least one tap.
+    fn shares(&self) -> RangeInclusive<usize> {
+        PARTS..=(self.taps() - 1) * PARTS
     }
 
     /// Maximum number of entries of a strip. With two banks it is half a bank, so that a strip is loaded while the
@@ -277,8 +282,8 @@ impl Shape<'_> {
         Some(steps)
     }
 
-    /// Returns the cut with the best share of the array and its estimated cycles, or `None` if it does not fit.
-    fn cost(&self, tile: DepthwiseTile, config: &HwConfig) -> Option<DepthwiseTile> {
+    /// Returns the cut with the best of some shares of the array and its estimated cycles, or `None` if it does not fit.
+    fn cost(&self, tile: DepthwiseTile, shares: RangeInclusive<usize>, config: &HwConfig) -> Option<DepthwiseTile> {
         let block_bytes = config.block() as usize;
         let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
         let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
@@ -327,7 +332,7 @@ impl Shape<'_> {
         let stored_beats = if hides { 0 } else { beats(Mem::Out) };
         let step_rows = (tile.blocks * first_rows * tile.columns) as u64;
         let mut best: Option<DepthwiseTile> = None;
-        for array_eighths in PARTS..=(self.taps() - 1) * PARTS {
+        for array_eighths in shares {
             let share = |per_tap: u64| per_tap * array_eighths as u64 / PARTS as u64;
             let stored = array_eighths.div_ceil(PARTS);
             if 4 * tile.blocks * stored > config.wgt_depth as usize {
@@ -388,13 +393,54 @@ pub fn tiles(
             for blocks in if whole && !kept { parts(out_blocks) } else { vec![1] } {
                 for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
                     let tile = DepthwiseTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
-                    found.extend(shape.cost(tile, config));
+                    found.extend(shape.cost(tile, shape.shares(), config));
                 }
             }
         }
     }
     found.sort_by_key(|t| t.cycles);
     found.into_iter().filter(|t| shape.steps(t, config).is_some()).take(most).collect()
+}
+
+/// Returns the shares of the array between which a plan can decide, in eighths of a tap; `None` if the array and the
+/// vector unit cannot share the layer.
+pub fn shares(
+    conv: &Conv,
+    [input, output]: [View; 2],
+    on_chip: OnChip,
+    config: &HwConfig,
+) -> Option<RangeInclusive<usize>> {
+    let shape = Shape { conv, input, output, on_chip };
+    shape.is_shared(config).then(|| shape.shares())
+}
+
+/// Returns a cut with its estimated cycles.
+///
+/// # Errors
+/// The reason why the layer cannot be cut in this way.
+pub fn tile(
+    conv: &Conv,
+    [input, output]: [View; 2],
+    on_chip: OnChip,
+    tile: DepthwiseTile,
+    config: &HwConfig,
+) -> Result<DepthwiseTile, String> {
+    let shape = Shape { conv, input, output, on_chip };
+    if !shape.is_shared(config) {
+        return Err("the array and the vector unit cannot share the layer".into());
+    }
+    let whole = tile.columns == output.w && tile.strip_rows == output.h;
+    let kept = on_chip.input.is_some();
+    if (kept || tile.blocks > 1) && !whole || kept && tile.blocks > 1 {
+        return Err(
+            "strips of kept data or of several blocks are whole images; those of kept data have one block".into()
+        );
+    }
+    if tile.rows > tile.strip_rows || tile.blocks > 1 && tile.rows != tile.strip_rows {
+        return Err("a step has more rows than its strip, or is a part of a strip of several blocks".into());
+    }
+    let found = shape.cost(tile, tile.array_eighths..=tile.array_eighths, config);
+    found.filter(|t| shape.steps(t, config).is_some()).ok_or_else(|| "the strips or steps do not fit".into())
 }
 
 #[cfg(test)]

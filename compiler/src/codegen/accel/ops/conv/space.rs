@@ -1,0 +1,147 @@
+//! The space of a product's plans.
+
+use super::ConvPlan;
+use super::depthwise::{self, DepthwiseTile};
+use super::need::Need;
+use super::op::Conv;
+use super::tiles::{ConvTile, Search, TileSpace, Wanted};
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::space::{Choice, Decisions, Knob, Space};
+use crate::codegen::accel::view::View;
+use tilewright_hw::config::HwConfig;
+
+/// What `ConvTile::pixels_inside` decides: which loop is the inner one.
+const INNER: [&str; 2] = ["channels", "pixels"];
+
+/// The forms of plans.
+const FORMS: [&str; 3] = ["tiles", "depthwise", "packed"];
+
+/// Returns the space of a layer's plans.
+pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
+    let mut forms = Vec::new();
+    let views = [layer.input_view(), conv.results(layer)];
+    let form = |word: &str| Knob { name: "form".into(), values: vec![word.into()] };
+    if let Ok(need) = Need::of(conv, layer, config) {
+        let knobs =
+            tile_knobs(conv, Search { apart: false, need, pixel_load: None, wanted: Wanted::All }, views, config);
+        forms.extend(knobs.map(|knobs| [vec![form(FORMS[0])], knobs].concat()));
+    }
+    if let Some(shares) = conv.shares(layer, config) {
+        let blocks = views[1].c.div_ceil(config.block() as usize);
+        forms.push(vec![
+            form(FORMS[1]),
+            Knob::size("blocks", blocks),
+            Knob::size("strip_rows", views[1].h),
+            Knob::size("columns", views[1].w),
+            Knob::size("rows", views[1].h),
+            Knob { name: "array_eighths".into(), values: shares.map(Choice::Number).collect() },
+        ]);
+    }
+    if let Some((flat, search, views)) = conv.packed_search(layer, config) {
+        let knobs = tile_knobs(&flat, search, views, config);
+        forms.extend(knobs.map(|knobs| {
+            let whole = |knob: &Knob| knob.name != "in_blocks";
+            [vec![form(FORMS[2])], knobs.into_iter().filter(whole).collect()].concat()
+        }));
+    }
+    Space { forms }
+}
+
+/// Returns the decisions of a plan.
+pub fn decisions(plan: &ConvPlan) -> Decisions {
+    let form = |word: &str| Decisions::new([("form", word.into())]);
+    match plan {
+        ConvPlan::Tiles(t) => form(FORMS[0]).and(tile_decisions(t)),
+        ConvPlan::Packed(t) => form(FORMS[2]).and(tile_decisions(t)),
+        ConvPlan::Depthwise(t) => form(FORMS[1]).and(Decisions::new([
+            ("blocks", t.blocks.into()),
+            ("strip_rows", t.strip_rows.into()),
+            ("columns", t.columns.into()),
+            ("rows", t.rows.into()),
+            ("array_eighths", t.array_eighths.into()),
+        ])),
+    }
+}
+
+/// Returns the plan of some decisions.
+///
+/// # Errors
+/// The reason why it does not fit, or which decision is missing or wrong.
+pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvPlan, String> {
+    let views = [layer.input_view(), conv.results(layer)];
+    let form = decisions.word("form", &FORMS)?;
+    if form == 2 {
+        let packed = conv.packed_search(layer, config);
+        let (flat, search, views) = packed.ok_or("loads cannot turn whole windows into channels")?;
+        let all = Decisions::new([("in_blocks", views[0].c.div_ceil(config.block() as usize).into())]);
+        return tile_of(&flat, search, views, &decisions.clone().and(all), config).map(ConvPlan::Packed);
+    }
+    if form == 0 {
+        let need = Need::of(conv, layer, config)?;
+        let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
+        return tile_of(conv, search, views, decisions, config).map(ConvPlan::Tiles);
+    }
+    let shares = conv.shares(layer, config).ok_or("the array and the vector unit cannot share the layer")?;
+    let tile = DepthwiseTile {
+        blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
+        strip_rows: decisions.size("strip_rows", views[1].h)?,
+        columns: decisions.size("columns", views[1].w)?,
+        rows: decisions.size("rows", views[1].h)?,
+        array_eighths: decisions.size("array_eighths", *shares.end())?,
+        cycles: 0,
+    };
+    if !shares.contains(&tile.array_eighths) {
+        return Err(format!("the decision array_eighths must be at least {}", shares.start()));
+    }
+    depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)
+}
+
+/// Returns the decisions on a product's tiles with their possible values; `None` if no tile can compute it.
+pub fn tile_knobs(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Option<Vec<Knob>> {
+    let TileSpace { sizes, output, .. } = TileSpace::new(conv, &search, views, config).ok()?;
+    let all = Knob { name: "in_blocks".into(), values: vec![sizes.in_blocks.into()] };
+    Some(vec![
+        Knob::size("rows", output.h),
+        Knob::size("columns", output.w),
+        Knob::size("out_blocks", sizes.out_blocks),
+        if conv.groups == 1 { Knob::size("in_blocks", sizes.in_blocks) } else { all },
+        Knob::words("inner", &INNER),
+    ])
+}
+
+/// Returns the decisions of a product's tile.
+pub fn tile_decisions(t: &ConvTile) -> Decisions {
+    Decisions::new([
+        ("rows", t.rows.into()),
+        ("columns", t.columns.into()),
+        ("out_blocks", t.out_blocks.into()),
+        ("in_blocks", t.in_blocks.into()),
+        ("inner", INNER[usize::from(t.pixels_inside)].into()),
+    ])
+}
+
+/// Returns the tile of some decisions.
+///
+/// # Errors
+/// The reason why it does not fit, or which decision is missing or wrong.
+pub fn tile_of(
+    conv: &Conv,
+    search: Search,
+    views: [View; 2],
+    decisions: &Decisions,
+    config: &HwConfig,
+) -> Result<ConvTile, String> {
+    let space = TileSpace::new(conv, &search, views, config)?;
+    let tile = ConvTile {
+        rows: decisions.size("rows", space.output.h)?,
+        columns: decisions.size("columns", space.output.w)?,
+        out_blocks: decisions.size("out_blocks", space.sizes.out_blocks)?,
+        in_blocks: decisions.size("in_blocks", space.sizes.in_blocks)?,
+        pixels_inside: decisions.word("inner", &INNER)? == 1,
+        cycles: 0,
+    };
+    if conv.groups > 1 && tile.in_blocks != space.sizes.in_blocks {
+        return Err(format!("in_blocks must be {}: the product has groups of channels", space.sizes.in_blocks));
+    }
+    space.tile(conv, &search.need, tile, config)
+}

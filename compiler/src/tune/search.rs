@@ -1,0 +1,285 @@
+//! The search over all layers: which layer is next, and when it ends.
+
+use super::choose::{choose, timed};
+use super::judge::{Judged, Trial, Trials};
+use super::task::Task;
+use super::tasks::{Program, programs, tasks};
+use crate::codegen::accel::space::Decisions;
+use crate::cost::Clock;
+use crate::graph::Graph;
+use crate::partition::Partition;
+use crate::partition::window::Surroundings;
+use crate::records::{Outcome, Record, config_key};
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+use tilewright_hw::HwConfig;
+
+/// Number of layers that are searched at the same time, and number of trials of each. They do not depend on the number
+/// of threads, so that the same seed gives the same trials everywhere.
+const LAYERS: usize = 4;
+const BATCH: usize = 8;
+
+/// Share of the trials after which layers get their best plans so far, so that the other trials see them as neighbors.
+const FIRST_ROUND: f64 = 0.7;
+
+/// What to tune.
+pub struct Request<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The configuration.
+    pub config: &'a HwConfig,
+    /// The graph's partition.
+    pub partition: &'a Partition,
+    /// The source of exact cycles.
+    pub clock: &'a (dyn Clock + Sync),
+    /// Records of an earlier search. Their trials are not repeated.
+    pub known: &'a [Record],
+    /// Seed of all random decisions.
+    pub seed: u64,
+    /// Number of threads.
+    pub threads: usize,
+    /// Maximum number of trials, including known ones.
+    pub trials: Option<usize>,
+    /// Maximum time.
+    pub time: Option<Duration>,
+    /// Name of a node; only its layer is tuned.
+    pub layer: Option<&'a str>,
+}
+
+/// Why nothing can be tuned.
+#[derive(Debug, thiserror::Error)]
+pub enum TuneError {
+    /// There is no layer.
+    #[error("no layer runs on the accelerator of this configuration, so there is nothing to tune")]
+    Nothing,
+    /// There is no layer of this name.
+    #[error("no layer on the accelerator contains a node {layer}; the layers are: {}", .there.join(", "))]
+    NoLayer {
+        /// The name.
+        layer: String,
+        /// The names of all layers.
+        there: Vec<String>,
+    },
+    /// The programs cannot be timed.
+    #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
+    Untimed,
+    /// A record cannot be written.
+    #[error("a record cannot be written: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+/// How far a search is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Number of trials, including known ones.
+    pub trials: usize,
+    /// Cycles of all programs if the windows' best plans gain as much in them.
+    pub best: u64,
+}
+
+/// The result of a search.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Report {
+    /// Cycles of all programs before and after.
+    pub cycles: [u64; 2],
+    /// Number of new trials.
+    pub trials: usize,
+    /// Number of trials that were known.
+    pub known: usize,
+    /// Number of known trials that are not used, because the compiler now makes other programs of their decisions.
+    pub stale: usize,
+    /// Seconds that threads spent on trials, together.
+    pub seconds: f64,
+    /// The different layers.
+    pub layers: Vec<LayerResult>,
+}
+
+/// The result for a layer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LayerResult {
+    /// Name of the first such layer.
+    pub name: String,
+    /// Number of such layers.
+    pub places: usize,
+    /// Number of combinations of decisions.
+    pub combinations: u64,
+    /// Number of trials, including known ones.
+    pub trials: usize,
+    /// Cycles of the layer and its neighbors, with the plan before and with the chosen one.
+    pub cycles: [Option<u64>; 2],
+    /// The chosen decisions.
+    pub decisions: Decisions,
+}
+
+/// Writes a record.
+type Write<'a> = dyn FnMut(&Record) -> std::io::Result<()> + 'a;
+
+/// The state of a search.
+struct Search<'a> {
+    request: &'a Request<'a>,
+    /// [`config_key`] of the configuration.
+    config: String,
+    /// What the layers of each program refer to.
+    around: Vec<Surroundings<'a>>,
+    /// Known trials by their context.
+    known: HashMap<String, Trials>,
+    /// Contexts whose known trials are counted.
+    counted: HashSet<String>,
+    start: Instant,
+    report: Report,
+}
+
+/// Searches for better plans. `write` gets every record as soon as it is there, `progress` is called between trials.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progress)) -> Result<Report, TuneError> {
+    let Request { graph, config, partition, clock, layer, seed, .. } = *request;
+    let mut programs = programs(graph, config, partition);
+    let mut all = tasks(&programs, layer, seed, config)?;
+    let mut cycles = timed(&programs, clock);
+    let before = cycles.iter().copied().sum::<Option<u64>>().ok_or(TuneError::Untimed)?;
+    let mut search = Search::new(request, programs.iter().map(|p| p.around).collect());
+    search.report.cycles = [before; 2];
+    for share in [FIRST_ROUND, 1.0] {
+        search.remember(&mut all);
+        search.round(&mut all, share, write, progress)?;
+        choose(&mut programs, &all, &mut cycles, clock);
+        search.report.cycles[1] = cycles.iter().flatten().sum();
+        search.results(&all, &programs, write)?;
+        all = tasks(&programs, layer, seed, config)?;
+    }
+    Ok(search.report)
+}
+
+impl<'a> Search<'a> {
+    fn new(request: &'a Request<'a>, around: Vec<Surroundings<'a>>) -> Search<'a> {
+        let mut known: HashMap<String, Trials> = HashMap::new();
+        for record in request.known {
+            if let Outcome::Trial { context, cycles } = &record.outcome {
+                known.entry(context.clone()).or_default().insert(record.decisions.clone(), *cycles);
+            }
+        }
+        let (config, counted, start) = (config_key(request.config), HashSet::new(), Instant::now());
+        Search { request, config, around, known, counted, start, report: Report::default() }
+    }
+
+    /// Gives tasks the trials of earlier searches. Trials of a context are dropped if the best of them takes other
+    /// cycles now.
+    fn remember(&mut self, tasks: &mut [Task]) {
+        for task in tasks {
+            let context = &task.workloads[2].hash;
+            let Some(trials) = self.known.get(context) else { continue };
+            if self.counted.insert(context.clone()) {
+                let best = trials.iter().filter_map(|(d, cycles)| Some(((*cycles)?, d))).min();
+                let now = best.and_then(|(_, decisions)| {
+                    let (layer, planned) = task.window.own();
+                    self.judge(task, planned.with(decisions, layer, self.request.config).ok()?)
+                });
+                if now != best.map(|(cycles, _)| cycles) {
+                    self.report.stale += trials.len();
+                    self.known.remove(context);
+                    continue;
+                }
+                self.report.known += trials.len();
+            }
+            for (decisions, cycles) in trials {
+                task.add(decisions.clone(), *cycles);
+            }
+        }
+    }
+
+    /// Number of trials so far, including known ones.
+    fn trials(&self) -> usize {
+        self.report.trials + self.report.known
+    }
+
+    /// Whether this share of all trials or of the time is used up.
+    fn is_over(&self, share: f64) -> bool {
+        let Request { trials, time, .. } = self.request;
+        let over = trials.is_some_and(|most| self.trials() as f64 >= most as f64 * share);
+        over || time.is_some_and(|most| self.start.elapsed().as_secs_f64() >= most.as_secs_f64() * share)
+    }
+
+    /// Makes trials until this share of all trials is used up, or there is nothing else to try.
+    fn round(
+        &mut self,
+        tasks: &mut [Task],
+        share: f64,
+        write: &mut Write,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(), TuneError> {
+        let Request { config, trials, .. } = *self.request;
+        let before = self.report.cycles[1];
+        while !self.is_over(share) {
+            let mut order: Vec<usize> = (0..tasks.len()).filter(|&i| tasks[i].worth() > 0).collect();
+            order.sort_by_key(|&i| (std::cmp::Reverse(tasks[i].worth()), i));
+            if order.is_empty() {
+                break;
+            }
+            let mut batch: Vec<Trial> = Vec::new();
+            for &task in order.iter().take(LAYERS) {
+                let plans = tasks[task].batch(BATCH, config);
+                batch.extend(plans.into_iter().map(|(decisions, planned)| Trial { task, decisions, planned }));
+            }
+            batch.truncate(trials.map_or(usize::MAX, |most| most.saturating_sub(self.trials())));
+            for Judged { trial: Trial { task, decisions, .. }, cycles } in self.judge_all(tasks, batch, write)? {
+                let context = &tasks[task].workloads[2].hash;
+                self.counted.insert(context.clone());
+                self.known.entry(context.clone()).or_default().insert(decisions.clone(), cycles);
+                tasks[task].add(decisions, cycles);
+            }
+            let gained: u64 = tasks.iter().map(Task::gain).sum();
+            progress(Progress { trials: self.trials(), best: before.saturating_sub(gained) });
+        }
+        Ok(())
+    }
+
+    /// Returns the cycles of a task's window with this plan of its layer.
+    fn judge(&self, task: &Task, planned: crate::codegen::accel::Planned) -> Option<u64> {
+        let around = &self.around[task.places.first()?[0]];
+        super::judge::judge(task, planned, around, self.request.clock)
+    }
+
+    /// Makes trials on all threads, and writes a record of each as it ends.
+    fn judge_all(&mut self, tasks: &[Task], batch: Vec<Trial>, write: &mut Write) -> Result<Vec<Judged>, TuneError> {
+        let (threads, key) = (self.request.threads, self.config.clone());
+        let mut failed = Ok(());
+        let (judged, seconds) = super::judge::judge_all(
+            batch,
+            threads,
+            &|trial| self.judge(&tasks[trial.task], trial.planned.clone()),
+            &mut |trial, cycles| {
+                let record = tasks[trial.task].trial(&key, trial.decisions.clone(), cycles);
+                if failed.is_ok() {
+                    failed = write(&record);
+                }
+            },
+        );
+        failed?;
+        self.report.trials += judged.len();
+        self.report.seconds += seconds;
+        Ok(judged)
+    }
+
+    /// Writes the choices and adds them to the report.
+    fn results(&mut self, tasks: &[Task], programs: &[Program], write: &mut Write) -> Result<(), TuneError> {
+        self.report.layers.clear();
+        for task in tasks {
+            let Some(&[program, at]) = task.places.first() else { continue };
+            let decisions = programs[program].layers[at].1.decisions();
+            if let Some(record) = task.chosen(&self.config, decisions.clone()) {
+                write(&record)?;
+            }
+            self.report.layers.push(LayerResult {
+                name: task.name().to_string(),
+                places: task.places.len(),
+                combinations: task.combinations(),
+                trials: task.trials.len(),
+                cycles: [&task.current, &decisions].map(|d| task.trials.get(d).copied().flatten()),
+                decisions,
+            });
+        }
+        Ok(())
+    }
+}
