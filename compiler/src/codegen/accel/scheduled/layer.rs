@@ -9,8 +9,9 @@ use tilewright_hw::isa::PARAM_ROWS;
 use super::error::LowerError;
 use super::layer_schedule::{LayerInput, LayerSchedule};
 use super::lower::{Address, HostInput, Lower};
-use super::memory::{self, Place};
+use super::memory::Place;
 use super::needs::Needs;
+use super::prepared::{Prepared, prepare};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::te::{Array, DType, Name};
@@ -36,14 +37,12 @@ pub fn emit(e: &mut Emit, layer: &Layer, schedule: LayerSchedule) -> Result<(), 
 
 fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), LowerError> {
     let config = e.config;
-    let mapping = schedule.mapping(config)?;
-    let f = mapping.function();
-    let needs = Needs::of(config, &f, &mapping.instructions, &mapping.marks())?;
-    let scalars = needs.descriptor_entries(config);
-    let mut places = memory::places(config, &f, &needs, scalars)?;
-    let first = after_the_layer_before(e, &needs, &mut places, scalars);
-    let tensors = addresses(e, layer, schedule, &f, &needs)?;
-    let lower = Lower::new(config, &f, &mapping.instructions, &mut e.b, needs, places, tensors);
+    let prepared = prepare(config, schedule)?;
+    let Prepared { function, instructions, needs, places } = &*prepared;
+    let mut places = places.clone();
+    let first = after_the_layer_before(e, needs, &mut places, needs.descriptor_entries(config));
+    let tensors = addresses(e, layer, schedule, function, needs)?;
+    let lower = Lower::new(config, function, instructions, &mut e.b, needs, places, tensors);
     lower.run(first, &format!("{} parameters", layer.name))
 }
 

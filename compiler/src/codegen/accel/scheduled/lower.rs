@@ -149,7 +149,7 @@ pub fn lower(
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
     let (tensors, inputs) = memory_of(config, f, &needs, &mut b)?;
-    Lower::new(config, f, instructions, &mut b, needs, places, tensors).run(first, "descriptor")?;
+    Lower::new(config, f, instructions, &mut b, &needs, places, tensors).run(first, "descriptor")?;
     Ok(Lowered { program: b.finish()?, inputs, footprint })
 }
 
@@ -259,7 +259,7 @@ impl<'l> Lower<'l> {
         f: &'l Function,
         instructions: &'l HashMap<Name, Instruction>,
         b: &'l mut Builder,
-        needs: Needs,
+        needs: &Needs,
         places: HashMap<Name, Place>,
         tensors: HashMap<Name, Address>,
     ) -> Lower<'l> {
@@ -272,14 +272,14 @@ impl<'l> Lower<'l> {
             values: HashMap::new(),
             begun: HashMap::new(),
             bounds: bounds(f),
-            shares: needs.shares,
-            reuses: needs.reuses,
-            whole: needs.whole,
+            shares: needs.shares.clone(),
+            reuses: needs.reuses.clone(),
+            whole: needs.whole.clone(),
             loaded: HashSet::new(),
             inits: inits(f),
             reduced: reduced(f, instructions),
             instructions,
-            descriptors: needs.descriptors.into_iter().map(|bytes| (bytes, 0)).collect(),
+            descriptors: needs.descriptors.iter().map(|bytes| (bytes.clone(), 0)).collect(),
             pads: HashMap::new(),
         }
     }

@@ -30,6 +30,7 @@ mod memory;
 mod needs;
 mod params;
 mod pipelines;
+mod prepared;
 mod reuse;
 #[cfg(test)]
 pub(super) mod tests;

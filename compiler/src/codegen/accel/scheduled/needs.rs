@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::isa::VecSrc;
 use tilewright_hw::layout::pack_descriptor;
 
 use super::error::LowerError;
@@ -112,19 +113,34 @@ fn whole(f: &Function, compacted: &HashSet<Name>) -> HashSet<Name> {
     found
 }
 
-/// Returns the pairs of buffers that a vector instruction reads at once, which must not be in one bank.
+/// Returns the pairs of buffers that should be in different banks: those that a vector instruction reads at once, and
+/// those of inp that gemm and the vector unit read.
 fn apart(f: &Function, instructions: &HashMap<Name, Instruction>) -> Vec<[Name; 2]> {
-    let mut pairs = Vec::new();
+    let (mut pairs, mut products, mut others) = (Vec::new(), Vec::new(), Vec::new());
     f.body.visit_blocks(&mut |_, block| {
-        if let (Action::Call { args, .. }, Some(Instruction::Vector(v))) = (&block.action, called(block, instructions))
-            && let [_, Some(a), Some(b)] = v.params
-            && v.a == v.b
-        {
-            let pair = [&args[a], &args[b]].map(|view| view.buffer.clone());
-            if pair[0] != pair[1] && !pairs.contains(&pair) {
-                pairs.push(pair);
+        let Action::Call { args, .. } = &block.action else { return };
+        match called(block, instructions) {
+            Some(Instruction::Gemm { .. }) => products.push(args[0].buffer.clone()),
+            Some(Instruction::Vector(v)) => {
+                let operands = [(v.a, v.params[1]), (v.b, v.params[2])];
+                let named = |(source, param): (VecSrc, Option<usize>)| Some((source, args.get(param?)?.buffer.clone()));
+                let operands: Vec<(VecSrc, Name)> = operands.into_iter().filter_map(named).collect();
+                if let [(a, first), (b, second)] = &operands[..]
+                    && a == b
+                {
+                    pairs.push([first.clone(), second.clone()]);
+                }
+                others.extend(operands.into_iter().filter(|(source, _)| *source == VecSrc::Inp).map(|(_, name)| name));
             }
+            None => {}
         }
     });
-    pairs
+    pairs.extend(products.iter().flat_map(|a| others.iter().map(|b| [a.clone(), b.clone()])));
+    let mut known: Vec<[Name; 2]> = Vec::new();
+    for pair in pairs {
+        if pair[0] != pair[1] && !known.contains(&pair) {
+            known.push(pair);
+        }
+    }
+    known
 }

@@ -8,6 +8,7 @@ mod columns;
 mod depthwise;
 pub mod emit;
 pub mod epilogue;
+mod expressible;
 pub mod extract;
 pub mod need;
 mod op;
@@ -32,6 +33,7 @@ use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
 use depthwise::DepthwiseTile;
+use expressible::is_expressible;
 use need::Need;
 use std::ops::RangeInclusive;
 use tiles::{ConvTile, Search, Wanted};
@@ -197,7 +199,7 @@ impl AccelOperator for Conv {
     ) -> Option<LayerSchedule> {
         match plan {
             ConvPlan::Packed(tile) => schedule::packed(self, tile, layer, config, constants),
-            ConvPlan::Tiles(tile) if schedule::is_expressible(self, layer, config) => {
+            ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
             _ => None,
@@ -238,7 +240,7 @@ impl Conv {
     /// Returns the product with whole windows as channels, and what its tiles need; `None` if it cannot run so.
     fn packed_search(&self, layer: &Layer, config: &HwConfig) -> Option<(Conv, Search<'_>, [View; 2])> {
         let [input, output] = [layer.input_view(), layer.output_view()];
-        if !schedule::is_expressible(self, layer, config) {
+        if !is_expressible(self, layer, config) {
             return None;
         }
         let (flat, view) = packed::windows_as_channels(self, [input, output], config)?;

@@ -1,19 +1,22 @@
 //! Resources that the epilogue of a product needs in its tiles.
 
 use super::epilogue::Epilogue;
+use super::expressible::operand_memory;
 use super::op::Conv;
 use super::windows::PooledWindows;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::work::overhead;
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::VecOp;
 
 /// Resources that the epilogue needs for a tile.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Need<'a> {
     /// Number of tensors that are loaded for it.
     pub operands: usize,
+    /// The memory of these tensors.
+    pub operand_memory: Mem,
     /// Entries of param.
     pub params: usize,
     /// Cycles of the vector unit per entry.
@@ -26,13 +29,30 @@ pub struct Need<'a> {
     pub pooling: Option<PooledWindows<'a>>,
 }
 
+impl Default for Need<'_> {
+    /// No epilogue.
+    fn default() -> Self {
+        Need {
+            operands: 0,
+            operand_memory: Mem::Out,
+            params: 0,
+            entry_cycles: 0,
+            tile_cycles: 0,
+            on_chip: OnChip::default(),
+            pooling: None,
+        }
+    }
+}
+
 impl<'a> Need<'a> {
     /// Returns what a convolution's epilogue needs.
     ///
     /// # Errors
     /// The reason why the configuration cannot run the epilogue in the tiles.
     pub fn of(conv: &'a Conv, layer: &Layer, config: &HwConfig) -> Result<Need<'a>, String> {
-        let mut need = Need { on_chip: layer.on_chip, pooling: PooledWindows::of(conv, layer), ..Need::default() };
+        let operand_memory = operand_memory(conv, layer, config);
+        let pooling = PooledWindows::of(conv, layer);
+        let mut need = Need { operand_memory, on_chip: layer.on_chip, pooling, ..Need::default() };
         for step in &conv.epilogue {
             let Some(op) = step.operation() else { continue };
             if !op.is_built(config) {

@@ -4,9 +4,10 @@
 //! the sums, and applies the fused element-wise operators. The schedule is made from the sizes of a [`ConvTile`].
 
 use super::epilogue::Epilogue;
+use super::expressible::operand_memory;
 use super::op::Conv;
 use super::packed::windows_as_channels;
-use super::rest::{array_subtracts, pack, stored, stored_zero_point};
+use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, skips_rows};
 use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
@@ -22,13 +23,8 @@ use tilewright_hw::isa::PARAM_ROWS;
 /// Most slots of the data or the weights.
 const MOST_SLOTS: usize = 8;
 
-/// Whether [`schedule`] can express the layer.
-pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
-    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
-    let on_chip = layer.on_chip.input.is_some() || layer.on_chip.output.is_some() || layer.on_chip.room.is_some();
-    let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
-    square && !on_chip && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
-}
+/// Most slots of an operand that is combined with the results.
+const MOST_WAITING: usize = 4;
 
 /// The loops around a tile, outermost first, and the names of the dimensions within.
 struct TileLoops {
@@ -169,8 +165,10 @@ fn product(
     for name in &between {
         steps += &format!("set_scope {name} out; ");
     }
+    let operand_memory = operand_memory(conv, layer, config);
+    let scope = operand_memory.name();
     for (reader, operand) in &operands {
-        steps += &format!("cache_read {reader} {operand} out; ");
+        steps += &format!("cache_read {reader} {operand} {scope}; ");
     }
     let TileLoops { image, blocks: [block_tiles, in_tile], rows: [row_tiles, rows], columns: [column_tiles, columns] } =
         &loops;
@@ -192,8 +190,8 @@ fn product(
             compacted.push(stage.to_string());
         }
         for (_, operand) in operands.iter().filter(|(reader, _)| reader == stage) {
-            steps += &format!("compute_at {operand}.out {inner}; ");
-            compacted.push(format!("{operand}.out"));
+            steps += &format!("compute_at {operand}.{scope} {inner}; ");
+            compacted.push(format!("{operand}.{scope}"));
         }
     }
     steps += &format!("compute_at sums {inner}; ");
@@ -232,7 +230,8 @@ fn product(
     };
     let tile_columns = (tile.columns - 1) * conv.strides[1] + (kernel_columns - 1) * conv.dilations[1] + 1;
     let slots = |entries: usize, iterations: usize, mem: Mem| {
-        (config.entries(mem) as usize / entries.max(1)).min(iterations).clamp(2, MOST_SLOTS)
+        let shared = if mem == operand_memory { 1 + operands.len() } else { 1 };
+        (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(2, MOST_SLOTS)
     };
     let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
         (true, _) => (passes * out_tiles * pixel_tiles, passes * out_tiles * pixel_tiles),
@@ -257,6 +256,11 @@ fn product(
             compacted.push(copy.clone());
         }
     }
+    // Each operand has the same share of its memory.
+    let share = config.entries(operand_memory) as usize / (1 + operands.len());
+    let waiting = share / (tile.out_blocks * tile.rows * tile.columns);
+    let waiting = waiting.min(out_tiles * pixel_tiles).clamp(2, MOST_WAITING);
+    slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
     }

@@ -259,11 +259,13 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
     let wgt_room = if whole_weights || share == Share::Whole { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) };
     // A fused pooling reads its data, padding included, in one half of out and writes its results to the other half.
     let padded = pooling.map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1]);
+    // Operands of fused operators have the other half of their memory.
+    let share = |mem: Mem| if need.operands > 0 && need.operand_memory == mem { 2 } else { 1 };
     let memories = [
-        (Mem::Inp, if kept { 0 } else { inp }, inp_room),
+        (Mem::Inp, if kept { 0 } else { inp }, inp_room / share(Mem::Inp)),
         (Mem::Acc, out.max(stored), acc_half),
-        // Operands of fused operators are in the other half of out.
-        (Mem::Out, out, half(Mem::Out) / if need.operands > 0 { 2 } else { 1 }),
+        (Mem::Out, out, half(Mem::Out) / share(Mem::Out)),
+        (need.operand_memory, if need.operands > 0 { out } else { 0 }, half(need.operand_memory) / 2),
         (Mem::Out, stored.max(padded), half(Mem::Out)),
         (Mem::Wgt, wgt, wgt_room),
         (Mem::Param, PARAM_ROWS as usize * params, half(Mem::Param)),

@@ -1,0 +1,23 @@
+//! Which convolutions run as scheduled tensor expressions, and where these have their operands.
+
+use super::op::Conv;
+use super::rest::array_subtracts;
+use crate::codegen::accel::layer::Layer;
+use tilewright_hw::config::{HwConfig, Mem};
+
+/// Whether the layer runs as a scheduled tensor expression.
+pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
+    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
+    let on_chip = layer.on_chip.input.is_some() || layer.on_chip.output.is_some() || layer.on_chip.room.is_some();
+    let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
+    square && !on_chip && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
+}
+
+/// Returns the memory of the second operands of element-wise operators on a product's results.
+///
+/// A bank has one read port. With the operands in a bank of inp that holds no data of the product, the vector unit reads
+/// one bank of out, and the results before it are stored from the other one at the same time.
+pub fn operand_memory(conv: &Conv, layer: &Layer, config: &HwConfig) -> Mem {
+    let separate = config.vector_reaches_inp() && config.inp_banks > 1;
+    if separate && is_expressible(conv, layer, config) { Mem::Inp } else { Mem::Out }
+}

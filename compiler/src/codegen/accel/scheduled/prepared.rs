@@ -1,0 +1,60 @@
+//! Scheduled loop programs of layers, ready to be lowered.
+//!
+//! Plans of a layer are compared by building the layer and its neighbors again and again. A schedule that was applied
+//! before is found here.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tilewright_hw::config::HwConfig;
+
+use super::error::LowerError;
+use super::intrinsics::Instruction;
+use super::layer_schedule::LayerSchedule;
+use super::memory::{self, Place};
+use super::needs::Needs;
+use crate::te::Name;
+use crate::tir::Function;
+
+/// Most loop programs that a thread keeps.
+const MOST: usize = 512;
+
+/// A loop program with what lowering needs to know about it.
+pub struct Prepared {
+    /// The loop program after all steps.
+    pub function: Function,
+    /// The instruction of each intrinsic.
+    pub instructions: HashMap<Name, Instruction>,
+    /// What it needs besides its tensors.
+    pub needs: Needs,
+    /// The places of its buffers if no layer is before it.
+    pub places: HashMap<Name, Place>,
+}
+
+thread_local! {
+    static KNOWN: RefCell<HashMap<String, Rc<Prepared>>> = RefCell::default();
+}
+
+/// Applies the steps of a schedule and places its buffers.
+///
+/// # Errors
+/// The first step that cannot be applied, or a buffer that does not fit.
+pub fn prepare(config: &HwConfig, schedule: &LayerSchedule) -> Result<Rc<Prepared>, LowerError> {
+    let key = format!("{:x} {}", config.hash(), schedule.file());
+    if let Some(found) = KNOWN.with_borrow(|known| known.get(&key).cloned()) {
+        return Ok(found);
+    }
+    let mapping = schedule.mapping(config)?;
+    let function = mapping.function();
+    let needs = Needs::of(config, &function, &mapping.instructions, &mapping.marks())?;
+    let places = memory::places(config, &function, &needs, needs.descriptor_entries(config))?;
+    let made = Rc::new(Prepared { function, instructions: mapping.instructions, needs, places });
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(key, Rc::clone(&made));
+    });
+    Ok(made)
+}
