@@ -90,7 +90,7 @@ fn addresses(
         let address = match input {
             LayerInput::Tensor(i) => of(e, layer.inputs[*i])?,
             LayerInput::Constant(_) if needs.is_in_param(i) => continue,
-            LayerInput::Constant(array) => constant(e, layer, "operand", Role::Weights, &array.bytes),
+            LayerInput::Constant(array) => constant(e, layer, buffer.name.as_str(), Role::Weights, &array.bytes),
         };
         tensors.insert(buffer.name.clone(), address);
     }

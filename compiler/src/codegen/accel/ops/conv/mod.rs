@@ -207,9 +207,7 @@ impl AccelOperator for Conv {
     }
 
     fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        if std::env::var("TW_CONV").map_or(true, |v| v != "hand")
-            && let Some(schedule) = self.schedule(plan, layer, e.config, e.constants())
-        {
+        if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
             return scheduled::emit(e, layer, schedule);
         }
         match plan {

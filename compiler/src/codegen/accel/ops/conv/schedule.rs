@@ -104,7 +104,7 @@ fn product(
         }
         Constants::Zeros => Array::zeros(DType::I8, &shape),
     };
-    let w = b.input("w", DType::I8, &shape);
+    let w = b.input("weights", DType::I8, &shape);
     let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
     let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
     let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
@@ -158,7 +158,7 @@ fn product(
     let name = &last.name;
     let loops = TileLoops::of(&format!("{name}.write"));
     let mut steps = format!(
-        "set_scope {data} inp; cache_read sums w wgt; set_scope sums acc; {params}cache_write {name} out; ",
+        "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}cache_write {name} out; ",
         data = data.name,
         params = done.steps
     );
@@ -220,7 +220,7 @@ fn product(
     let reads_weights_again = if tile.pixels_inside && passes == 1 { false } else { pixel_tiles > 1 };
     let keeps_data = again(reads_data_again, &data, Mem::Inp);
     let keeps_weights = again(reads_weights_again, &w, Mem::Wgt);
-    steps += &format!("compute_at {} {data_at}; compute_at w.wgt {weights_at}; ", data.name);
+    steps += &format!("compute_at {} {data_at}; compute_at weights.wgt {weights_at}; ", data.name);
     // Loads run ahead as far as the memory allows.
     let [kernel_rows, kernel_columns] = conv.kernel;
     let tile_rows = if skips_rows(conv) {
@@ -231,7 +231,7 @@ fn product(
     let tile_columns = (tile.columns - 1) * conv.strides[1] + (kernel_columns - 1) * conv.dilations[1] + 1;
     let slots = |entries: usize, iterations: usize, mem: Mem| {
         let shared = if mem == operand_memory { 1 + operands.len() } else { 1 };
-        (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(2, MOST_SLOTS)
+        (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(1, MOST_SLOTS)
     };
     let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
         (true, _) => (passes * out_tiles * pixel_tiles, passes * out_tiles * pixel_tiles),
@@ -244,9 +244,9 @@ fn product(
         slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp)));
     }
     if !keeps_weights {
-        compacted.push("w.wgt".into());
+        compacted.push("weights.wgt".into());
         let entries = tile.out_blocks * tile.in_blocks * conv.taps();
-        slotted.push(("w.wgt".into(), slots(entries, weights_iterations, Mem::Wgt)));
+        slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt)));
     }
     // Parameters of all channels, or of those of a tile.
     let params = PARAM_ROWS as usize * (config.descriptor_entries() as usize + sizes.out_blocks);
@@ -259,8 +259,16 @@ fn product(
     // Each operand has the same share of its memory.
     let share = config.entries(operand_memory) as usize / (1 + operands.len());
     let waiting = share / (tile.out_blocks * tile.rows * tile.columns);
-    let waiting = waiting.min(out_tiles * pixel_tiles).clamp(2, MOST_WAITING);
+    let waiting = waiting.min(out_tiles * pixel_tiles).clamp(1, MOST_WAITING);
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
+    // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
+    let entries = tile.out_blocks * tile.rows * tile.columns;
+    let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
+    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), out_tiles * pixel_tiles, Mem::Acc)));
+    if conv.epilogue.is_empty() {
+        // Nothing reads the results in out except stores.
+        slotted.push((format!("{name}.out"), slots(entries, out_tiles * pixel_tiles, Mem::Out)));
+    }
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
     }
