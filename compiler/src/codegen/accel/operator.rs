@@ -49,7 +49,7 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     /// The reason why no plan fits, with sizes.
     fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<Self::Plan, String>;
 
-    /// Returns at most `most` plans that are worth an exact comparison by the cycle model; empty if there is no choice.
+    /// Returns about `most` plans that are worth an exact comparison by the cycle model; empty if there is no choice.
     fn plans(&self, _layer: &Layer, _config: &HwConfig, _most: usize) -> Vec<Self::Plan> {
         Vec::new()
     }

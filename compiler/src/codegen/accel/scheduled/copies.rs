@@ -5,7 +5,7 @@ use tilewright_hw::isa::{Insn, Load, Op, PARAM_ROWS, Store, TABLE_BYTES, unfit_r
 
 use super::conditions::{NestLoop, Ranges, join, ranges};
 use super::error::LowerError;
-use super::lower::{Address, Lower};
+use super::lower::{Address, Lower, ParamLoad};
 use super::memory::Place;
 use super::windows::{Abilities, Copied, CopyAxis, CopyWindow, PART, packed_padding, padding, window};
 use crate::te::{DType, Expr, Name};
@@ -343,7 +343,8 @@ impl Lower<'_> {
         let bytes = u64::from(self.config.param_entry_bytes());
         let offset = base.offset + (source / elements).unsigned_abs() * bytes;
         let row = (i64::from(self.slot(place)) + first / elements) as u32 * PARAM_ROWS;
-        self.b.load_linear(Mem::Param, base.region, offset, row, u64::from(w.entries) * bytes)?;
+        let from = Address { region: base.region, offset };
+        self.load_param_rows(ParamLoad { from, row, bytes: u64::from(w.entries) * bytes })?;
         Ok(true)
     }
 
@@ -358,7 +359,7 @@ impl Lower<'_> {
         };
         let (row, bytes) =
             (self.slot(place) * PARAM_ROWS, self.config.table_entries() * self.config.param_entry_bytes());
-        self.b.load_linear(Mem::Param, base.region, base.offset, row, bytes.into())?;
+        self.load_param_rows(ParamLoad { from: base, row, bytes: bytes.into() })?;
         Ok(true)
     }
 

@@ -41,9 +41,9 @@ fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), 
     let Prepared { function, instructions, needs, places } = &*prepared;
     let mut places = places.clone();
     let first = after_the_layer_before(e, needs, &mut places, needs.descriptor_entries(config));
-    let tensors = addresses(e, layer, schedule, function, needs)?;
+    let (tensors, scalars) = addresses(e, layer, schedule, function, needs)?;
     let lower = Lower::new(config, function, instructions, &mut e.b, needs, places, tensors);
-    lower.run(first, &format!("{} parameters", layer.name))
+    lower.run(first, scalars)
 }
 
 /// Moves the buffers behind those of the layer before, so that the end of that layer and the beginning of this one can
@@ -64,22 +64,27 @@ fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name
             Mem::Param => e.param.take((used + scalars) * PARAM_ROWS) / PARAM_ROWS,
             Mem::GemmUop | Mem::VectorUop => continue,
         };
-        if mem == Mem::Param {
-            first_scalar = by + used;
-        }
+        // The scalars are before the buffers.
+        let by = if mem == Mem::Param {
+            first_scalar = by;
+            by + scalars
+        } else {
+            by
+        };
         places.values_mut().filter(|p| p.mem == mem).for_each(|p| p.first += by);
     }
     first_scalar
 }
 
-/// Returns where the inputs and the output of a layer's expression are. Constants are added to the program.
+/// Returns where the inputs and the output of a layer's expression are, and its scalars. Constants are added to the
+/// program.
 fn addresses(
     e: &mut Emit,
     layer: &Layer,
     schedule: &LayerSchedule,
     f: &Function,
     needs: &Needs,
-) -> Result<HashMap<Name, Address>, LowerError> {
+) -> Result<(HashMap<Name, Address>, Address), LowerError> {
     if let Some(b) = f.locals.iter().find(|b| b.scope == Scope::Global) {
         let reason = "a layer of a model has no device memory for it; put it into a scratchpad".into();
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
@@ -99,7 +104,20 @@ fn addresses(
         _ => Array::zeros(DType::I32, &[0]),
     });
     let constants: Vec<Array> = in_param.collect();
-    for p in &needs.packed {
+    // The scalars are right before the first parameters, so that one load brings both.
+    let mut bytes = needs.scalars();
+    let before = bytes.len() as u64;
+    if let Some(p) = needs.packed.first() {
+        bytes.extend(HostInput::Params(p.inputs).bytes(e.config, &constants));
+    }
+    let scalars = match bytes.is_empty() {
+        true => Address { region: e.b.constants(), offset: 0 },
+        false => constant(e, layer, "parameters", Role::Params, &bytes),
+    };
+    if let Some(p) = needs.packed.first() {
+        tensors.insert(p.buffers[0].clone(), scalars.plus(before));
+    }
+    for p in needs.packed.iter().skip(1) {
         let bytes = HostInput::Params(p.inputs).bytes(e.config, &constants);
         tensors.insert(p.buffers[0].clone(), constant(e, layer, "parameters", Role::Params, &bytes));
     }
@@ -110,7 +128,7 @@ fn addresses(
     for buffer in f.output_buffers() {
         tensors.insert(buffer.name.clone(), of(e, layer.output)?);
     }
-    Ok(tensors)
+    Ok((tensors, scalars))
 }
 
 /// Adds a constant of a layer to the program.

@@ -94,6 +94,24 @@ pub(in crate::codegen::accel) struct Address {
     pub offset: u64,
 }
 
+impl Address {
+    /// Returns the address that many bytes behind.
+    pub fn plus(self, bytes: u64) -> Address {
+        Address { offset: self.offset + bytes, ..self }
+    }
+}
+
+/// A load of contiguous entries of param.
+#[derive(Debug, Clone, Copy)]
+pub struct ParamLoad {
+    /// Where they are in device memory.
+    pub from: Address,
+    /// First row of param.
+    pub row: u32,
+    /// Their size.
+    pub bytes: u64,
+}
+
 /// A load to a buffer: its first entry and byte, bytes of a row, rows and planes.
 type Loaded = (Name, [u32; 5]);
 
@@ -126,6 +144,8 @@ pub(super) struct Lower<'l> {
     /// Buffers to which instructions add.
     reduced: HashSet<Name>,
     instructions: &'l HashMap<Name, Instruction>,
+    /// The load of the scalars, until it is done.
+    scalars: Option<ParamLoad>,
     /// Descriptors with their first entries of param.
     descriptors: Vec<(Vec<u8>, u32)>,
     /// Offset and length of constant bytes for padding.
@@ -149,7 +169,11 @@ pub fn lower(
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
     let (tensors, inputs) = memory_of(config, f, &needs, &mut b)?;
-    Lower::new(config, f, instructions, &mut b, &needs, places, tensors).run(first, "descriptor")?;
+    let scalars = match needs.scalars() {
+        none if none.is_empty() => Address { region: b.constants(), offset: 0 },
+        bytes => Address { region: b.constants(), offset: b.constant("descriptor", Role::Params, &bytes) },
+    };
+    Lower::new(config, f, instructions, &mut b, &needs, places, tensors).run(first, scalars)?;
     Ok(Lowered { program: b.finish()?, inputs, footprint })
 }
 
@@ -280,23 +304,50 @@ impl<'l> Lower<'l> {
             reduced: reduced(f, instructions),
             instructions,
             descriptors: needs.descriptors.iter().map(|bytes| (bytes.clone(), 0)).collect(),
+            scalars: None,
             pads: HashMap::new(),
         }
     }
 
-    /// Adds the instructions. Scalars are loaded to param from entry `first` on; `name` is that of their constants.
+    /// Adds the instructions. Scalars are loaded to param from entry `first` on, from the constants at `scalars`.
     ///
     /// # Errors
     /// [`LowerError`].
-    pub fn run(mut self, first: u32, name: &str) -> Result<(), LowerError> {
+    pub fn run(mut self, first: u32, scalars: Address) -> Result<(), LowerError> {
         let each = self.config.descriptor_entries();
-        for ((bytes, entry), i) in self.descriptors.iter_mut().zip(0..) {
-            *entry = first + i * each;
-            let offset = self.b.constant(name, Role::Params, bytes);
-            let constants = self.b.constants();
-            self.b.load_linear(Mem::Param, constants, offset, *entry * PARAM_ROWS, bytes.len() as u64)?;
+        self.descriptors.iter_mut().zip(0..).for_each(|((_, entry), i)| *entry = first + i * each);
+        let bytes = self.descriptors.iter().map(|(bytes, _)| bytes.len() as u64).sum();
+        if bytes > 0 {
+            self.scalars = Some(ParamLoad { from: scalars, row: first * PARAM_ROWS, bytes });
         }
         self.statement(&self.f.body)
+    }
+
+    /// Loads entries of param. If the scalars are right before them, one load brings both.
+    ///
+    /// # Errors
+    /// The driver refuses the load.
+    pub fn load_param_rows(&mut self, load: ParamLoad) -> Result<(), LowerError> {
+        let rows = |bytes: u64| (bytes / u64::from(self.config.param_entry_bytes())) as u32 * PARAM_ROWS;
+        let load = match self.scalars.take() {
+            Some(s) if s.row + rows(s.bytes) == load.row && s.from.plus(s.bytes) == load.from => {
+                ParamLoad { bytes: s.bytes + load.bytes, ..s }
+            }
+            Some(s) => {
+                self.b.load_linear(Mem::Param, s.from.region, s.from.offset, s.row, s.bytes)?;
+                load
+            }
+            None => load,
+        };
+        Ok(self.b.load_linear(Mem::Param, load.from.region, load.from.offset, load.row, load.bytes)?)
+    }
+
+    /// Loads the scalars, unless that is done.
+    fn load_scalars(&mut self) -> Result<(), LowerError> {
+        match self.scalars.take() {
+            Some(scalars) => self.load_param_rows(scalars),
+            None => Ok(()),
+        }
     }
 
     /// Returns an error about a block.
@@ -334,6 +385,10 @@ impl<'l> Lower<'l> {
     /// Adds a nest around one block. If it is no single copy or nest of instructions, its outermost loop runs on its
     /// own.
     fn nest(&mut self, loops: &[&For], block: &Block) -> Result<(), LowerError> {
+        let is_param = |name: &Name| self.f.buffer(name).is_some_and(|b| b.scope == Scope::Param);
+        if !block.target().is_some_and(is_param) {
+            self.load_scalars()?;
+        }
         let done = match &block.action {
             Action::Call { .. } => self.calls(loops, block)?,
             Action::Store { buffer, indices, value } => match value {

@@ -95,6 +95,11 @@ impl Needs {
         self.packed.iter().any(|p| p.inputs.contains(&input)) || self.tables.iter().any(|t| t.1 == input)
     }
 
+    /// The scalars as they are loaded to param.
+    pub fn scalars(&self) -> Vec<u8> {
+        self.descriptors.concat()
+    }
+
     /// Entries of param for the scalars.
     pub fn descriptor_entries(&self, config: &HwConfig) -> u32 {
         self.descriptors.len() as u32 * config.descriptor_entries()

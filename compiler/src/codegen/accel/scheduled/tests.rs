@@ -137,6 +137,56 @@ fn convolutions_run_in_tiles() {
     assert!(text.contains("pad_value=5 x_before=1 x_after=1 y_before=1\n"), "{text}");
 }
 
+#[test]
+fn elements_that_stay_are_loaded_once() {
+    let steps = |more: &str| {
+        format!(
+            "set_scope padded inp; cache_read sum w wgt; set_scope sum acc
+             cache_read c bias param; cache_read c multiplier param; cache_read c shift param; cache_write c out
+             split c.write.i1 4; reorder c.write.i1.0 c.write.i0 c.write.i1.1
+             compute_at c c.write.i0; compute_at sum c.write.i0; compute_at padded c.write.i1.0
+             compute_at w.wgt c.write.i0; compact c.out; compact sum; compact padded
+             annotate c.write.i1.0 pipeline; annotate c.write.i0 pipeline; {more}
+             reorder sum.j sum.y sum.x sum.b sum.r sum.s sum.o sum.i; decompose_reduction sum sum.j
+             tensorize sum.o gemm; tensorize c.o requant"
+        )
+    };
+    let weights = |text: &str| text.matches("load mem=wgt").count();
+    // Four tiles of rows, for each of which three blocks of channels are computed.
+    let (all, text) = check(&preset("1x16x16"), CONV, &steps("compact w.wgt"));
+    assert_eq!(weights(&text), 12, "{text}");
+    let (once, text) = check(&preset("1x16x16"), CONV, &steps(""));
+    assert_eq!(weights(&text), 3, "{text}");
+    assert!(once < all, "{once} {all}");
+}
+
+#[test]
+fn slots_let_loads_run_ahead() {
+    let steps = "cache_read c a inp; cache_read c b out; cache_write c out; split c.i 8; compute_at a.inp c.i.0
+                 compute_at b.out c.i.0; compact a.inp; compact b.out; annotate c.i.0 pipeline; tensorize c.j add; ";
+    let entries = |more: &str| {
+        let (cycles, text) = check(&preset("1x16x16"), ADD, &format!("{steps}{more}"));
+        let loads = text.lines().filter(|l| l.starts_with("load base=1") || l.starts_with("load mem=inp"));
+        let used: std::collections::BTreeSet<&str> =
+            loads.map(|l| l.split("entry=").nth(1).map_or("0", |at| at.split(' ').next().unwrap())).collect();
+        (cycles, used.len())
+    };
+    let (two, four) = (entries(""), entries("slots a.inp 4; slots b.out 4"));
+    assert_eq!((two.1, four.1), (2, 4));
+    assert!(four.0 <= two.0, "{two:?} {four:?}");
+    let wrong = |steps: &str| refused(&preset("1x16x16"), ADD, steps);
+    assert_eq!(
+        wrong("cache_read c a inp; slots a.inp 0"),
+        "cannot apply `slots a.inp 0`: a buffer has 1 to 64 slots, not 0"
+    );
+    assert_eq!(wrong("slots a 3"), "cannot apply `slots a 3`: a is not a local buffer");
+    assert_eq!(
+        wrong("cache_read c a inp; cache_read c b out; cache_write c out; slots a.inp 3; tensorize c.j add"),
+        "buffer a.inp: it has a number of slots, but no pipeline loop is around all its uses, or it holds all elements \
+         of its tensor"
+    );
+}
+
 /// Returns why a schedule cannot become instructions.
 fn refused(config: &HwConfig, expression: &str, schedule: &str) -> String {
     let mut m = Mapping::new(config, &te::text::parse(expression).unwrap()).unwrap();

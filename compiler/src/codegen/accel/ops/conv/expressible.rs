@@ -1,5 +1,6 @@
 //! Which convolutions run as scheduled tensor expressions, and where these have their operands.
 
+use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::rest::array_subtracts;
 use crate::codegen::accel::layer::Layer;
@@ -17,11 +18,13 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     square && padded && !on_chip && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
 }
 
-/// Returns the memory of the second operands of element-wise operators on a product's results.
+/// Returns the memories that can hold the second operands of element-wise operators on a product's results.
 ///
 /// A bank has one read port. With the operands in a bank of inp that holds no data of the product, the vector unit reads
-/// one bank of out, and the results before it are stored from the other one at the same time.
-pub fn operand_memory(conv: &Conv, layer: &Layer, config: &HwConfig) -> Mem {
+/// one bank of out, and the results before it are stored from the other one at the same time. With the operands in out,
+/// the product can use all of inp.
+pub fn operand_memories(conv: &Conv, layer: &Layer, config: &HwConfig) -> &'static [Mem] {
     let separate = config.vector_reaches_inp() && config.inp_banks > 1;
-    if separate && is_expressible(conv, layer, config) { Mem::Inp } else { Mem::Out }
+    let operands = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
+    if operands && separate && is_expressible(conv, layer, config) { &[Mem::Inp, Mem::Out] } else { &[Mem::Out] }
 }

@@ -40,6 +40,10 @@ use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
+/// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
+/// in the second memory that can hold them.
+const FURTHER: usize = 3;
+
 /// How a convolution is cut into tiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConvPlan {
@@ -117,7 +121,18 @@ impl AccelOperator for Conv {
         let mut all: Vec<ConvPlan> = products.into_iter().map(ConvPlan::Tiles).chain(shared).collect();
         all.extend(self.packed(layer, config).map(ConvPlan::Packed));
         all.sort_by_key(ConvPlan::cycles);
-        all.truncate(most.saturating_sub(1));
+        // The estimate is not exact enough to compare different kinds of plans.
+        let mut left = [most.saturating_sub(1), FURTHER, FURTHER];
+        all.retain(|plan| {
+            let left = &mut left[match plan {
+                ConvPlan::Packed(_) => 2,
+                ConvPlan::Tiles(tile) if tile.operands != need.operand_memories[0] => 1,
+                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) => 0,
+            }];
+            let wanted = *left > 0;
+            *left = left.saturating_sub(1);
+            wanted
+        });
         let first = first.filter(|first| !all.contains(first));
         all.into_iter().chain(first).collect()
     }

@@ -1,7 +1,7 @@
 //! Resources that the epilogue of a product needs in its tiles.
 
 use super::epilogue::Epilogue;
-use super::expressible::operand_memory;
+use super::expressible::operand_memories;
 use super::op::Conv;
 use super::windows::PooledWindows;
 use crate::codegen::accel::kept::OnChip;
@@ -15,8 +15,8 @@ use tilewright_hw::isa::VecOp;
 pub struct Need<'a> {
     /// Number of tensors that are loaded for it.
     pub operands: usize,
-    /// The memory of these tensors.
-    pub operand_memory: Mem,
+    /// The memories that can hold these tensors.
+    pub operand_memories: &'static [Mem],
     /// Entries of param.
     pub params: usize,
     /// Cycles of the vector unit per entry.
@@ -34,7 +34,7 @@ impl Default for Need<'_> {
     fn default() -> Self {
         Need {
             operands: 0,
-            operand_memory: Mem::Out,
+            operand_memories: &[Mem::Out],
             params: 0,
             entry_cycles: 0,
             tile_cycles: 0,
@@ -50,9 +50,9 @@ impl<'a> Need<'a> {
     /// # Errors
     /// The reason why the configuration cannot run the epilogue in the tiles.
     pub fn of(conv: &'a Conv, layer: &Layer, config: &HwConfig) -> Result<Need<'a>, String> {
-        let operand_memory = operand_memory(conv, layer, config);
+        let operand_memories = operand_memories(conv, layer, config);
         let pooling = PooledWindows::of(conv, layer);
-        let mut need = Need { operand_memory, on_chip: layer.on_chip, pooling, ..Need::default() };
+        let mut need = Need { operand_memories, on_chip: layer.on_chip, pooling, ..Need::default() };
         for step in &conv.epilogue {
             let Some(op) = step.operation() else { continue };
             if !op.is_built(config) {

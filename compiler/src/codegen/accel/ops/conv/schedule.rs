@@ -4,7 +4,6 @@
 //! the sums, and applies the fused element-wise operators. The schedule is made from the sizes of a [`ConvTile`].
 
 use super::epilogue::Epilogue;
-use super::expressible::operand_memory;
 use super::op::Conv;
 use super::packed::windows_as_channels;
 use super::rest::{pack, stored, stored_zero_point};
@@ -165,8 +164,7 @@ fn product(
     for name in &between {
         steps += &format!("set_scope {name} out; ");
     }
-    let operand_memory = operand_memory(conv, layer, config);
-    let scope = operand_memory.name();
+    let scope = tile.operands.name();
     for (reader, operand) in &operands {
         steps += &format!("cache_read {reader} {operand} {scope}; ");
     }
@@ -230,7 +228,7 @@ fn product(
     };
     let tile_columns = (tile.columns - 1) * conv.strides[1] + (kernel_columns - 1) * conv.dilations[1] + 1;
     let slots = |entries: usize, iterations: usize, mem: Mem| {
-        let shared = if mem == operand_memory { 1 + operands.len() } else { 1 };
+        let shared = if mem == tile.operands { 1 + operands.len() } else { 1 };
         (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(1, MOST_SLOTS)
     };
     let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
@@ -257,7 +255,7 @@ fn product(
         }
     }
     // Each operand has the same share of its memory.
-    let share = config.entries(operand_memory) as usize / (1 + operands.len());
+    let share = config.entries(tile.operands) as usize / (1 + operands.len());
     let waiting = share / (tile.out_blocks * tile.rows * tile.columns);
     let waiting = waiting.min(out_tiles * pixel_tiles).clamp(1, MOST_WAITING);
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));

@@ -8,7 +8,7 @@ use super::tiles::{ConvTile, Search, TileSpace, Wanted};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::space::{Choice, Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
-use tilewright_hw::config::HwConfig;
+use tilewright_hw::config::{HwConfig, Mem};
 
 /// What `ConvTile::pixels_inside` decides: which loop is the inner one.
 const INNER: [&str; 2] = ["channels", "pixels"];
@@ -106,6 +106,7 @@ pub fn tile_knobs(conv: &Conv, search: Search, views: [View; 2], config: &HwConf
         Knob::size("out_blocks", sizes.out_blocks),
         if conv.groups == 1 { Knob::size("in_blocks", sizes.in_blocks) } else { all },
         Knob::words("inner", &INNER),
+        Knob::words("operands", &search.need.operand_memories.iter().map(|mem| mem.name()).collect::<Vec<_>>()),
     ])
 }
 
@@ -117,6 +118,7 @@ pub fn tile_decisions(t: &ConvTile) -> Decisions {
         ("out_blocks", t.out_blocks.into()),
         ("in_blocks", t.in_blocks.into()),
         ("inner", INNER[usize::from(t.pixels_inside)].into()),
+        ("operands", t.operands.name().into()),
     ])
 }
 
@@ -138,10 +140,18 @@ pub fn tile_of(
         out_blocks: decisions.size("out_blocks", space.sizes.out_blocks)?,
         in_blocks: decisions.size("in_blocks", space.sizes.in_blocks)?,
         pixels_inside: decisions.word("inner", &INNER)? == 1,
+        operands: operands(&search, decisions)?,
         cycles: 0,
     };
     if conv.groups > 1 && tile.in_blocks != space.sizes.in_blocks {
         return Err(format!("in_blocks must be {}: the product has groups of channels", space.sizes.in_blocks));
     }
     space.tile(conv, &search.need, tile, config)
+}
+
+/// The decision on the memory of second operands of fused operators.
+fn operands(search: &Search, decisions: &Decisions) -> Result<Mem, String> {
+    let memories = search.need.operand_memories;
+    let names: Vec<&str> = memories.iter().map(|mem| mem.name()).collect();
+    decisions.word("operands", &names).map(|at| memories[at])
 }

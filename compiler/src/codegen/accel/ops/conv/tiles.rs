@@ -27,6 +27,8 @@ pub struct ConvTile {
     pub in_blocks: usize,
     /// Whether all pixels are computed before the next output channels.
     pub pixels_inside: bool,
+    /// The memory of second operands of fused operators.
+    pub operands: Mem,
     /// Estimated cycles.
     pub cycles: u64,
 }
@@ -182,10 +184,19 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
                 in_parts.iter().map(move |&in_blocks| ConvTile { out_blocks, in_blocks, ..tile })
             })
         };
-        let any = ConvTile { out_blocks: 0, rows: 0, columns: 0, in_blocks: 0, pixels_inside: true, cycles: 0 };
+        let any = ConvTile {
+            out_blocks: 0,
+            rows: 0,
+            columns: 0,
+            in_blocks: 0,
+            pixels_inside: true,
+            operands: Mem::Out,
+            cycles: 0,
+        };
         let fitting = pixels
             .flat_map(|(columns, rows)| channels(ConvTile { columns, rows, ..any }))
             .flat_map(|tile| [true, false].map(|pixels_inside| ConvTile { pixels_inside, ..tile }))
+            .flat_map(|tile| need.operand_memories.iter().map(move |&operands| ConvTile { operands, ..tile }))
             .filter_map(|tile| {
                 match cost(costed, share, tile, config) {
                     Ok(cycles) => Some(ConvTile { cycles, ..tile }),
@@ -260,12 +271,12 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
     // A fused pooling reads its data, padding included, in one half of out and writes its results to the other half.
     let padded = pooling.map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1]);
     // Operands of fused operators have the other half of their memory.
-    let share = |mem: Mem| if need.operands > 0 && need.operand_memory == mem { 2 } else { 1 };
+    let share = |mem: Mem| if need.operands > 0 && tile.operands == mem { 2 } else { 1 };
     let memories = [
         (Mem::Inp, if kept { 0 } else { inp }, inp_room / share(Mem::Inp)),
         (Mem::Acc, out.max(stored), acc_half),
         (Mem::Out, out, half(Mem::Out) / share(Mem::Out)),
-        (need.operand_memory, if need.operands > 0 { out } else { 0 }, half(need.operand_memory) / 2),
+        (tile.operands, if need.operands > 0 { out } else { 0 }, half(tile.operands) / 2),
         (Mem::Out, stored.max(padded), half(Mem::Out)),
         (Mem::Wgt, wgt, wgt_room),
         (Mem::Param, PARAM_ROWS as usize * params, half(Mem::Param)),
@@ -373,6 +384,8 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
     // If loads cannot pad, each row with padding to its left or right is one load and its padding another.
     let apart = !config.dma_pad && !by_pixel && conv.pads[1] + conv.pads[3] > 0;
     let data_loads = inp_loads * if apart { (2 * in_blocks * rows_in) as u64 } else { 1 };
+    // With operands in out, both banks are read, so stores and the vector unit wait for each other.
+    let waiting = if need.operand_memories.len() > 1 && tile.operands == Mem::Out { store } else { 0 };
     let work = UnitWork {
         tiles: tiles * passes,
         insns: data_loads + wgt_loads + param_loads + tiles * (2 + passes + need.operands as u64),
@@ -382,7 +395,7 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
             + tiles * results * need.operands as u64,
         first: inp_load + wgt_load + params,
         gemm,
-        vector: tiles * (requant + overhead::VECTOR_TILE),
+        vector: tiles * (requant + overhead::VECTOR_TILE + waiting),
         store: tiles * store,
         // Stores can use the bus while loads wait for windows.
         idle: if input.has_windows() { (inp_loads * inp_load).saturating_sub(window_beats) } else { 0 },
