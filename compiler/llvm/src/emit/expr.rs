@@ -4,9 +4,11 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, CallSiteValue, FastMathFlags, InstructionValue};
 use inkwell::{FloatPredicate, IntPredicate};
+use tilewright_compiler::math;
 use tilewright_compiler::te::{BinOp, DType, Expr, Func};
 
 use super::Emitter;
+use super::strict::Strict;
 use super::value::{Emitted, FloatOp, IntOp, Value, lanes};
 use crate::EmitError;
 
@@ -231,14 +233,14 @@ impl<'c> Emitter<'_, 'c> {
     fn call(&self, f: Func, args: &[Value<'c>]) -> Emitted<'c> {
         let own = |name: &str| self.intrinsic(name, &[args[0].get_type()], args);
         match f {
-            Func::Exp => self.import("expf", args),
+            Func::Exp => math::exp(&Strict(self), args[0]),
             Func::Log => self.import("logf", args),
             // These have our own names. LLVM knows the standard names, and merges or replaces calls with functions that
             // no loader provides.
             Func::Sin => self.import("tw_sinf", args),
             Func::Cos => self.import("tw_cosf", args),
-            Func::Tanh => self.import("tanhf", args),
-            Func::Erf => self.import("erff", args),
+            Func::Tanh => math::tanh(&Strict(self), args[0]),
+            Func::Erf => math::erf(&Strict(self), args[0]),
             Func::Pow => self.import("tw_powf", args),
             Func::Sqrt => own("llvm.sqrt"),
             Func::Floor => own("llvm.floor"),

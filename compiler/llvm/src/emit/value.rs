@@ -138,6 +138,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     pub(super) fn float(&self, op: FloatOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
+        let v = self.strict(op, x, y)?;
+        self.relax(v);
+        Ok(v)
+    }
+
+    /// Emits an operation that LLVM may not reorder or contract, even in a sum that can be evaluated in any order.
+    pub(super) fn strict(&self, op: FloatOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
         let b = &self.builder;
         macro_rules! build {
             ($x:expr, $y:expr) => {
@@ -149,13 +156,11 @@ impl<'c> Emitter<'_, 'c> {
                 }
             };
         }
-        let v: Value<'c> = match self.alike(x, y)? {
+        Ok(match self.alike(x, y)? {
             (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y)) => build!(x, y),
             (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => build!(x, y),
             _ => return mixed(),
-        };
-        self.relax(v);
-        Ok(v)
+        })
     }
 
     pub(super) fn compare(&self, p: IntPredicate, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {

@@ -15,6 +15,7 @@ mod dequantize;
 mod elementwise;
 mod fours;
 mod hybrid;
+mod lanes;
 mod lookup;
 mod matmul;
 mod max_pool2d;
