@@ -243,6 +243,18 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
+    /// Converts a float within the integer type's range to the integer next to it toward zero.
+    pub(super) fn to_int(&self, v: Value<'c>, to: IntType<'c>) -> Emitted<'c> {
+        let b = &self.builder;
+        Ok(match (v, self.wide_type(to.into(), lanes(v))) {
+            (BasicValueEnum::FloatValue(v), BasicTypeEnum::IntType(t)) => b.build_float_to_signed_int(v, t, "")?.into(),
+            (BasicValueEnum::VectorValue(v), BasicTypeEnum::VectorType(t)) => {
+                b.build_float_to_signed_int(v, t, "")?.into()
+            }
+            _ => return mixed(),
+        })
+    }
+
     /// Applies a function of single values to each lane.
     pub(super) fn each_lane(&self, args: &[Value<'c>], f: impl Fn(&[Value<'c>]) -> Emitted<'c>) -> Emitted<'c> {
         let Some(n) = args.iter().find_map(|v| lanes(*v)) else { return f(args) };
