@@ -29,6 +29,8 @@
 #   make bench-ptq        the loss of each method of `quantize` (docs/quantize.md); needs TILEWRIGHT_MODELS;
 #                         NETWORKS="lenet ..." selects some
 #   make bench-levels     the table of docs/optimization-levels.md; needs TILEWRIGHT_MODELS
+#   make bench-mapping    cycles of networks next to their bounds, the table of docs/mapping.md; NETWORKS="resnet18 ..."
+#                         selects some
 #   make bench-sim        cycles of ResNet-18's layers next to VTA's, and the simulators' speed; RTL=1 includes the RTL
 #   make bench-fsim       speed of the functional simulator
 #   make bench-csim       speed of the cycle model
@@ -44,7 +46,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-ptq bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -167,6 +169,11 @@ bench-levels: setup
 	@test -n "$$TILEWRIGHT_MODELS" || { echo "bench-levels: set TILEWRIGHT_MODELS to the folder of models" >&2; exit 2; }
 	$(CARGO) build --release --example levels
 	@scripts/levels.sh target/release/examples/levels
+
+# Without NETWORKS, rewrites the table of docs/mapping.md.
+bench-mapping: setup
+	$(CARGO) build --release --example bench_mapping
+	@scripts/bench_mapping.sh target/release/examples/bench_mapping $(NETWORKS)
 
 clean:
 	$(CARGO) clean

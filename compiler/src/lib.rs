@@ -8,6 +8,7 @@ mod filetests;
 pub mod frontend;
 pub mod graph;
 pub mod groups;
+pub mod math;
 pub mod partition;
 pub mod passes;
 pub mod quantize;

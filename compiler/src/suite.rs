@@ -15,9 +15,9 @@ use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
     Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Concat, Conv2d, Dense, Dequantize, Expand, Gather,
-    GatherElements, GlobalAvgPool, HybridDense, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d, QuantRounding,
-    Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign, Slice, Softmax,
-    SumPool2d, Transpose, Unary, UnaryKind,
+    GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d,
+    QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign,
+    Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
 
@@ -301,9 +301,20 @@ const KINDS: &[ProblemMaker] = &[
         (Softmax::float(axis, 1.0).into(), vec![ty(DType::F32, &s)], vec![])
     },
     |n, _| {
+        // Rows with and without partial sums for lanes, and with elements that fill no whole vector.
+        let op = Softmax::float(1, 0.5);
+        (op.into(), vec![ty(DType::F32, &[n.size(1, 4), n.size(30, 70)])], vec![])
+    },
+    |n, _| {
+        let (s, axis) = ([n.size(1, 3), n.size(1, 4), n.size(1, 60)], n.size(0, 2));
+        let parameters = n.size(0, 2);
+        let types = std::iter::once(ty(DType::F32, &s)).chain((0..parameters).map(|_| ty(DType::F32, &s[axis..])));
+        (LayerNorm { axis, epsilon: 1e-5 }.into(), types.collect(), vec![])
+    },
+    |n, _| {
         let (output_scale, output_zero_point) = (1.0 / 256.0, -128);
         let op = Softmax { axis: 1, beta: 1.0, input_scale: 0.07, output_scale, output_zero_point };
-        (op.into(), vec![ty(DType::I8, &[n.size(1, 4), n.size(1, 12)])], vec![])
+        (op.into(), vec![ty(DType::I8, &[n.size(1, 4), n.size(1, 70)])], vec![])
     },
     |n, _| {
         let rounding = if n.int(0, 1) == 0 { QuantRounding::HalfEven } else { QuantRounding::HalfAway };

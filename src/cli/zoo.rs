@@ -28,7 +28,7 @@ pub struct Zoo {
 enum Make {
     /// Write a network of a well-known shape with random weights, in int8, as an ONNX file: resnet18, resnet34,
     /// resnet50, mobilenet-v1, mobilenet-v2, vgg16, deit-tiny, bert-tiny, or a layer of ResNet-18, resnet18-c2 to
-    /// resnet18-c11
+    /// resnet18-c11. With -batchN after the name, a network of pictures computes N at once, for example vgg16-batch4
     Make {
         /// Name of the network
         name: String,

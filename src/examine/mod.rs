@@ -7,6 +7,7 @@ pub mod dump;
 pub mod explain;
 pub mod layers;
 pub mod levels;
+pub mod mapping;
 pub mod parts;
 pub mod profile;
 pub mod stalls;

@@ -64,7 +64,18 @@ fn names() -> String {
     for layer in LAYERS {
         let _ = write!(text, ", {}", layer.name);
     }
-    text + "; append -add to a layer's name to add a second input to its result"
+    text + "; append -add to a layer's name to add a second input to its result, or -batchN to the name of a network of \
+            pictures to compute N from 1 to 64 at once"
+}
+
+/// Most pictures that a network computes at once.
+const MOST_BATCH: usize = 64;
+
+/// The network's own name, and how many inputs it computes at once.
+fn batched(name: &str) -> (&str, usize) {
+    let batch = |text: &str| text.parse().ok().filter(|batch| (1..=MOST_BATCH).contains(batch));
+    let found = name.rsplit_once("-batch").and_then(|(own, text)| Some((own, batch(text)?)));
+    found.filter(|(own, _)| convolutional::NETWORKS.contains(own)).unwrap_or((name, 1))
 }
 
 /// Makes the float network with this name.
@@ -72,8 +83,10 @@ fn names() -> String {
 /// # Errors
 /// [`ShapeError::Unknown`] or [`ShapeError::Graph`].
 pub fn float(name: &str) -> Result<Graph, ShapeError> {
-    let mut net = Net::new(name);
-    let built = match name {
+    let (own, batch) = batched(name);
+    let mut net = Net::new(own);
+    net.batch = batch;
+    let built = match own {
         "resnet18" => convolutional::resnet(&mut net, [2, 2, 2, 2], false),
         "resnet34" => convolutional::resnet(&mut net, [3, 4, 6, 3], false),
         "resnet50" => convolutional::resnet(&mut net, [3, 4, 6, 3], true),

@@ -3,12 +3,17 @@
 
 use super::*;
 use expect_test::{Expect, expect};
+use tilewright::examine::mapping::{bound, network};
 use tilewright::model::shapes::{LAYERS, quantized};
 
 /// Cycles of a network's first run, and its share of the array.
 fn line(name: &str, artifact: Artifact, config: &HwConfig, inputs: &[Tensor]) -> String {
     let results = run_on(artifact.clone(), config, DeviceKind::CSIM, inputs, 1);
-    let share = 100.0 * results.utilization(&artifact, config.macs_per_cycle()).unwrap_or(0.0);
+    described(name, &artifact, config, &results)
+}
+
+fn described(name: &str, artifact: &Artifact, config: &HwConfig, results: &Results) -> String {
+    let share = 100.0 * results.utilization(artifact, config.macs_per_cycle()).unwrap_or(0.0);
     format!("{name:32} {:8} {share:5.1} %\n", results.cycles().unwrap())
 }
 
@@ -90,15 +95,19 @@ fn layers_of_resnet18_take_these_cycles() {
     .assert_eq(&table);
 }
 
-/// Whole networks of well-known shapes at the highest level; `zoo make` writes them.
+/// Networks of the zoo and whole networks of well-known shapes, which `zoo make` writes, at the highest level. None is
+/// faster than the bound that follows from its shapes.
 fn shapes(names: &[&str], expected: &Expect) {
     let config = HwConfig::load("1x16x16").unwrap();
     let mut table = String::new();
     for name in names {
         let options = Options { level: 3, ..Options::new(&config) };
-        let artifact = model::build(quantized(name).unwrap(), &options, &mut |_, _| {}).unwrap();
-        let inputs = inference::made_up(&artifact.manifest.input_values());
-        table += &line(name, artifact, &config, &inputs);
+        let built = model::build_traced(network(name).unwrap(), &options, &mut |_, _| {}).unwrap();
+        let least = bound(&built, &config).unwrap().cycles();
+        let inputs = inference::made_up(&built.artifact.manifest.input_values());
+        let results = run_on(built.artifact.clone(), &config, DeviceKind::CSIM, &inputs, 1);
+        assert!(results.cycles() >= Some(least), "{name}: {:?} cycles, bound {least}", results.cycles());
+        table += &described(name, &built.artifact, &config, &results);
     }
     expected.assert_eq(&table);
 }
@@ -118,13 +127,15 @@ fn bert_tiny_takes_these_cycles() {
 #[ignore = "long; make test-full runs it"]
 fn networks_of_known_shapes_take_these_cycles() {
     shapes(
-        &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16"],
+        &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16", "vgg16-batch4", "efficientnet-lite0-int8"],
         &expect![[r#"
         resnet18                          7515744  94.3 %
         resnet50                         17824877  89.6 %
         mobilenet-v2                      2639595  44.5 %
         deit-tiny                         5592059  87.6 %
         vgg16                            75945318  79.6 %
+        vgg16-batch4                     256641958  94.2 %
+        efficientnet-lite0-int8           3315620  45.4 %
     "#]],
     );
 }

@@ -19,8 +19,13 @@ const SUM: usize = 32;
 
 /// Source of the code generator. A change invalidates cached code.
 static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
-/// Compiler sources that the generator uses: how intrinsics are expanded, and which indices are sums of variables.
-const ASKED: [&[u8]; 2] = [include_bytes!("../../src/tir/eval.rs"), include_bytes!("../../src/tir/affine.rs")];
+/// Compiler sources that the generator uses: how intrinsics are expanded, which indices are sums of variables, and how
+/// functions such as `exp` are computed.
+const ASKED: [&[u8]; 3] = [
+    include_bytes!("../../src/tir/eval.rs"),
+    include_bytes!("../../src/tir/affine.rs"),
+    include_bytes!("../../src/math.rs"),
+];
 
 /// The object file of some functions, and the workspace size of each function in bytes.
 pub type Code = (Vec<u8>, Vec<usize>);

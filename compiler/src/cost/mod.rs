@@ -2,9 +2,11 @@
 
 mod cpu;
 mod macs;
+pub mod roofline;
 
 pub use cpu::PARALLEL_WORK;
 pub use macs::macs;
+pub use roofline::{Roofline, roofline};
 
 use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};

@@ -86,6 +86,7 @@ fn pass(name: &str) -> Result<Box<dyn Pass>, String> {
         Box::new(passes::FoldConstants),
         Box::new(passes::FoldPad),
         Box::new(passes::FoldClip),
+        Box::new(passes::FuseLayerNorm),
         Box::new(passes::ChannelsLast),
     ];
     let names: Vec<&str> = all.iter().map(|p| p.name()).collect();

@@ -1,8 +1,8 @@
 //! The passes of each optimization level, in order.
 
 use super::{
-    Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, LegalizeQdq, Options,
-    Pass, PassError, Report, SinkDequantize, run,
+    Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, FuseLayerNorm,
+    LegalizeQdq, Options, Pass, PassError, Report, SinkDequantize, run,
 };
 use crate::graph::Graph;
 
@@ -26,6 +26,8 @@ pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     if level >= OptLevel::O1 {
         list.push(Box::new(DeadCode));
         list.push(Box::new(Canonicalize));
+        // Before its scale and bias are folded into neighbors.
+        list.push(Box::new(FuseLayerNorm));
     }
     if level >= OptLevel::O2 {
         list.push(Box::new(FoldScale));

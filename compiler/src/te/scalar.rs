@@ -4,6 +4,7 @@ use tilewright_hw::num;
 
 use super::{BinOp, DType, Func};
 use crate::graph::op::extreme;
+use crate::math::Single;
 
 /// One element, with integers of every type held as i64.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,13 +140,13 @@ pub fn call(f: Func, args: &[Scalar]) -> Scalar {
         let x = args.first().map_or(0.0, |a| a.float());
         let y = args.get(1).map_or(0.0, |a| a.float());
         Scalar::F(match f {
-            Func::Exp => x.exp(),
+            Func::Exp => Single::exp(x),
             Func::Log => x.ln(),
             Func::Sqrt => x.sqrt(),
             Func::Sin => x.sin(),
             Func::Cos => x.cos(),
-            Func::Tanh => x.tanh(),
-            Func::Erf => libm::erff(x),
+            Func::Tanh => Single::tanh(x),
+            Func::Erf => Single::erf(x),
             Func::Pow => x.powf(y),
             Func::Floor => x.floor(),
             Func::Ceil => x.ceil(),

@@ -8,8 +8,11 @@ use tilewright_compiler::graph::{DType, GraphError, ValueId};
 const BRANCH: f32 = 0.5;
 const CLASSES: usize = 1000;
 
+/// Names of the networks in this file.
+pub const NETWORKS: &[&str] = &["resnet18", "resnet34", "resnet50", "mobilenet-v1", "mobilenet-v2", "vgg16"];
+
 fn picture(net: &mut Net) -> ValueId {
-    net.input("image", DType::F32, &[1, 3, 224, 224])
+    net.input("image", DType::F32, &[net.batch, 3, 224, 224])
 }
 
 fn rectified(net: &mut Net, x: ValueId, w: Window) -> Made {
@@ -33,7 +36,7 @@ fn max_pool(net: &mut Net, x: ValueId, kernel: usize, stride: usize, pad: usize)
 fn classify(net: &mut Net, x: ValueId) -> Result<(), GraphError> {
     let channels = net.shape(x)[1];
     let x = net.node(GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[x])?;
-    let x = net.reshape(x, &[1, channels])?;
+    let x = net.reshape(x, &[net.batch, channels])?;
     let x = net.dense(x, CLASSES, 1.0)?;
     net.output("classes", x);
     Ok(())
@@ -128,8 +131,8 @@ pub fn vgg16(net: &mut Net) -> Result<(), GraphError> {
         }
         x = max_pool(net, x, 2, 2, 0)?;
     }
-    let elements = net.shape(x).iter().product();
-    x = net.reshape(x, &[1, elements])?;
+    let elements = net.shape(x)[1..].iter().product();
+    x = net.reshape(x, &[net.batch, elements])?;
     for _ in 0..2 {
         let y = net.dense(x, 4096, RECTIFIED)?;
         x = net.node(Relu {}, &[y])?;

@@ -13,6 +13,8 @@ pub type Made = Result<ValueId, GraphError>;
 
 /// A network under construction.
 pub struct Net {
+    /// Inputs that a run computes at once.
+    pub batch: usize,
     b: GraphBuilder,
     rng: SmallRng,
     count: usize,
@@ -52,7 +54,7 @@ impl Net {
     /// An empty network; its name determines the weights.
     pub fn new(name: &str) -> Net {
         let seed = name.bytes().fold(0x5eed, |seed: u64, byte| seed.wrapping_mul(0x100_0193) ^ u64::from(byte));
-        Net { b: GraphBuilder::new(name), rng: SmallRng::seed_from_u64(seed), count: 0 }
+        Net { batch: 1, b: GraphBuilder::new(name), rng: SmallRng::seed_from_u64(seed), count: 0 }
     }
 
     /// A random number from 0 to 1.

@@ -56,6 +56,20 @@ fn a_quantized_layer_neither_saturates_nor_vanishes() {
 }
 
 #[test]
+fn a_batch_has_the_same_weights_and_more_products() {
+    let [one, four] = ["mobilenet-v2", "mobilenet-v2-batch4"].map(|name| float(name).unwrap());
+    assert_eq!(macs(&four), 4 * macs(&one));
+    let weights = |graph: &Graph| -> Vec<_> {
+        graph.nodes().filter(|(_, node)| matches!(node.op, Op::Constant(_))).map(|(_, node)| node.op.clone()).collect()
+    };
+    assert!(weights(&one) == weights(&four));
+    assert_eq!(four.ty(four.outputs()[0].1).shape(), Some(vec![4, 1000]));
+    for wrong in ["vgg16-batch0", "vgg16-batch65", "vgg16-batch", "deit-tiny-batch4", "resnet18-c2-batch4"] {
+        assert!(matches!(float(wrong), Err(ShapeError::Unknown { .. })), "{wrong}");
+    }
+}
+
+#[test]
 fn an_unknown_name_is_told_the_known_ones() {
     let error = float("alexnet").unwrap_err().to_string();
     assert!(error.starts_with("there is no network shape named alexnet; use one of resnet18, "), "{error}");

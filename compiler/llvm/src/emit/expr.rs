@@ -4,9 +4,11 @@ use inkwell::intrinsics::Intrinsic;
 use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, CallSiteValue, FastMathFlags, InstructionValue};
 use inkwell::{FloatPredicate, IntPredicate};
+use tilewright_compiler::math;
 use tilewright_compiler::te::{BinOp, DType, Expr, Func};
 
 use super::Emitter;
+use super::strict::Strict;
 use super::value::{Emitted, FloatOp, IntOp, Value, lanes};
 use crate::EmitError;
 
@@ -183,15 +185,40 @@ impl<'c> Emitter<'_, 'c> {
             if to == DType::Bool {
                 return self.compare_floats(FloatPredicate::UNE, v, f32t.const_zero().into());
             }
-            let name = if to == DType::U8 { "llvm.fptoui.sat" } else { "llvm.fptosi.sat" };
-            let types = [self.int_type(to).into(), f32t.into()].map(|t| self.wide_type(t, lanes(v)));
-            return self.intrinsic(name, &types, &[v]);
+            return self.saturated(v, to);
         }
         let unsigned = matches!(from, DType::U8 | DType::Bool);
         match to {
             DType::F32 => self.to_float(v, unsigned),
             DType::Bool => self.compare(IntPredicate::NE, v, self.like(v, 0)),
             to => self.resize(v, self.int_type(to), unsigned),
+        }
+    }
+
+    /// Emits the integer next to a float toward zero: the nearest one that the type has, and 0 for NaN. LLVM has an
+    /// intrinsic for this, but on x86-64 it splits its vectors into lanes.
+    fn saturated(&self, v: Value<'c>, to: DType) -> Emitted<'c> {
+        let f32t = self.context.f32_type();
+        // The greatest float below 2^31.
+        const BELOW_2_31: f64 = 2_147_483_520.0;
+        let (lo, hi) = match to {
+            DType::I8 => (-128.0, 127.0),
+            DType::U8 => (0.0, 255.0),
+            DType::I32 => (-2_147_483_648.0, BELOW_2_31),
+            _ => {
+                let types = [self.int_type(to).into(), f32t.into()].map(|t| self.wide_type(t, lanes(v)));
+                return self.intrinsic("llvm.fptosi.sat", &types, &[v]);
+            }
+        };
+        let [lo, hi, zero] = [lo, hi, 0.0].map(|x| Value::from(f32t.const_float(x)));
+        let above = self.compare_floats(FloatPredicate::OLT, hi, v)?;
+        let x = self.choose(self.compare_floats(FloatPredicate::OLT, v, lo)?, lo, v)?;
+        let x = self.choose(above, hi, x)?;
+        let x = self.choose(self.compare_floats(FloatPredicate::ORD, v, v)?, x, zero)?;
+        let i = self.to_int(x, self.context.i32_type())?;
+        match to {
+            DType::I32 => self.choose(above, self.like(i, i32::MAX.into()), i),
+            _ => self.resize(i, self.int_type(to), false),
         }
     }
 
@@ -231,14 +258,14 @@ impl<'c> Emitter<'_, 'c> {
     fn call(&self, f: Func, args: &[Value<'c>]) -> Emitted<'c> {
         let own = |name: &str| self.intrinsic(name, &[args[0].get_type()], args);
         match f {
-            Func::Exp => self.import("expf", args),
+            Func::Exp => math::exp(&Strict(self), args[0]),
             Func::Log => self.import("logf", args),
             // These have our own names. LLVM knows the standard names, and merges or replaces calls with functions that
             // no loader provides.
             Func::Sin => self.import("tw_sinf", args),
             Func::Cos => self.import("tw_cosf", args),
-            Func::Tanh => self.import("tanhf", args),
-            Func::Erf => self.import("erff", args),
+            Func::Tanh => math::tanh(&Strict(self), args[0]),
+            Func::Erf => math::erf(&Strict(self), args[0]),
             Func::Pow => self.import("tw_powf", args),
             Func::Sqrt => own("llvm.sqrt"),
             Func::Floor => own("llvm.floor"),

@@ -8,6 +8,7 @@ mod dot;
 mod expr;
 mod memory;
 mod num;
+mod strict;
 mod value;
 
 use std::collections::BTreeMap;

@@ -138,6 +138,13 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     pub(super) fn float(&self, op: FloatOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
+        let v = self.strict(op, x, y)?;
+        self.relax(v);
+        Ok(v)
+    }
+
+    /// Emits an operation that LLVM may not reorder or contract, even in a sum that can be evaluated in any order.
+    pub(super) fn strict(&self, op: FloatOp, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
         let b = &self.builder;
         macro_rules! build {
             ($x:expr, $y:expr) => {
@@ -149,13 +156,11 @@ impl<'c> Emitter<'_, 'c> {
                 }
             };
         }
-        let v: Value<'c> = match self.alike(x, y)? {
+        Ok(match self.alike(x, y)? {
             (BasicValueEnum::FloatValue(x), BasicValueEnum::FloatValue(y)) => build!(x, y),
             (BasicValueEnum::VectorValue(x), BasicValueEnum::VectorValue(y)) => build!(x, y),
             _ => return mixed(),
-        };
-        self.relax(v);
-        Ok(v)
+        })
     }
 
     pub(super) fn compare(&self, p: IntPredicate, x: Value<'c>, y: Value<'c>) -> Emitted<'c> {
@@ -234,6 +239,18 @@ impl<'c> Emitter<'_, 'c> {
         Ok(match (v, to) {
             (BasicValueEnum::IntValue(i), BasicTypeEnum::FloatType(t)) => build!(i, t),
             (BasicValueEnum::VectorValue(i), BasicTypeEnum::VectorType(t)) => build!(i, t),
+            _ => return mixed(),
+        })
+    }
+
+    /// Converts a float within the integer type's range to the integer next to it toward zero.
+    pub(super) fn to_int(&self, v: Value<'c>, to: IntType<'c>) -> Emitted<'c> {
+        let b = &self.builder;
+        Ok(match (v, self.wide_type(to.into(), lanes(v))) {
+            (BasicValueEnum::FloatValue(v), BasicTypeEnum::IntType(t)) => b.build_float_to_signed_int(v, t, "")?.into(),
+            (BasicValueEnum::VectorValue(v), BasicTypeEnum::VectorType(t)) => {
+                b.build_float_to_signed_int(v, t, "")?.into()
+            }
             _ => return mixed(),
         })
     }

@@ -150,6 +150,7 @@ operators! {
     reshape Reshape;
     transpose Transpose;
     softmax Softmax;
+    layer_norm LayerNorm;
     quantize Quantize;
     dequantize Dequantize;
     requantize Requantize;

@@ -3,6 +3,7 @@
 use super::check;
 use crate::graph::tensor::strides;
 use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::math::{Single, row_sum};
 
 operator! {
     /// `exp(beta * x)` divided by its sum along `axis`.
@@ -48,14 +49,18 @@ impl Softmax {
         let (step, len) = (strides(shape)[self.axis], shape[self.axis]);
         let rows: Vec<usize> = (0..inputs[0].len()).filter(|i| i / step % len == 0).collect();
         let row = |start: usize| (0..len).map(move |k| start + k * step);
+        let sum = |exp: &dyn Fn(usize) -> f32| match step {
+            1 => row_sum(len, exp),
+            _ => (0..len).map(exp).sum(),
+        };
         if inputs[0].dtype() == DType::I8 {
             let x = inputs[0].as_slice::<i8>()?;
-            let table: Vec<f32> = (0..256).map(|d| (-self.input_scale * self.beta * d as f32).exp()).collect();
+            let table: Vec<f32> = (0..256).map(|d| Single::exp(-self.input_scale * self.beta * d as f32)).collect();
             let mut out = vec![0i8; x.len()];
             for &start in &rows {
                 let greatest = row(start).map(|i| i32::from(x[i])).max().unwrap_or(0);
                 let exp = |i: usize| table[(greatest - i32::from(x[i])) as usize];
-                let inverse = 1.0 / (row(start).map(exp).sum::<f32>() * self.output_scale);
+                let inverse = 1.0 / (sum(&|k| exp(start + k * step)) * self.output_scale);
                 for i in row(start) {
                     let q = (exp(i) * inverse).round() as i32 + self.output_zero_point;
                     out[i] = q.clamp(-128, 127) as i8;
@@ -67,11 +72,10 @@ impl Softmax {
         let mut out = vec![0f32; x.len()];
         for &start in &rows {
             let greatest = row(start).fold(f32::NEG_INFINITY, |m, i| m.max(x[i]));
-            let mut sum = 0.0;
             for i in row(start) {
-                out[i] = ((x[i] - greatest) * self.beta).exp();
-                sum += out[i];
+                out[i] = Single::exp((x[i] - greatest) * self.beta);
             }
+            let sum = sum(&|k| out[start + k * step]);
             for i in row(start) {
                 out[i] /= sum;
             }

@@ -15,6 +15,8 @@ mod dequantize;
 mod elementwise;
 mod fours;
 mod hybrid;
+mod lanes;
+mod layer_norm;
 mod lookup;
 mod matmul;
 mod max_pool2d;
@@ -258,6 +260,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Reshape(_) => reshape::reshape(b, x, out),
         Op::Transpose(op) => transpose::transpose(b, op, x, out),
         Op::Softmax(op) => softmax::softmax(b, op, x, out),
+        Op::LayerNorm(op) => layer_norm::layer_norm(b, op, args, out)?,
         Op::Quantize(op) => quantize::quantize(b, op, x, out),
         Op::Dequantize(op) => dequantize::dequantize(b, op, x, out),
         Op::Requantize(op) => requantize::requantize(b, op, args, out)?,

@@ -1,11 +1,11 @@
 //! `softmax`: exponentials of the distance to the greatest element, divided by their sum.
 
-use super::call;
+use super::{call, lanes};
 use crate::graph::DType;
 use crate::graph::op::Softmax;
 use crate::te::{Builder, Combiner, Expr, Func, TensorRef};
 
-/// Appends a softmax in four stages: greatest element, exponentials, their sum, quotients.
+/// Appends a softmax in stages: greatest element, exponentials, their sum, quotients.
 pub fn softmax(b: &mut Builder, op: &Softmax, x: &TensorRef, out: &[i64]) -> TensorRef {
     let mut rows = out.to_vec();
     let n = rows.remove(op.axis);
@@ -19,7 +19,15 @@ pub fn softmax(b: &mut Builder, op: &Softmax, x: &TensorRef, out: &[i64]) -> Ten
         at.remove(op.axis);
         at
     };
-    let greatest = b.reduce("greatest", x.dtype, &rows, &[("k", n)], Combiner::Max, |i, k| x.at(&full(i, &k[0])));
+    // Rows of neighboring elements, or rows of strided ones, which the schedule computes side by side.
+    let whole = |b: &mut Builder, name: &str, dtype: DType, combiner: Combiner, t: &TensorRef| {
+        let at = |i: &[Expr], k: &Expr| t.at(&full(i, k));
+        match op.axis + 1 == out.len() {
+            true => lanes::reduce(b, name, dtype, &rows, n, combiner, at),
+            false => b.reduce(name, dtype, &rows, &[("k", n)], combiner, |i, k| at(i, &k[0])),
+        }
+    };
+    let greatest = whole(b, "greatest", x.dtype, Combiner::Max, x);
     let exp = b.compute("exp", out, |i| {
         let exponent = if x.dtype == DType::F32 {
             (x.at(i) - greatest.at(&row(i))) * Expr::f32(op.beta)
@@ -29,7 +37,7 @@ pub fn softmax(b: &mut Builder, op: &Softmax, x: &TensorRef, out: &[i64]) -> Ten
         };
         call(Func::Exp, [exponent])
     });
-    let sum = b.reduce("sum", DType::F32, &rows, &[("k", n)], Combiner::Sum, |i, k| exp.at(&full(i, &k[0])));
+    let sum = whole(b, "sum", DType::F32, Combiner::Sum, &exp);
     b.compute("softmax", out, |i| {
         if x.dtype == DType::F32 {
             return exp.at(i) / sum.at(&row(i));

@@ -143,6 +143,19 @@ impl Writer<'_> {
                 }
                 self.emit("Softmax", &[&data], out, vec![int("axis", s.axis as i64)]);
             }
+            Op::LayerNorm(norm) => {
+                let mut operands: Vec<String> = inputs.iter().map(|name| name.to_string()).collect();
+                if operands.len() == 1 {
+                    // ONNX has no form without a scale.
+                    let sizes =
+                        self.graph.ty(node.inputs[0]).shape().ok_or_else(|| no_form("its sizes are open".into()))?;
+                    operands
+                        .push(self.constant(&format!("{out}/scale"), &Tensor::from_fn(&sizes[norm.axis..], |_| 1f32)));
+                }
+                let operands: Vec<&str> = operands.iter().map(String::as_str).collect();
+                let epsilon = float("epsilon", norm.epsilon);
+                self.emit("LayerNormalization", &operands, out, vec![int("axis", norm.axis as i64), epsilon]);
+            }
             Op::Quantize(q) => {
                 if q.rounding != QuantRounding::HalfEven {
                     return Err(no_form("it rounds ties away from zero, but QuantizeLinear to even".into()));
