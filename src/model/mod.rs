@@ -14,6 +14,7 @@ pub mod picture;
 pub mod quantize;
 pub mod schedules;
 pub mod shapes;
+pub mod tuned;
 pub mod values;
 pub mod zoo;
 

@@ -2,6 +2,7 @@
 //! bit.
 
 mod auto;
+mod drawn;
 mod fused;
 mod kept;
 mod layouts;

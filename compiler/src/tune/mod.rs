@@ -22,4 +22,6 @@ mod search;
 mod task;
 mod tasks;
 
+#[cfg(test)]
+pub(crate) use draw::random;
 pub use search::{LayerResult, Progress, Report, Request, TuneError, tune};
