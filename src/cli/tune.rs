@@ -59,18 +59,18 @@ pub struct TunedOption {
     /// Use the plans of a log that `tilewright tune` wrote, at levels 2 and 3; none: no plans found earlier, not even
     /// those that this program brings along
     #[arg(long = "tuned", value_name = "FILE|none")]
-    file: Option<PathBuf>,
+    tuned_log: Option<PathBuf>,
 }
 
 impl TunedOption {
     /// Whether it was given.
     pub fn is_given(&self) -> bool {
-        self.file.is_some()
+        self.tuned_log.is_some()
     }
 
     /// Reads the log.
     pub fn read(&self) -> Result<Tuned> {
-        match &self.file {
+        match &self.tuned_log {
             None => Ok(Tuned::Shipped),
             Some(name) if name.as_os_str() == "none" => Ok(Tuned::Nothing),
             Some(path) => Ok(Tuned::read(path)?),
@@ -79,7 +79,7 @@ impl TunedOption {
 
     /// Notes how the records of a given log were used.
     pub fn tell(&self, replay: &Replay, skipped: impl IntoIterator<Item = (String, usize)>) {
-        let Some(path) = self.file.as_ref().filter(|path| path.as_os_str() != "none") else { return };
+        let Some(path) = self.tuned_log.as_ref().filter(|path| path.as_os_str() != "none") else { return };
         let Replay { used, unknown, refused } = replay;
         let all = used + unknown + refused.values().sum::<usize>();
         let mut text = format!("{}: {used} of {all} layers use a record", path.display());
@@ -169,7 +169,7 @@ impl Tune {
             self.log.display()
         );
         let mut better: Vec<(&LayerResult, u64)> =
-            report.layers.iter().filter_map(|l| Some((l, gain(l)?))).filter(|(_, gain)| *gain > 0).collect();
+            report.layers.iter().map(|l| (l, l.gain)).filter(|(_, gain)| *gain > 0).collect();
         better.sort_by_key(|(_, gain)| std::cmp::Reverse(*gain));
         for (layer, gain) in better {
             let times = if layer.places > 1 { format!(", {} times", layer.places) } else { String::new() };
@@ -178,12 +178,6 @@ impl Tune {
         let _ = writeln!(text, "use them with: --tuned {}", self.log.display());
         text
     }
-}
-
-/// Cycles that a layer saves in all its places.
-fn gain(layer: &LayerResult) -> Option<u64> {
-    let [before, after] = layer.cycles;
-    Some(before?.saturating_sub(after?) * layer.places as u64)
 }
 
 fn percent(before: u64, after: u64) -> f64 {
@@ -198,8 +192,7 @@ fn json(tuning: &Tuning) -> Value {
             "places": l.places,
             "combinations": l.combinations,
             "trials": l.trials,
-            "window_cycles_before": l.cycles[0],
-            "window_cycles": l.cycles[1],
+            "gain": l.gain,
             "decisions": l.decisions,
         })
     };

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::{fine, tilewright};
 
 fn lenet() -> String {
-    format!("{}/tests/models/lenet-mnist/model_qdq_perchannel.onnx", env!("CARGO_MANIFEST_DIR"))
+    "zoo:lenet-int8".into()
 }
 
 fn json(text: &str) -> Json {
@@ -110,7 +110,7 @@ fn bad_input_is_refused_or_counted() {
     told(&["tune", &model, "--time", "0s", "--log", "l"], "the time must be longer than 0");
     told(&["tune", &model, "--trials", "5", "--log", "no/l"], "no/l: the log cannot be written");
     told(&["tune", &model, "--trials", "5", "--log", "."], ".: the log cannot be read");
-    told(&["tune", "zoo:efficientnet-lite0", "--trials", "5", "--log", "l"], "there is nothing to tune");
+    told(&["tune", "zoo:lenet", "--trials", "5", "--log", "l"], "there is nothing to tune");
     told(&["run", &model, "--tuned", "nowhere"], "nowhere: the log cannot be read");
     std::fs::write(dir.join("damaged"), "\n{\"schema\": 1, \"layer\"}\n").unwrap();
     let damaged = "damaged: line 2 is damaged: it is not JSON";
