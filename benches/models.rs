@@ -42,6 +42,7 @@ fn networks(criterion: &mut Criterion) {
         warm_up: 1,
         repetitions: 1,
         compare_offload: false,
+        tuned: &Default::default(),
     };
     group.sample_size(10);
     group.bench_function("comparison with csim", |b| {

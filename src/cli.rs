@@ -18,6 +18,7 @@ mod quantize;
 mod run;
 mod schedule;
 mod synth;
+mod tune;
 mod virtual_board;
 mod workload;
 mod zoo;
@@ -56,6 +57,8 @@ enum Command {
     Bisect(bisect::Bisect),
     /// Run a tensor expression as its schedule says, and check the result
     Schedule(schedule::ScheduleArguments),
+    /// Search for faster tiles of a model's layers with the cycle model, and log them
+    Tune(Box<tune::Tune>),
     /// Quantize a float model to int8, calibrated with samples of its data
     Quantize(quantize::Quantize),
     /// Describe an artifact or a model
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
         Command::Bisect(command) => command.run(),
         Command::Profile(command) => command.run(),
         Command::Schedule(command) => command.run(),
+        Command::Tune(command) => command.run(),
         Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),

@@ -64,6 +64,7 @@ impl Bench {
         }
         let configs: Vec<HwConfig> = self.hw.iter().map(|name| self.workload.config(name)).collect::<Result<_>>()?;
         let (graph, inputs) = self.workload.graph_and_inputs(&self.file)?;
+        let tuned = self.workload.tuned.read()?;
         let request = BenchRequest {
             devices: &self.devices,
             configs: &configs,
@@ -74,6 +75,7 @@ impl Bench {
             warm_up: self.warm_up.into(),
             repetitions: self.repetitions.into(),
             compare_offload: true,
+            tuned: &tuned,
         };
         let progress = Progress::new("bench", 1);
         let found = bench::bench(&graph, &inputs, &request, &|what, done, all| progress.step(what, done, all));

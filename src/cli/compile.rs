@@ -13,6 +13,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
+use super::tune::TunedOption;
 use super::{Hw, ModelFile, Verdict, write_or_print};
 
 /// Options of compilation.
@@ -43,6 +44,8 @@ pub struct Compilation {
     /// the compiler's
     #[arg(long, value_name = "DIR")]
     schedules: Option<PathBuf>,
+    #[command(flatten)]
+    tuned: TunedOption,
     /// Keep every accelerator layer's result in the artifact, for run --dump-tensors and diff
     #[arg(long)]
     keep_values: bool,
@@ -164,6 +167,7 @@ impl Compilation {
             (self.level.is_some(), "-O"),
             (self.dump_ir, "--dump-ir"),
             (self.schedules.is_some(), "--schedules"),
+            (self.tuned.is_given(), "--tuned"),
             (self.keep_values, "--keep-values"),
             (!self.sizes.bind.is_empty(), "--bind"),
             (!self.sizes.shape.is_empty(), "--shape"),
@@ -265,6 +269,7 @@ impl Compilation {
             ));
         }
         let started = Instant::now();
+        let records = self.tuned.read()?.load(config)?;
         let schedules = self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default();
         let options = model::Options {
             config,
@@ -282,12 +287,14 @@ impl Compilation {
             keep_values: keep_values || self.keep_values,
             stages: &self.stages,
             schedules: &schedules,
+            records: records.get(),
         };
         let built = tilewright::model::build_traced(graph, &options, &mut |stage, text| {
             eprintln!("// {stage}\n{text}");
         })
         .with_context(|| file.display().to_string())?;
-        let model::Built { mut artifact, schedules, layers, .. } = built;
+        let model::Built { mut artifact, schedules, layers, replay, .. } = built;
+        self.tuned.tell(&replay, records.skipped);
         sources.annotate(&mut artifact.manifest);
         artifact.manifest.about = file.about()?;
         Ok(Compiled { artifact, schedules, layers, load_s, compile_s: started.elapsed().as_secs_f64() })

@@ -82,6 +82,7 @@ impl Profile {
         // written.
         let waves = self.waves.then(|| files::Unfinished::new(&waves_path, &[])).transpose();
         let waves = waves.with_context(|| format!("cannot write {}", waves_path.display()))?;
+        let tuned = self.workload.tuned.read()?;
         let request = ProfileRequest {
             config: &config,
             device: self.device,
@@ -89,6 +90,7 @@ impl Profile {
             level: self.workload.level,
             runs: Runs { warm_up: self.warm_up.into(), measured: self.repetitions.into() },
             waves: waves.as_ref().map(|file| file.path()),
+            tuned: &tuned,
         };
         let pieces = profile::PIECES + 1;
         let progress = Progress::new("profile", pieces);

@@ -8,6 +8,7 @@ use tilewright_runtime::tensor::Tensor;
 
 use super::compile::{Offload, OpenSizes};
 use super::run::Given;
+use super::tune::TunedOption;
 use super::{ModelFile, load_hw};
 
 /// Options of a workload.
@@ -19,6 +20,8 @@ pub struct Workload {
     /// Optimization level, as for run and compile
     #[arg(short = 'O', value_name = "LEVEL", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=3))]
     pub level: u8,
+    #[command(flatten)]
+    pub tuned: TunedOption,
     #[command(flatten)]
     sizes: OpenSizes,
     /// Data for an input, as for run; only its first sample is used [default: the zoo network's sample, else random]

@@ -111,7 +111,7 @@ fn on_threads(
     let piece = |what: &str| told(what, done.replace(done.get() + 1), pieces);
     piece("cpu");
     // Speed-ups are relative to the CPU, so it is always measured.
-    let alone = build(graph, &first, Offload::None, request.level)?;
+    let alone = build(graph, &first, Offload::None, request)?;
     let cpu = plain::processor(&alone, inputs, request).map_err(BenchError::Processor)?;
     let mut bench = Bench {
         model: alone.manifest.model.clone(),
@@ -129,7 +129,7 @@ fn on_threads(
     let mut built: Vec<Result<Artifact, String>> = Vec::new();
     for config in request.configs.iter().filter(|_| accelerators > 0) {
         piece(&format!("compiling for {}", config.name));
-        built.push(build(graph, config, request.offload, request.level).map_err(|reason| reason.to_string()));
+        built.push(build(graph, config, request.offload, request).map_err(|reason| reason.to_string()));
     }
     for asked in request.devices {
         if asked.is_gpu() {
@@ -161,7 +161,7 @@ fn on_threads(
             _ if at == 0 => frame::host_alone_ms(&alone),
             Some(Ok(built)) if request.offload == Offload::None => frame::host_alone_ms(built),
             _ => {
-                let alone = build(graph, config, Offload::None, request.level);
+                let alone = build(graph, config, Offload::None, request);
                 alone.ok().and_then(|alone| frame::host_alone_ms(&alone))
             }
         };

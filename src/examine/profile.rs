@@ -30,6 +30,7 @@ use crate::device::{self, DeviceKind, Extras};
 use crate::examine::bench::{self, Frame, How, Runs, Spread, StepTime};
 use crate::examine::layers::{Layer, layers};
 use crate::examine::trace::{self, UnknownInsn};
+use crate::model::tuned::Tuned;
 use crate::model::{self, ModelError, Offload};
 
 /// What to profile, and how.
@@ -47,6 +48,8 @@ pub struct ProfileRequest<'a> {
     pub runs: Runs,
     /// File for the design's signals.
     pub waves: Option<&'a std::path::Path>,
+    /// Which plans of layers that were found earlier to use.
+    pub tuned: &'a Tuned,
 }
 
 /// Why a profile could not be made.
@@ -114,7 +117,9 @@ pub fn profile(
 ) -> Result<Profile, ProfileError> {
     let config = request.config;
     told("compiling", 0);
-    let options = model::Options { offload: request.offload, level: request.level, ..model::Options::new(config) };
+    let records = request.tuned.load(config)?;
+    let (offload, level, records) = (request.offload, request.level, records.get());
+    let options = model::Options { offload, level, records, ..model::Options::new(config) };
     let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;
     let artifact = built.artifact;
     let host_alone_ms = match request.offload {

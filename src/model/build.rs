@@ -8,9 +8,10 @@ use tilewright_compiler::frontend;
 pub use tilewright_compiler::frontend::{Format, Sizes, Sources};
 use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
-use tilewright_compiler::partition::{self, partition_by};
+use tilewright_compiler::partition::{self, Partition, partition_by};
 use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_compiler::passes::{self, OptLevel, Pass, optimize};
+use tilewright_compiler::records::{Records, Replay};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{About, Artifact, Value};
 use tilewright_runtime::tensor::DType;
@@ -21,6 +22,7 @@ use super::error::ModelError;
 use super::listing::{Layer, Stage};
 use super::measure::Measured;
 use super::schedules::{self, GivenSchedule, ScheduleFile};
+use super::tuned;
 
 /// Float width in a GPU's memory; arithmetic is always 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,10 +80,13 @@ pub struct Options<'c> {
     pub stages: &'c [Stage],
     /// Schedules of layers of the accelerator, in place of the compiler's.
     pub schedules: &'c [GivenSchedule],
+    /// Plans of layers that were found earlier, which the levels 2 and 3 use.
+    pub records: Option<&'c Records>,
 }
 
 impl<'c> Options<'c> {
-    /// The default options: offload everything that the accelerator can compute, at level 2.
+    /// The default options: offload everything that the accelerator can compute, at level 2, with the records that
+    /// this program brings along.
     pub fn new(config: &'c HwConfig) -> Options<'c> {
         let (offload, fallback) = (Offload::All, Fallback::Cpu);
         Options {
@@ -96,6 +101,7 @@ impl<'c> Options<'c> {
             keep_values: false,
             stages: &[],
             schedules: &[],
+            records: tuned::shipped(config),
         }
     }
 }
@@ -142,6 +148,8 @@ pub struct Built {
     pub schedules: Vec<ScheduleFile>,
     /// The layers, if the options ask for some of their stages.
     pub layers: Vec<Layer>,
+    /// How records were used.
+    pub replay: Replay,
 }
 
 /// Compiles a graph. If the options ask for it, `dump` receives each pass's name and the graph's text after the pass.
@@ -157,6 +165,33 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
 /// # Errors
 /// Same as [`build`].
 pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Built, ModelError> {
+    let host = match options.fallback {
+        Fallback::Cpu => cpu_backend(options.processor, options.symbols)?,
+        Fallback::Cuda(precision) => cuda_backend(precision)?,
+    };
+    let (graph, mut partition) = partitioned(graph, options, dump)?;
+    let keep_values = options.keep_values;
+    schedules::give(&mut partition, &graph, options.config, options.schedules)?;
+    // Kept values need the model's own layout. Products on a GPU work with either layout.
+    let rewritten = !keep_values && options.fallback == Fallback::Cpu;
+    let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
+    let (artifact, layers) =
+        compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
+    let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
+    let (schedules, replay) = (schedules::all(&partition), partition.replay);
+    Ok(Built { graph, nodes, artifact, schedules, layers, replay })
+}
+
+/// Applies the passes to a graph, and splits it. If the options ask for it, `dump` receives each pass's name and the
+/// graph's text after the pass.
+///
+/// # Errors
+/// [`ModelError::Pass`], [`ModelError::Measure`], or [`ModelError::Compile`] if times cannot be measured.
+pub fn partitioned(
+    graph: Graph,
+    options: &Options,
+    dump: &mut dyn FnMut(&str, &str),
+) -> Result<(Graph, Partition), ModelError> {
     let mut after = |pass: &'static str, graph: &Graph| dump(pass, &text(graph));
     if options.dump_ir {
         after("import", &graph);
@@ -167,28 +202,18 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     let (offload, keep_values) = (options.offload, options.keep_values);
     let of_level = partition::Options::of_level(opt_level(options.level));
     let split = partition::Options { offload, keep_values, ..of_level };
-    let host = match options.fallback {
-        Fallback::Cpu => cpu_backend(options.processor, options.symbols)?,
-        Fallback::Cuda(precision) => cuda_backend(precision)?,
-    };
     let analytic = Analytic { config: options.config };
     let measured = match options.measure {
         true => Some(Measured::new(&graph, analytic, cpu_backend(None, None)?.as_ref())?),
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
-    let mut partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
+    let oracle = Timed { config: options.config, costs, records: options.records };
+    let mut partition = partition_by(&graph, options.config, split, &oracle);
     if offload != Offload::None {
         partition.tell(&report.notes);
     }
-    schedules::give(&mut partition, &graph, options.config, options.schedules)?;
-    // Kept values need the model's own layout. Products on a GPU work with either layout.
-    let rewritten = !keep_values && options.fallback == Fallback::Cpu;
-    let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
-    let (artifact, layers) =
-        compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
-    let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
-    Ok(Built { graph, nodes, artifact, schedules: schedules::all(&partition), layers })
+    Ok((graph, partition))
 }
 
 fn opt_level(level: u8) -> OptLevel {

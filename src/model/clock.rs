@@ -3,9 +3,10 @@
 use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
+use tilewright_compiler::records::Records;
 use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Device, Span};
+use tilewright_hw::device::{Device, RunReport, Span};
 use tilewright_hw::isa::{Insn, Unit};
 use tilewright_sim::{Csim, CsimOptions};
 
@@ -15,19 +16,49 @@ pub struct Timed<'a> {
     pub config: &'a HwConfig,
     /// Source of the other costs.
     pub costs: &'a dyn CostOracle,
+    /// Plans that were found earlier.
+    pub records: Option<&'a Records>,
 }
 
-impl Clock for Timed<'_> {
-    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
-        let options = CsimOptions { timing_only: true, spans: true, ..CsimOptions::default() };
+/// A clock that threads can share.
+#[derive(Debug, Clone, Copy)]
+pub struct CycleModel<'a> {
+    /// The configuration.
+    pub config: &'a HwConfig,
+}
+
+impl CycleModel<'_> {
+    /// Runs a program for its time alone; `None` if it cannot run.
+    fn run(&self, program: &AccelProgram, spans: bool) -> Option<RunReport> {
+        let options = CsimOptions { timing_only: true, spans, ..CsimOptions::default() };
         // Gives the program as much memory as it needs, whatever the host's memory.
         let blocks = program.regions.iter().map(|r| r.bytes).chain([program.stream.len() as u64]);
         let bytes = blocks.map(|bytes| bytes.next_multiple_of(ALIGN) + ALIGN).sum();
         let mut device = Csim::new(self.config.clone(), bytes, options);
         let mut memory = DeviceMemory::new(bytes, self.config);
         let loaded = Loaded::new(&mut device, &mut memory, program).ok()?;
-        let report = device.run(loaded.command()).ok().filter(|report| report.trap.is_none())?;
+        device.run(loaded.command()).ok().filter(|report| report.trap.is_none())
+    }
+}
+
+impl Clock for CycleModel<'_> {
+    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
+        let report = self.run(program, true)?;
         part_ends(&program.decode(self.config).ok()?, &report.spans, ends, report.cycles)
+    }
+
+    fn total(&self, program: &AccelProgram) -> Option<u64> {
+        self.run(program, false)?.cycles
+    }
+}
+
+impl Clock for Timed<'_> {
+    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
+        CycleModel { config: self.config }.cycles(program, ends)
+    }
+
+    fn total(&self, program: &AccelProgram) -> Option<u64> {
+        CycleModel { config: self.config }.total(program)
     }
 }
 
@@ -72,5 +103,9 @@ impl CostOracle for Timed<'_> {
 
     fn clock(&self) -> Option<&dyn Clock> {
         Some(self)
+    }
+
+    fn records(&self) -> Option<&Records> {
+        self.records
     }
 }

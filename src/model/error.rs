@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::compile::CompileError;
 use tilewright_compiler::frontend::ImportError;
 use tilewright_compiler::passes::PassError;
+use tilewright_compiler::tune::TuneError;
 use tilewright_runtime::session::SessionError;
 
 /// Why a model could not be compiled.
@@ -22,6 +23,17 @@ pub enum ModelError {
     /// The CPU's times could not be measured.
     #[error("measuring the CPU's times: {0}")]
     Measure(#[from] SessionError),
+    /// A log of `tune` cannot be used.
+    #[error("{}: {reason}", path.display())]
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// The model cannot be tuned.
+    #[error(transparent)]
+    Tune(#[from] TuneError),
     /// A given schedule cannot be used.
     #[error("{}: {reason}", path.display())]
     Schedule {

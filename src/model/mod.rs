@@ -14,11 +14,12 @@ pub mod picture;
 pub mod quantize;
 pub mod schedules;
 pub mod shapes;
+pub mod tuned;
 pub mod values;
 pub mod zoo;
 
 pub use build::{
     Built, Fallback, Format, Offload, Options, Precision, Sizes, Sources, about, build, build_traced, data_object,
-    import, import_traced, inputs, passes, text,
+    import, import_traced, inputs, partitioned, passes, text,
 };
 pub use error::ModelError;

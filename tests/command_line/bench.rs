@@ -102,6 +102,7 @@ fn each_piece_of_the_work_is_told() {
         warm_up: 0,
         repetitions: 1,
         compare_offload: true,
+        tuned: &Default::default(),
     };
     let told = std::sync::Mutex::new(Vec::new());
     let tell = |what: &str, done: usize, all: usize| told.lock().unwrap().push((what.to_string(), done, all));

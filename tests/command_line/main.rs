@@ -22,6 +22,7 @@ mod schedule;
 mod shapes;
 mod stages;
 mod synth;
+mod tune;
 
 use std::io::Write;
 use std::path::Path;

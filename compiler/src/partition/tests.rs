@@ -2,6 +2,7 @@
 //! bit.
 
 mod auto;
+mod drawn;
 mod fused;
 mod kept;
 mod layouts;
@@ -128,7 +129,8 @@ fn run(
             continue;
         };
         let packed: Vec<Vec<u8>> = accel.inputs.iter().map(|&(v, p)| to_device(p, &bytes(&values[&v]))).collect();
-        let (results, report) = run_program(device(config).as_mut(), &accel.program, &packed).unwrap();
+        let (results, report) = run_program(device(config).as_mut(), &accel.program, &packed)
+            .unwrap_or_else(|error| panic!("{} on {}: {error}", graph.name(), config.name));
         assert!(report.trap.is_none());
         for (&(value, packing), result) in accel.outputs.iter().zip(&results) {
             let want = &expected[value.0];

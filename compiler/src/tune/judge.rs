@@ -1,18 +1,11 @@
 //! Trials on all cores.
 
-use super::task::Task;
 use crate::codegen::accel::Planned;
 use crate::codegen::accel::space::Decisions;
-use crate::cost::Clock;
-use crate::partition::window::Surroundings;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Instant;
-
-/// The results of trials by decisions; `None` if the program cannot be built or run.
-pub type Trials = HashMap<Decisions, Option<u64>>;
 
 /// A plan to try.
 pub struct Trial {
@@ -30,12 +23,6 @@ pub struct Judged {
     pub trial: Trial,
     /// The cycles; `None` if the program cannot be built or run.
     pub cycles: Option<u64>,
-}
-
-/// Returns the cycles of a task's window with this plan of its layer; `None` if the program cannot be built or run.
-pub fn judge(task: &Task, planned: Planned, around: &Surroundings, clock: &dyn Clock) -> Option<u64> {
-    let built = task.window.with(planned).build(around).ok()?;
-    clock.total(&built.program)
 }
 
 /// Makes trials on `threads` threads. `done` is called as each of them ends. Returns them in their order, and the

@@ -11,15 +11,23 @@
 //! | `draw` | draws and changes decisions |
 //! | `task` | the search for one layer |
 //! | `tasks` | the layers of a partition, each once |
+//! | `candidates` | plans of a layer one by one, for measurements |
 //! | `choose` | from the best plans of layers to the best program |
 //! | `judge` | trials on all cores |
+//! | `request` | what to tune, and the result |
 //! | `search` | the search over all layers |
 
+mod candidates;
 mod choose;
 mod draw;
 mod judge;
+mod request;
 mod search;
 mod task;
 mod tasks;
 
-pub use search::{LayerResult, Progress, Report, Request, TuneError, tune};
+pub use candidates::Candidates;
+#[cfg(test)]
+pub(crate) use draw::random;
+pub use request::{LayerResult, Progress, Report, Request, TuneError};
+pub use search::tune;

@@ -1,18 +1,15 @@
 //! The search over all layers: which layer is next, and when it ends.
 
 use super::choose::{choose, timed};
-use super::judge::{Judged, Trial, Trials};
-use super::task::Task;
+use super::judge::{Judged, Trial, judge_all};
+use super::request::{LayerResult, Progress, Report, Request, TuneError};
+use super::task::{Task, Trials};
 use super::tasks::{Program, programs, tasks};
-use crate::codegen::accel::space::Decisions;
-use crate::cost::Clock;
-use crate::graph::Graph;
-use crate::partition::Partition;
+use crate::codegen::accel::Planned;
 use crate::partition::window::Surroundings;
 use crate::records::{Outcome, Record, config_key};
 use std::collections::{HashMap, HashSet};
-use std::time::{Duration, Instant};
-use tilewright_hw::HwConfig;
+use std::time::Instant;
 
 /// Number of layers that are searched at the same time, and number of trials of each. They do not depend on the number
 /// of threads, so that the same seed gives the same trials everywhere.
@@ -21,95 +18,6 @@ const BATCH: usize = 8;
 
 /// Share of the trials after which layers get their best plans so far, so that the other trials see them as neighbors.
 const FIRST_ROUND: f64 = 0.7;
-
-/// What to tune.
-pub struct Request<'a> {
-    /// The graph.
-    pub graph: &'a Graph,
-    /// The configuration.
-    pub config: &'a HwConfig,
-    /// The graph's partition.
-    pub partition: &'a Partition,
-    /// The source of exact cycles.
-    pub clock: &'a (dyn Clock + Sync),
-    /// Records of an earlier search. Their trials are not repeated.
-    pub known: &'a [Record],
-    /// Seed of all random decisions.
-    pub seed: u64,
-    /// Number of threads.
-    pub threads: usize,
-    /// Maximum number of trials, including known ones.
-    pub trials: Option<usize>,
-    /// Maximum time.
-    pub time: Option<Duration>,
-    /// Name of a node; only its layer is tuned.
-    pub layer: Option<&'a str>,
-}
-
-/// Why nothing can be tuned.
-#[derive(Debug, thiserror::Error)]
-pub enum TuneError {
-    /// There is no layer.
-    #[error("no layer runs on the accelerator of this configuration, so there is nothing to tune")]
-    Nothing,
-    /// There is no layer of this name.
-    #[error("no layer on the accelerator contains a node {layer}; the layers are: {}", .there.join(", "))]
-    NoLayer {
-        /// The name.
-        layer: String,
-        /// The names of all layers.
-        there: Vec<String>,
-    },
-    /// The programs cannot be timed.
-    #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
-    Untimed,
-    /// A record cannot be written.
-    #[error("a record cannot be written: {0}")]
-    Write(#[from] std::io::Error),
-}
-
-/// How far a search is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Number of trials, including known ones.
-    pub trials: usize,
-    /// Cycles of all programs if the windows' best plans gain as much in them.
-    pub best: u64,
-}
-
-/// The result of a search.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Report {
-    /// Cycles of all programs before and after.
-    pub cycles: [u64; 2],
-    /// Number of new trials.
-    pub trials: usize,
-    /// Number of trials that were known.
-    pub known: usize,
-    /// Number of known trials that are not used, because the compiler now makes other programs of their decisions.
-    pub stale: usize,
-    /// Seconds that threads spent on trials, together.
-    pub seconds: f64,
-    /// The different layers.
-    pub layers: Vec<LayerResult>,
-}
-
-/// The result for a layer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LayerResult {
-    /// Name of the first such layer.
-    pub name: String,
-    /// Number of such layers.
-    pub places: usize,
-    /// Number of combinations of decisions.
-    pub combinations: u64,
-    /// Number of trials, including known ones.
-    pub trials: usize,
-    /// Cycles of the layer and its neighbors, with the plan before and with the chosen one.
-    pub cycles: [Option<u64>; 2],
-    /// The chosen decisions.
-    pub decisions: Decisions,
-}
 
 /// Writes a record.
 type Write<'a> = dyn FnMut(&Record) -> std::io::Result<()> + 'a;
@@ -223,7 +131,7 @@ impl<'a> Search<'a> {
                 batch.extend(plans.into_iter().map(|(decisions, planned)| Trial { task, decisions, planned }));
             }
             batch.truncate(trials.map_or(usize::MAX, |most| most.saturating_sub(self.trials())));
-            for Judged { trial: Trial { task, decisions, .. }, cycles } in self.judge_all(tasks, batch, write)? {
+            for Judged { trial: Trial { task, decisions, .. }, cycles } in self.trials_of(tasks, batch, write)? {
                 let context = &tasks[task].workloads[2].hash;
                 self.counted.insert(context.clone());
                 self.known.entry(context.clone()).or_default().insert(decisions.clone(), cycles);
@@ -236,16 +144,17 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the cycles of a task's window with this plan of its layer.
-    fn judge(&self, task: &Task, planned: crate::codegen::accel::Planned) -> Option<u64> {
+    fn judge(&self, task: &Task, planned: Planned) -> Option<u64> {
         let around = &self.around[task.places.first()?[0]];
-        super::judge::judge(task, planned, around, self.request.clock)
+        let built = task.window.with(planned).build(around).ok()?;
+        self.request.clock.total(&built.program)
     }
 
     /// Makes trials on all threads, and writes a record of each as it ends.
-    fn judge_all(&mut self, tasks: &[Task], batch: Vec<Trial>, write: &mut Write) -> Result<Vec<Judged>, TuneError> {
+    fn trials_of(&mut self, tasks: &[Task], batch: Vec<Trial>, write: &mut Write) -> Result<Vec<Judged>, TuneError> {
         let (threads, key) = (self.request.threads, self.config.clone());
         let mut failed = Ok(());
-        let (judged, seconds) = super::judge::judge_all(
+        let (judged, seconds) = judge_all(
             batch,
             threads,
             &|trial| self.judge(&tasks[trial.task], trial.planned.clone()),
@@ -264,21 +173,26 @@ impl<'a> Search<'a> {
 
     /// Writes the choices and adds them to the report.
     fn results(&mut self, tasks: &[Task], programs: &[Program], write: &mut Write) -> Result<(), TuneError> {
-        self.report.layers.clear();
-        for task in tasks {
+        for (i, task) in tasks.iter().enumerate() {
             let Some(&[program, at]) = task.places.first() else { continue };
             let decisions = programs[program].layers[at].1.decisions();
             if let Some(record) = task.chosen(&self.config, decisions.clone()) {
                 write(&record)?;
             }
-            self.report.layers.push(LayerResult {
+            // The tasks of both rounds are the same, in the same order.
+            let before = self.report.layers.get(i).map_or((0, 0), |layer| (layer.gain, layer.trials));
+            let new = LayerResult {
                 name: task.name().to_string(),
                 places: task.places.len(),
                 combinations: task.combinations(),
-                trials: task.trials.len(),
-                cycles: [&task.current, &decisions].map(|d| task.trials.get(d).copied().flatten()),
+                trials: task.trials.len().max(before.1),
+                gain: before.0 + task.gain_of(&decisions),
                 decisions,
-            });
+            };
+            match self.report.layers.get_mut(i) {
+                Some(old) => *old = new,
+                None => self.report.layers.push(new),
+            }
         }
         Ok(())
     }

@@ -1,14 +1,13 @@
 //! The search for the best plan of one layer.
 
 use super::draw::{mutate, random};
-use super::judge::Trials;
 use crate::codegen::accel::Planned;
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::partition::window::Window;
 use crate::records::{Outcome, Record, SCHEMA, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tilewright_hw::HwConfig;
 
 /// Number of decisions that are drawn for each trial; the estimate selects among them.
@@ -22,6 +21,9 @@ const FIRST: usize = 8;
 
 /// A plan is not tried if its estimate exceeds that of the best plan by this factor, in eighths.
 const WORTH: u64 = 12;
+
+/// The results of trials by decisions; `None` if the program cannot be built or run.
+pub type Trials = HashMap<Decisions, Option<u64>>;
 
 /// A layer whose plan is searched.
 pub struct Task {
@@ -79,8 +81,13 @@ impl Task {
 
     /// Cycles that the best plan saves in all places of the layer.
     pub fn gain(&self) -> u64 {
-        let both = self.cycles_now().zip(self.best.as_ref());
-        both.map_or(0, |(now, (best, _))| now.saturating_sub(*best) * self.places.len() as u64)
+        self.best.as_ref().map_or(0, |(_, decisions)| self.gain_of(decisions))
+    }
+
+    /// Cycles that a plan saves in all places of the layer.
+    pub fn gain_of(&self, decisions: &Decisions) -> u64 {
+        let both = self.cycles_now().zip(self.trials.get(decisions).copied().flatten());
+        both.map_or(0, |(now, cycles)| now.saturating_sub(cycles) * self.places.len() as u64)
     }
 
     /// How much further trials are worth: the cycles of all places of the layer, less with every batch that did not

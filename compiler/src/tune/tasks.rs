@@ -1,6 +1,6 @@
 //! The layers of a partition, each once.
 
-use super::search::TuneError;
+use super::request::TuneError;
 use super::task::Task;
 use crate::graph::{Graph, ValueId};
 use crate::partition::window::{PlannedLayer, Surroundings, Window};

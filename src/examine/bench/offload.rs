@@ -74,7 +74,7 @@ pub(super) fn rows(
         let artifact = if offload == request.offload {
             built
         } else {
-            other = build(graph, config, offload, request.level).map_err(|reason| reason.to_string());
+            other = build(graph, config, offload, request).map_err(|reason| reason.to_string());
             other.as_ref().map_err(String::as_str)
         };
         let column = accelerated::column(&csim, config, artifact, inputs, request, (cpu, false), &|_| {})?;

@@ -6,6 +6,7 @@ use tilewright_runtime::artifact::Artifact;
 
 use super::names::Asked;
 use crate::examine::trace::UnknownInsn;
+use crate::model::tuned::Tuned;
 use crate::model::{self, ModelError, Offload, Precision};
 
 /// What is measured, and how.
@@ -29,6 +30,8 @@ pub struct BenchRequest<'a> {
     pub repetitions: usize,
     /// Whether to compare all ways to offload.
     pub compare_offload: bool,
+    /// Which plans of layers that were found earlier to use.
+    pub tuned: &'a Tuned,
 }
 
 impl BenchRequest<'_> {
@@ -69,8 +72,14 @@ pub enum BenchError {
 }
 
 /// Compiles for a configuration.
-pub(super) fn build(graph: &Graph, config: &HwConfig, offload: Offload, level: u8) -> Result<Artifact, ModelError> {
-    let options = model::Options { offload, level, ..model::Options::new(config) };
+pub(super) fn build(
+    graph: &Graph,
+    config: &HwConfig,
+    offload: Offload,
+    request: &BenchRequest,
+) -> Result<Artifact, ModelError> {
+    let (level, records) = (request.level, request.tuned.load(config)?);
+    let options = model::Options { offload, level, records: records.get(), ..model::Options::new(config) };
     model::build(graph.clone(), &options, &mut |_, _| {})
 }
 

@@ -60,7 +60,7 @@ fn pool(rng: &mut StdRng, b: &mut GraphBuilder, layout: Layout, x: ValueId) -> O
 
 /// A chain of four to eight operators with sums of earlier values of the same shape, often ending with a fully
 /// connected layer. Sometimes a value in between is also an output of the network.
-fn network(rng: &mut StdRng) -> Graph {
+pub(super) fn network(rng: &mut StdRng) -> Graph {
     let order = layout(rng);
     let n = if rng.random_bool(0.1) { 2 } else { 1 };
     let size = [rng.random_range(1..40), rng.random_range(3..20), rng.random_range(3..20)];

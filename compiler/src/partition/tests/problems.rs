@@ -419,6 +419,25 @@ fn weights_less_zero_points_of_their_own() {
 
 pub(super) type Make = fn(&mut StdRng) -> Option<Graph>;
 
+/// Makers of random operators of every kind.
+pub(super) const MAKERS: &[Make] = &[
+    conv,
+    dense,
+    |rng| finished_conv(rng, sloped),
+    add,
+    pool,
+    padded,
+    scaled_mean,
+    matmul,
+    moves::concat,
+    moves::slice,
+    moves::resize,
+    moves::pair,
+    moves::transposed,
+    moves::greatest,
+    moves::lookup,
+];
+
 /// Runs problems of one kind on every configuration. At least `least` of 100 must be offloaded completely.
 pub(super) fn problems(make: Make, count: u64, least: usize) {
     for config in configs() {

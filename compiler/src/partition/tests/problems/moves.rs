@@ -16,7 +16,7 @@ fn image(b: &mut GraphBuilder, name: &str, layout: Layout, [n, c, h, w]: [usize;
     b.input(name, TensorType::new(DType::I8, &shape(layout, n, c, h, w)))
 }
 
-fn concat(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn concat(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("concat");
     let (c, [h, w]) = (size(rng, 40), pixels(rng, 9));
@@ -38,7 +38,7 @@ fn concat(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-fn slice(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn slice(rng: &mut StdRng) -> Option<Graph> {
     let rank = if rng.random_bool(0.3) { rng.random_range(2..4) } else { 4 };
     let mut dims: Vec<usize> = (0..rank).map(|_| rng.random_range(1..33)).collect();
     if rank > 2 {
@@ -62,7 +62,7 @@ fn slice(rng: &mut StdRng) -> Option<Graph> {
 }
 
 /// Nearest resizing by whole and fractional factors.
-fn resize(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn resize(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let (n, c, [h, w]) = (rng.random_range(1..3), size(rng, 40), pixels(rng, 9));
     let sizes = [n, c, h, w];
@@ -80,7 +80,7 @@ fn resize(rng: &mut StdRng) -> Option<Graph> {
 }
 
 /// An operator of two tensors. One of them can be a constant, or have one value per channel.
-fn pair(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn pair(rng: &mut StdRng) -> Option<Graph> {
     let mut b = GraphBuilder::new("pair");
     let n = if rng.random_bool(0.2) { 2 } else { 1 };
     let ([h, w], c) = (pixels(rng, 9), size(rng, 40));
@@ -126,7 +126,7 @@ fn pair(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-fn transposed(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn transposed(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let (groups, depth, per_group) = match rng.random_range(0..4) {
         0 => (rng.random_range(2..20), 1, 1),
@@ -165,7 +165,7 @@ fn transposed(rng: &mut StdRng) -> Option<Graph> {
     Some(b.finish().unwrap())
 }
 
-fn greatest(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn greatest(rng: &mut StdRng) -> Option<Graph> {
     let layout = layout(rng);
     let mut b = GraphBuilder::new("greatest");
     let sizes = [1, rng.random_range(1..40), rng.random_range(1..9), rng.random_range(1..9)];
@@ -186,7 +186,7 @@ fn greatest_elements() {
     problems(greatest, 10, 90);
 }
 
-fn lookup(rng: &mut StdRng) -> Option<Graph> {
+pub(super) fn lookup(rng: &mut StdRng) -> Option<Graph> {
     let dims: Vec<usize> = (0..rng.random_range(1..5)).map(|_| rng.random_range(1..20)).collect();
     let mut b = GraphBuilder::new("lookup");
     let x = b.input("x", TensorType::new(DType::I8, &dims));

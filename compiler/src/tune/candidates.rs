@@ -1,0 +1,66 @@
+//! Plans of a layer one by one, for measurements and for other ways to search.
+
+use super::draw::random;
+use super::tasks::programs;
+use crate::codegen::accel::Planned;
+use crate::codegen::accel::space::Space;
+use crate::cost::Clock;
+use crate::graph::Graph;
+use crate::partition::Partition;
+use crate::partition::window::{Surroundings, Window};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use tilewright_hw::HwConfig;
+
+/// The plans of a layer of a partition.
+pub struct Candidates<'a> {
+    window: Window,
+    around: Surroundings<'a>,
+    space: Space,
+    rng: StdRng,
+}
+
+impl<'a> Candidates<'a> {
+    /// The plans of the layer with this index, counted over all programs; `None` if there is no such layer.
+    pub fn new(
+        graph: &'a Graph,
+        config: &'a HwConfig,
+        partition: &'a Partition,
+        layer: usize,
+        seed: u64,
+    ) -> Option<Candidates<'a>> {
+        let mut left = layer;
+        for program in programs(graph, config, partition) {
+            let count = program.layers.len();
+            if left < count {
+                let window = Window::around(left, count, |i| program.layers[i].clone());
+                let (own, planned) = window.own();
+                let space = planned.space(own, config);
+                return Some(Candidates { window, around: program.around, space, rng: StdRng::seed_from_u64(seed) });
+            }
+            left -= count;
+        }
+        None
+    }
+
+    /// Name of the layer.
+    pub fn name(&self) -> &str {
+        &self.window.own().0.name
+    }
+
+    /// Draws decisions, and returns their plan with its estimated cycles; `None` if they do not fit.
+    pub fn draw(&mut self) -> Option<Planned> {
+        let decisions = random(&self.space, &mut self.rng)?;
+        let (layer, planned) = self.window.own();
+        let plan = planned.with(&decisions, layer, self.around.config).ok()?;
+        (plan.cycles(layer, self.around.config) > 0).then_some(plan)
+    }
+
+    /// Returns the exact cycles of the layer with a plan, alone or together with its neighbors; `None` if the program
+    /// cannot be built or run.
+    pub fn cycles(&self, plan: &Planned, alone: bool, clock: &dyn Clock) -> Option<u64> {
+        let window = self.window.with(plan.clone());
+        let window = if alone { Window { layers: vec![window.own().clone()], own: 0 } } else { window };
+        clock.total(&window.build(&self.around).ok()?.program)
+    }
+}

@@ -1,0 +1,138 @@
+//! `tune`, and `--tuned`.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use crate::{fine, tilewright};
+
+fn lenet() -> String {
+    "zoo:lenet-int8".into()
+}
+
+fn json(text: &str) -> Json {
+    serde_json::from_str(text).unwrap()
+}
+
+/// The records of a log, without those of final choices.
+fn trials(log: &Path) -> Vec<Json> {
+    let text = std::fs::read_to_string(log).unwrap();
+    text.lines().map(json).filter(|record| record.get("trial").is_some()).collect()
+}
+
+fn cycles(dir: &Path, options: &[&str]) -> u64 {
+    let all = [&["run", &lenet(), "-O3", "--device", "csim", "--json", "--quiet"], options].concat();
+    let text = fine(dir, &all);
+    json(&text)["cycles"].as_u64().unwrap_or_else(|| panic!("{text}"))
+}
+
+#[test]
+fn a_log_is_continued_and_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, log) = (dir.path(), dir.path().join("log.jsonl"));
+    let tune = |more: &[&str]| {
+        let all = [&["tune", &lenet(), "--log", "log.jsonl", "--tuned", "none", "--json"], more].concat();
+        json(&fine(dir, &all))
+    };
+    let first = tune(&["--trials", "60", "--threads", "1"]);
+    assert_eq!((first["trials"].as_u64(), first["known_trials"].as_u64()), (Some(60), Some(0)));
+    assert!(first["cycles"].as_u64() <= first["cycles_before"].as_u64(), "{first}");
+    assert_eq!(trials(&log).len(), 60);
+    // The same again has nothing left to do; a higher limit adds only what is missing.
+    let again = tune(&["--trials", "60"]);
+    assert_eq!((again["trials"].as_u64(), again["known_trials"].as_u64()), (Some(0), Some(60)));
+    assert_eq!(again["cycles"], first["cycles"]);
+    // A killed search leaves an incomplete line.
+    let text = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, text + "{\"schema\":1,\"con").unwrap();
+    let more = tune(&["--trials", "90"]);
+    assert_eq!(more["trials"].as_u64().unwrap() + more["known_trials"].as_u64().unwrap(), 90);
+    assert!(more["known_trials"].as_u64() >= Some(42), "{more}");
+    assert_eq!(more["skipped_lines"]["the last line is incomplete"], 1);
+    let untuned = cycles(dir, &["--tuned", "none"]);
+    let tuned = cycles(dir, &["--tuned", "log.jsonl"]);
+    assert_eq!(first["cycles_before"].as_u64(), Some(untuned));
+    assert!(Some(tuned) <= more["cycles"].as_u64() && tuned <= untuned, "{more}: {tuned}, {untuned} untuned");
+    let outcome = tilewright(dir, &["compile", &lenet(), "-O3", "-o", "x.twa", "--tuned", "log.jsonl"]);
+    assert!(outcome.stderr.contains("note: log.jsonl: ") && outcome.stderr.contains("layers use a record"));
+    // Plans change the time, not the results.
+    fine(dir, &["run", &lenet(), "-O3", "--output-dir", "a", "--tuned", "none"]);
+    fine(dir, &["run", &lenet(), "-O3", "--output-dir", "b", "--tuned", "log.jsonl"]);
+    let files = std::fs::read_dir(dir.join("a")).unwrap().map(|file| file.unwrap().file_name());
+    let equal = files.map(|name| {
+        std::fs::read(dir.join("a").join(&name)).unwrap() == std::fs::read(dir.join("b").join(&name)).unwrap()
+    });
+    assert_eq!(equal.collect::<Vec<_>>(), [true]);
+}
+
+#[test]
+fn the_same_seed_makes_the_same_trials_on_any_number_of_threads() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = [("1", "1", "a"), ("1", "2", "b"), ("7", "2", "c")].map(|(seed, threads, log)| {
+        let options = ["--trials", "70", "--seed", seed, "--threads", threads, "--log", log];
+        fine(dir.path(), &[&["tune", &lenet()], &options[..]].concat());
+        trials(&dir.path().join(log)).iter().map(Json::to_string).collect::<BTreeSet<_>>()
+    });
+    assert_eq!(logs[0], logs[1]);
+    assert_ne!(logs[0], logs[2]);
+}
+
+#[test]
+fn a_layer_is_tuned_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = ["tune", &lenet(), "--trials", "12", "--log", "log"];
+    let report = json(&fine(dir.path(), &[&all[..], &["--json"]].concat()));
+    let name = report["layers"][0]["layer"].as_str().unwrap();
+    std::fs::remove_file(dir.path().join("log")).unwrap();
+    let alone = json(&fine(dir.path(), &[&all[..], &["--json", "--layer", name]].concat()));
+    assert_eq!(alone["layers"].as_array().unwrap().len(), 1);
+    let outcome = tilewright(dir.path(), &[&all[..], &["--layer", "nowhere"]].concat());
+    assert_eq!(outcome.code, 2);
+    let told = &outcome.stderr;
+    assert!(told.contains("no layer on the accelerator contains a node nowhere; the layers are: "), "{told}");
+    assert!(told.contains(name), "{told}");
+}
+
+#[test]
+fn bad_input_is_refused_or_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let told = |arguments: &[&str], wanted: &str| {
+        let outcome = tilewright(dir, arguments);
+        assert_eq!(outcome.code, 2, "{arguments:?}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(wanted), "{arguments:?}: {}", outcome.stderr);
+    };
+    let model = lenet();
+    told(&["tune", &model, "--trials", "0", "--log", "l"], "0 is not in 1..");
+    told(&["tune", &model, "--log", "l"], "required arguments were not provided");
+    told(&["tune", &model, "--time", "5", "--log", "l"], "5 is not a time; write for example 90s, 5m or 1h");
+    told(&["tune", &model, "--time", "0s", "--log", "l"], "the time must be longer than 0");
+    told(&["tune", &model, "--trials", "5", "--log", "no/l"], "no/l: the log cannot be written");
+    told(&["tune", &model, "--trials", "5", "--log", "."], ".: the log cannot be read");
+    told(&["tune", "zoo:lenet", "--trials", "5", "--log", "l"], "there is nothing to tune");
+    told(&["run", &model, "--tuned", "nowhere"], "nowhere: the log cannot be read");
+    std::fs::write(dir.join("damaged"), "\n{\"schema\": 1, \"layer\"}\n").unwrap();
+    let damaged = "damaged: line 2 is damaged: it is not JSON";
+    told(&["run", &model, "--tuned", "damaged"], damaged);
+    told(&["tune", &model, "--trials", "5", "--log", "damaged"], damaged);
+    fine(dir, &["tune", &model, "--trials", "24", "--log", "log"]);
+    // Records of another configuration, and of another version, are counted and not used.
+    let compile = |hw: &str, log: &str| {
+        let outcome = tilewright(dir, &["compile", &model, "--hw", hw, "-o", "x.twa", "--tuned", log]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        outcome.stderr
+    };
+    let lines = std::fs::read_to_string(dir.join("log")).unwrap();
+    let count = lines.lines().count();
+    let other = compile("1x8x8", "log");
+    assert!(other.contains(&format!("{count} lines skipped: for another hardware configuration")), "{other}");
+    std::fs::write(dir.join("newer"), lines.replace("{\"schema\":1,", "{\"schema\":2,")).unwrap();
+    let newer = compile("1x16x16", "newer");
+    assert!(newer.contains(&format!("{count} lines skipped: schema version 2 instead of 1")), "{newer}");
+    // Decisions that do not fit are refused with the reason, and the layer is planned as without a record.
+    let wrong: Vec<String> = lines.lines().map(|line| line.replace("\"rows\":", "\"rows\":9999")).collect();
+    std::fs::write(dir.join("wrong"), wrong.join("\n") + "\n").unwrap();
+    let told = compile("1x16x16", "wrong");
+    assert!(told.contains(" cannot: the decision rows is 9999"), "{told}");
+}
