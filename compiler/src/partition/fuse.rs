@@ -45,7 +45,7 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
         };
         let Some((product, layer, planned)) = (0..at).rev().find_map(found) else {
             let alone = &placed.layers[at].layer;
-            if let Some(reason) = reason {
+            if let (Planned::Pool(..), Some(reason)) = (&placed.layers[at].planned, reason) {
                 let note = format!("not fused into the product before it: {reason}");
                 placed.notes.extend(alone.nodes.iter().map(|&node| (node, note.clone())));
             }
