@@ -40,9 +40,9 @@ pub fn judge_all(
         for _ in 0..threads.clamp(1, batch.len().max(1)) {
             let (send, next, batch) = (send.clone(), &next, &batch);
             scope.spawn(move || {
-                while let Some((i, trial)) =
-                    Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, batch.get(i)?)))
-                {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(trial) = batch.get(i) else { break };
                     let start = Instant::now();
                     let cycles = judge(trial);
                     // The receiver lives until all threads are done.
