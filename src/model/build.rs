@@ -177,11 +177,12 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
-    let mut partition = partition_by(&graph, options.config, split, &Timed { config: options.config, costs });
+    let oracle = Timed { config: options.config, costs };
+    let mut partition = partition_by(&graph, options.config, split, &oracle);
     if offload != Offload::None {
         partition.tell(&report.notes);
     }
-    schedules::give(&mut partition, &graph, options.config, options.schedules)?;
+    schedules::give(&mut partition, &graph, options.config, options.schedules, oracle.clock())?;
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };

@@ -10,6 +10,7 @@ use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::InsnLayers;
 
 /// A time on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,9 +47,9 @@ pub trait CostOracle {
 
 /// A source of exact cycles for programs.
 pub trait Clock {
-    /// Returns the cycles from a program's start until each part is done, or `None` if the program cannot run. Part `i`
-    /// ends before instruction `ends[i]`; instructions after the last part count for it.
-    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>>;
+    /// Returns the cycles from a program's start until each layer and all earlier ones are done, or `None` if the
+    /// program cannot run. The last layer is done when the program is.
+    fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>>;
 }
 
 /// An oracle with the estimates of the tile search, and the host model of the configuration. Results are the same on

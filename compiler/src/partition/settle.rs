@@ -8,6 +8,7 @@ use crate::codegen::accel::BuildError;
 use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, ValueId};
 use std::collections::{HashMap, HashSet};
+use tilewright_driver::Search;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 use tune::Judge;
@@ -82,6 +83,7 @@ pub(super) fn settle(
                     continue;
                 }
                 let (placed, regions, cycles) = task.tuned(judge.as_mut(), (placed, regions, cycles));
+                let (placed, regions, cycles) = task.ordered(placed, regions, cycles);
                 let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
                 let explanations = explain::explain(graph, &placed, options.offload, costs);
                 return Settled { partition: Partition { regions, explanations }, cycles };
@@ -99,7 +101,7 @@ pub(super) fn settle(
 impl<'a> Task<'a> {
     fn judge(&self) -> Option<Judge<'a>> {
         let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
-        Some(Judge::new(self.graph, self.config, clock, self.options.keep_on_chip))
+        Some(Judge::new(self.graph, self.config, clock, &self.options))
     }
 
     /// Places and plans the layers, without fusions and kept results.
@@ -184,6 +186,23 @@ impl<'a> Task<'a> {
             return (tuned, found, Some(less));
         }
         settled
+    }
+
+    /// Compares more orders of each program's instructions.
+    fn ordered(
+        &self,
+        mut placed: Placed,
+        mut regions: Vec<Region>,
+        cycles: Option<u64>,
+    ) -> (Placed, Vec<Region>, Option<u64>) {
+        let Some(clock) = self.oracle.clock() else { return (placed, regions, cycles) };
+        for region in &mut regions {
+            if let Code::Accel(region) = &mut region.code {
+                region.order(clock, &Search::ALL);
+            }
+        }
+        let cycles = self.timed(&mut placed, &regions);
+        (placed, regions, cycles)
     }
 
     /// Refuses the nodes of a rejected layer, so that each round has one layer less; refuses all nodes if the layer is

@@ -5,13 +5,13 @@
 //! and the plan with the fewest exact cycles is used.
 
 use super::place::Placed;
-use super::{Code, Region};
+use super::{Code, Options, Region};
 use crate::codegen::accel::{self, Aliases, Constants, Layer, Planned};
 use crate::cost::Clock;
 use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
+use tilewright_driver::{Order, Search};
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::LayerEnd;
 
 /// Maximum number of plans of a layer that are compared.
 const MOST: usize = 8;
@@ -29,15 +29,18 @@ pub(super) struct Judge<'a> {
     config: &'a HwConfig,
     clock: &'a dyn Clock,
     known: HashMap<String, Option<u64>>,
+    /// Whether programs are timed in the order that a search finds.
+    reorder: bool,
     /// Number of instructions that can still be timed.
     left: usize,
 }
 
 impl<'a> Judge<'a> {
-    /// A new judge, with a larger limit if `thorough`.
-    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock, thorough: bool) -> Judge<'a> {
-        let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
-        Judge { graph, config, clock, known: HashMap::new(), left }
+    /// A new judge for the programs that the options allow; its limit is larger if results can stay on the chip.
+    pub fn new(graph: &'a Graph, config: &'a HwConfig, clock: &'a dyn Clock, options: &Options) -> Judge<'a> {
+        let left = if options.keep_on_chip { 4 * MOST_INSNS } else { MOST_INSNS };
+        let reorder = options.reorder && !options.keep_values;
+        Judge { graph, config, clock, known: HashMap::new(), reorder, left }
     }
 
     /// Gives each layer the plan with the fewest cycles. Returns whether that changed a plan.
@@ -98,10 +101,18 @@ impl<'a> Judge<'a> {
         let aliases = Aliases { root: &root, view: &seen };
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
         let built = accel::build(self.graph, self.config, window, &outputs, aliases, Constants::Zeros).ok();
-        self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
-        let cycles = built.and_then(|b| self.clock.cycles(&b.program, &ends(&b.layers))?.last().copied());
+        self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.recording.len()));
+        let cycles = built.and_then(|b| self.time(&b));
         self.known.insert(key, cycles);
         cycles
+    }
+
+    /// Times a program, in the order that is most often the best one if programs are reordered.
+    fn time(&self, built: &accel::Built) -> Option<u64> {
+        let recording = &built.recording;
+        let order = if self.reorder { recording.search(Search::FIRST) } else { Order::of_program(recording.len()) };
+        let (program, layers) = accel::ordered(recording, &built.layers, &order).ok()?;
+        self.clock.cycles(&program, &layers)?.last().copied()
     }
 }
 
@@ -114,7 +125,10 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
     for region in regions {
         let Code::Accel(accel) = &region.code else { continue };
         let depth = region.nodes.first().and_then(|n| placed.nodes.get(n))?.depth;
-        let parts = clock.cycles(&accel.program, &ends(&accel.layers))?;
+        let parts = match &accel.done {
+            Some(done) => done.clone(),
+            None => clock.cycles(&accel.program, &accel.insn_layers)?,
+        };
         let mut before = 0;
         for (&layer, &done) in by_depth.get(&depth).into_iter().flatten().zip(&parts) {
             placed.layers[layer].cycles = Some(done.saturating_sub(before));
@@ -123,11 +137,6 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
         sum += before;
     }
     Some(sum)
-}
-
-/// Returns the ends of the layers' instructions.
-fn ends(layers: &[LayerEnd]) -> Vec<usize> {
-    layers.iter().map(|layer| layer.end).collect()
 }
 
 /// Returns a text with all that determines the time of some layers: shapes, plans, and which layer reads which result,
