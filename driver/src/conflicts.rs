@@ -23,23 +23,21 @@ pub struct Conflicts {
     pub unit: Unit,
     /// Their places in the program, of its own unit too, in ascending order.
     pub after: Vec<u32>,
-    /// For reads and for writes, for each memory, a bit for each bank.
-    ports: [[u8; MEMS]; 2],
-}
-
-impl Conflicts {
     /// The ports that it uses.
-    pub fn ports(&self) -> impl Iterator<Item = Port> + '_ {
-        let masks = self.ports.iter().flatten().enumerate().filter(|(_, mask)| **mask != 0);
-        masks.flat_map(|(at, mask)| {
-            (0..BANKS).filter(move |bank| mask >> bank & 1 == 1).map(move |b| Port(at * BANKS + b))
-        })
-    }
+    pub ports: Vec<Port>,
 }
 
 /// The read or write port of a bank, numbered over all memories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Port(usize);
+pub struct Port(u8);
+
+impl Port {
+    /// The ports of the banks whose bits are set.
+    fn of_banks(mem: Mem, write: bool, banks: u32) -> impl Iterator<Item = Port> {
+        let first = (usize::from(write) * MEMS + mem as usize) * BANKS;
+        (0..BANKS).filter(move |bank| banks >> bank & 1 == 1).map(move |bank| Port((first + bank) as u8))
+    }
+}
 
 /// A value for each unit and port.
 #[derive(Debug, Clone)]
@@ -53,14 +51,21 @@ impl<T: Copy> ByPort<T> {
 
     /// The values of a port, by unit.
     pub fn of(&mut self, port: Port) -> &mut [T; 4] {
-        &mut self.0[port.0]
+        &mut self.0[usize::from(port.0)]
     }
 
     /// The values that units other than an instruction's have for its ports.
     pub fn others<'a>(&'a self, of: &'a Conflicts) -> impl Iterator<Item = T> + 'a {
-        let others =
-            move |port: Port| (0..4).filter(move |&unit| unit != of.unit as usize).map(move |u| self.0[port.0][u]);
-        of.ports().flat_map(others)
+        let values = |port: &Port| {
+            let [load, gemm, vector, store] = self.0[usize::from(port.0)];
+            match of.unit {
+                Unit::Load => [gemm, vector, store],
+                Unit::Gemm => [load, vector, store],
+                Unit::Vector => [load, gemm, store],
+                Unit::Store => [load, gemm, vector],
+            }
+        };
+        of.ports.iter().flat_map(values)
     }
 }
 
@@ -102,11 +107,14 @@ impl History {
 
     /// Adds the next instruction of the program.
     pub fn add(&mut self, unit: Unit, footprint: &Footprint) -> Conflicts {
-        let mut found = Conflicts { unit, after: Vec::new(), ports: [[0; MEMS]; 2] };
+        let mut found = Conflicts { unit, after: Vec::new(), ports: Vec::new() };
         for touch in &footprint.scratch {
             let memory = &self.memories[touch.mem as usize];
-            let banks = touch.set.banks(memory.bank_entries) as u8;
-            found.ports[usize::from(touch.write)][touch.mem as usize] |= banks;
+            for port in Port::of_banks(touch.mem, touch.write, touch.set.banks(memory.bank_entries)) {
+                if !found.ports.contains(&port) {
+                    found.ports.push(port);
+                }
+            }
             let mut last = [0; 5];
             for entry in touch.set.iter() {
                 let entry = entry as usize;

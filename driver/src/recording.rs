@@ -98,7 +98,7 @@ impl Recording {
                 Some(at) if *at == usize::MAX => *at = index,
                 _ => {
                     return Err(DriverError::Order {
-                        what: format!("instruction {place} is not there, or there twice"),
+                        what: format!("instruction {place} occurs twice or is not one of the program's"),
                     });
                 }
             }

@@ -66,7 +66,7 @@ impl Analysis {
             required[other as usize] = required[other as usize].max(number);
         }
         let number = self.issued[own].len() as u32 + 1;
-        for port in conflicts.ports() {
+        for &port in &conflicts.ports {
             let last = self.ports.of(port);
             required.iter_mut().zip(last.iter()).for_each(|(need, last)| *need = (*need).max(*last));
             last[own] = number;

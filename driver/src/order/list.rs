@@ -1,10 +1,32 @@
 //! A list scheduler over approximate times.
 
-use super::{Search, Work};
+use super::Work;
 use crate::conflicts::{ByPort, Conflicts};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use tilewright_hw::isa::Unit;
+
+/// How an order is searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Search {
+    /// How many loads, in program order from the first that is left, can be next.
+    pub loads: usize,
+    /// An instruction waits for a more urgent one that can start within this percentage of its own time.
+    pub patience: u64,
+}
+
+impl Search {
+    /// The search that is best most often.
+    pub const FIRST: Search = Search { loads: 48, patience: 50 };
+
+    /// Searches that each find the best order for some program.
+    pub const ALL: [Search; 4] = [
+        Search::FIRST,
+        Search { loads: 256, ..Search::FIRST },
+        Search { loads: 24, ..Search::FIRST },
+        Search { patience: 100, ..Search::FIRST },
+    ];
+}
 
 /// When each instruction runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +62,8 @@ struct State<'a> {
     missing: Vec<u32>,
     /// By place, cycle in which the instructions of other units that it waits for have retired.
     ready: Vec<u64>,
+    /// By place, the number of an instruction among those of its unit.
+    ordinals: Vec<usize>,
     /// By unit, instructions that are not scheduled.
     left: [BTreeSet<u32>; 4],
     /// By unit, cycle in which the next instruction can start.
@@ -66,11 +90,7 @@ pub(super) fn schedule(conflicts: &[Conflicts], works: &[Work], search: Search) 
 
 /// Number of a unit's instructions from which the next one is selected.
 fn window(unit: Unit, search: Search) -> usize {
-    match unit {
-        Unit::Load => search.loads.max(1),
-        Unit::Vector | Unit::Store => search.results.max(1),
-        Unit::Gemm => 1,
-    }
+    if unit == Unit::Load { search.loads.max(1) } else { 1 }
 }
 
 /// By place, cycles from an instruction's start to the end of the longest chain of instructions that wait for it.
@@ -92,6 +112,7 @@ impl<'a> State<'a> {
         let mut followers = vec![Vec::new(); insns];
         let mut missing = vec![0; insns];
         let mut left: [BTreeSet<u32>; 4] = Default::default();
+        let mut ordinals = vec![0; insns];
         for (place, own) in (0..).zip(conflicts) {
             // A unit whose window is one instruction keeps its order.
             let before = left[own.unit as usize].last().copied();
@@ -100,6 +121,7 @@ impl<'a> State<'a> {
                 followers[before as usize].push(place);
                 missing[place as usize] += 1;
             }
+            ordinals[place as usize] = left[own.unit as usize].len();
             left[own.unit as usize].insert(place);
         }
         let schedule = Schedule {
@@ -116,6 +138,7 @@ impl<'a> State<'a> {
             followers,
             missing,
             ready: vec![0; insns],
+            ordinals,
             left,
             free: [0; 4],
             moved: [0; 4],
@@ -142,7 +165,9 @@ impl<'a> State<'a> {
 
     /// Selects the next instruction of a unit; `None` if it has none that can be scheduled.
     fn pick(&self, unit: Unit, search: Search) -> Option<Choice> {
-        let next = self.left[unit as usize].iter().take(window(unit, search));
+        let left = &self.left[unit as usize];
+        let end = self.ordinals[*left.first()? as usize] + window(unit, search);
+        let next = left.iter().take_while(|place| self.ordinals[**place as usize] < end);
         let open = next.filter(|place| self.missing[**place as usize] == 0);
         let open: Vec<Choice> = open.map(|&place| Choice { place, start: self.start(place) }).collect();
         let first = open.iter().copied().min_by_key(|choice| choice.start)?;
@@ -185,15 +210,18 @@ impl<'a> State<'a> {
         self.bus += work.fetch;
         self.free[unit] = start + work.busy;
         let mut end = self.free[unit];
-        if work.beats > 0 {
-            let first_beat = (start + work.lead).max(self.bus);
-            self.bus = first_beat + work.beats;
-            self.moved[unit] = first_beat.max(self.moved[unit]) + work.moves;
+        // A load of pads alone moves data without the bus.
+        if work.moves > 0 {
+            let first = if work.beats > 0 { (start + work.lead).max(self.bus) } else { start };
+            self.moved[unit] = first.max(self.moved[unit]) + work.moves;
             end = end.max(self.moved[unit]);
-            self.last = Some(place);
+            if work.beats > 0 {
+                self.bus = first + work.beats;
+                self.last = Some(place);
+            }
         }
         end += work.tail;
-        for port in own.ports() {
+        for &port in &own.ports {
             let used = &mut self.ports.of(port)[unit];
             *used = (*used).max(end);
         }

@@ -39,7 +39,7 @@ fn latest(conflicts: &[Conflicts], works: &[Work], schedule: &Schedule) -> Vec<u
             next_beat = start + work.lead;
         }
         next[own.unit as usize] = Some(start);
-        for port in own.ports() {
+        for &port in &own.ports {
             let used = &mut ports.of(port)[own.unit as usize];
             *used = (*used).min(start);
         }

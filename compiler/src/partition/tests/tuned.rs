@@ -2,7 +2,7 @@
 
 use super::fused::network;
 use super::problems::int8;
-use super::{configs, fsim, run};
+use super::{configs, csim, fsim, run};
 use crate::codegen::accel::{Layer, Planned};
 use crate::cost::{Analytic, Clock, CostOracle, CpuTime};
 use crate::graph::{Graph, NodeId, eval_all};
@@ -172,7 +172,7 @@ fn the_order_that_takes_fewer_cycles_is_used_and_computes_the_same() {
                 let Code::Accel(accel) = &region.code else { continue };
                 assert_eq!(accel.insn_layers.runs(), []);
             }
-            run(&graph, &config, &after, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
+            run(&graph, &config, &after, &inputs, &eval_all(&graph, &inputs).unwrap(), &csim);
         }
     }
     assert!(mixed * 4 > all, "layers overlap in only {mixed} of {all} programs");
