@@ -177,15 +177,20 @@ impl<'a> Task<'a> {
         judge: Option<&mut Judge>,
         settled: (Placed, Vec<Region>, Option<u64>),
     ) -> (Placed, Vec<Region>, Option<u64>) {
-        let (Some(judge), Some(estimated)) = (judge, settled.2) else { return settled };
-        let mut tuned = settled.0.clone();
-        if judge.tune(&mut tuned)
-            && let Ok(found) = (self.build)(&tuned)
-            && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
-        {
-            return (tuned, found, Some(less));
+        let Some(judge) = judge else { return settled };
+        let (estimated, mut best) = (settled.0.clone(), settled);
+        // Plans are compared in small programs, so the best ones there can be worse in the whole program.
+        for &timing in judge.timings() {
+            let mut tuned = estimated.clone();
+            if let Some(least) = best.2
+                && judge.tune(&mut tuned, timing)
+                && let Ok(found) = (self.build)(&tuned)
+                && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < least)
+            {
+                best = (tuned, found, Some(less));
+            }
         }
-        settled
+        best
     }
 
     /// Compares more orders of each program's instructions.

@@ -23,13 +23,25 @@ const MOST_INSNS: usize = 100_000;
 /// Number of layers before and after the one whose plans are compared.
 const AROUND: usize = 1;
 
+/// Which of a program's orders the judge times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// The order of the layers.
+    Program,
+    /// The order that is most often the best one.
+    Searched,
+}
+
+/// Cycles of a program in its own order and in the searched one, as far as they are known.
+type Times = [Option<u64>; 2];
+
 /// A clock with a cache of its answers, because networks repeat their layers.
 pub(super) struct Judge<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
     clock: &'a dyn Clock,
-    known: HashMap<String, Option<u64>>,
-    /// Whether programs are timed in the order that a search finds.
+    known: HashMap<String, Times>,
+    /// Whether programs are also timed in the order that a search finds.
     reorder: bool,
     /// Number of instructions that can still be timed.
     left: usize,
@@ -43,18 +55,23 @@ impl<'a> Judge<'a> {
         Judge { graph, config, clock, known: HashMap::new(), reorder, left }
     }
 
+    /// The orders in which plans can be compared.
+    pub fn timings(&self) -> &'static [Timing] {
+        if self.reorder { &[Timing::Searched, Timing::Program] } else { &[Timing::Program] }
+    }
+
     /// Gives each layer the plan with the fewest cycles. Returns whether that changed a plan.
-    pub fn tune(&mut self, placed: &mut Placed) -> bool {
+    pub fn tune(&mut self, placed: &mut Placed, timing: Timing) -> bool {
         let before: Vec<Planned> = placed.layers.iter().map(|l| l.planned.clone()).collect();
         for group in placed.by_depth().into_values() {
             for at in 0..group.len() {
-                self.tune_layer(placed, &group, at);
+                self.tune_layer(placed, &group, at, timing);
             }
         }
         placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned)
     }
 
-    fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
+    fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize, timing: Timing) {
         let index = group[at];
         let own = &placed.layers[index];
         let choices = own.planned.alternatives(&own.layer, self.config, MOST);
@@ -65,11 +82,11 @@ impl<'a> Judge<'a> {
         let mut window: Vec<(Layer, Planned)> =
             near.iter().map(|&i| (placed.layers[i].layer.clone(), placed.layers[i].planned.clone())).collect();
         let own = near.iter().position(|&i| i == index).unwrap_or(0);
-        let Some(mut best) = self.cycles(placed, &window) else { return };
+        let Some(mut best) = self.cycles(placed, &window, timing) else { return };
         let mut planned = window[own].1.clone();
         for choice in choices {
             window[own].1 = choice;
-            if let Some(cycles) = self.cycles(placed, &window)
+            if let Some(cycles) = self.cycles(placed, &window, timing)
                 && cycles < best
             {
                 (best, planned) = (cycles, window[own].1.clone());
@@ -88,12 +105,12 @@ impl<'a> Judge<'a> {
 
     /// Returns the cycles of some layers as a separate program; `None` if they are unknown, the program cannot be
     /// built, or the limit is reached.
-    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Planned)]) -> Option<u64> {
+    fn cycles(&mut self, placed: &Placed, window: &[(Layer, Planned)], timing: Timing) -> Option<u64> {
         let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
         let seen = |v: ValueId| placed.seen.get(&v).copied();
         let key = key(window, &root);
         if let Some(known) = self.known.get(&key) {
-            return *known;
+            return known[timing as usize];
         }
         if self.left == 0 {
             return None;
@@ -102,17 +119,20 @@ impl<'a> Judge<'a> {
         let outputs: Vec<ValueId> = window.last().map(|(l, _)| l.output.0).into_iter().collect();
         let built = accel::build(self.graph, self.config, window, &outputs, aliases, Constants::Zeros).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.recording.len()));
-        let cycles = built.and_then(|b| self.time(&b));
-        self.known.insert(key, cycles);
-        cycles
+        let times = built.map_or([None; 2], |b| self.time(&b));
+        self.known.insert(key, times);
+        times[timing as usize]
     }
 
-    /// Times a program, in the order that is most often the best one if programs are reordered.
-    fn time(&self, built: &accel::Built) -> Option<u64> {
+    /// Times a program in its orders.
+    fn time(&self, built: &accel::Built) -> Times {
         let recording = &built.recording;
-        let order = if self.reorder { recording.search(Search::FIRST) } else { Order::of_program(recording.len()) };
-        let (program, layers) = accel::ordered(recording, &built.layers, &order).ok()?;
-        self.clock.cycles(&program, &layers)?.last().copied()
+        let timed = |order: Order| {
+            let (program, layers) = accel::ordered(recording, &built.layers, &order).ok()?;
+            self.clock.cycles(&program, &layers)?.last().copied()
+        };
+        let own = timed(Order::of_program(recording.len()));
+        [own, own.filter(|_| self.reorder).and_then(|_| timed(recording.search(Search::FIRST)))]
     }
 }
 
