@@ -2,8 +2,11 @@
 
 use crate::access::{self, Footprint, Kernel, Outside};
 use crate::affine::{Dim, Nest, Piece};
+use crate::conflicts::{Conflicts, History};
 use crate::error::DriverError;
+use crate::order::Order;
 use crate::program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Section};
+use crate::recording::Recording;
 use crate::tokens::Analysis;
 use crate::uops::{Placement, UopCache};
 use std::collections::HashSet;
@@ -41,7 +44,10 @@ pub struct Builder {
     inputs: Vec<Binding>,
     outputs: Vec<Binding>,
     insns: Vec<Insn>,
-    analysis: Analysis,
+    history: History,
+    conflicts: Vec<Conflicts>,
+    /// The most tokens of a pair of units that can be in flight.
+    token_limit: usize,
     gemm_uops: UopCache,
     vector_uops: UopCache,
     /// Loads of micro-ops; until the end, their offsets are relative to their memory's image.
@@ -54,7 +60,7 @@ impl Builder {
     /// # Errors
     /// [`DriverError::Tokens`].
     pub fn new(config: &HwConfig) -> Result<Builder, DriverError> {
-        let analysis = Analysis::new(config)
+        let token_limit = Analysis::limit(config)
             .ok_or(DriverError::Tokens { token_bits: config.token_bits, queue_depth: config.queue_depth })?;
         let cache = |mem| UopCache::new(config.entries(mem), config.entry_bytes(mem), config.dma_align.into());
         Ok(Builder {
@@ -65,7 +71,9 @@ impl Builder {
             inputs: Vec::new(),
             outputs: Vec::new(),
             insns: Vec::new(),
-            analysis,
+            history: History::new(config),
+            conflicts: Vec::new(),
+            token_limit,
             gemm_uops: cache(Mem::GemmUop),
             vector_uops: cache(Mem::VectorUop),
             uop_loads: Vec::new(),
@@ -306,7 +314,7 @@ impl Builder {
         if let (Op::Vector(x), Kernel::Vector(uops)) = (&op, kernel) {
             vector_rules(x, uops, &footprint, &self.config).map_err(|what| DriverError::Rule { index, what })?;
         }
-        self.analysis.add(index, insn.unit(), &footprint);
+        self.conflicts.push(self.history.add(insn.unit(), &footprint));
         self.insns.push(insn);
         Ok(())
     }
@@ -329,11 +337,17 @@ impl Builder {
         Ok(())
     }
 
-    /// Finishes the program and inserts its tokens.
+    /// Finishes the program in its own order, and inserts its tokens.
     ///
     /// # Errors
     /// [`DriverError::Encode`] if a value is wider than its field.
-    pub fn finish(mut self) -> Result<AccelProgram, DriverError> {
+    pub fn finish(self) -> Result<AccelProgram, DriverError> {
+        let recording = self.record();
+        recording.program(&Order::of_program(recording.len()))
+    }
+
+    /// Finishes the program, but leaves the order of its instructions open.
+    pub fn record(mut self) -> Recording {
         let images = [self.gemm_uops, self.vector_uops].map(UopCache::into_image);
         let mut offsets = [0u64; 2];
         for ((image, name), offset) in images.iter().zip(["gemm micro-ops", "vector micro-ops"]).zip(&mut offsets) {
@@ -351,22 +365,18 @@ impl Builder {
                 load.offset += offsets[usize::from(load.mem == Mem::VectorUop)];
             }
         }
-        self.analysis.finish(&mut self.insns);
-        let mut stream = Vec::with_capacity(self.insns.len() * isa::INSN_BYTES);
-        for (index, insn) in self.insns.iter().enumerate() {
-            let bytes = isa::encode(insn, &self.config).map_err(|source| DriverError::Encode { index, source })?;
-            stream.extend_from_slice(&bytes);
-        }
-        Ok(AccelProgram {
+        let program = AccelProgram {
             config_hash: self.config.hash(),
             isa_version: isa::ISA_VERSION,
-            stream,
+            stream: Vec::new(),
             regions: self.regions,
             constants: self.constants,
             sections: self.sections,
             inputs: self.inputs,
             outputs: self.outputs,
-        })
+        };
+        let (insns, conflicts, token_limit) = (self.insns, self.conflicts, self.token_limit);
+        Recording { config: self.config, program, insns, conflicts, token_limit }
     }
 }
 

@@ -40,6 +40,12 @@ pub enum DriverError {
         /// Base registers.
         bases: u32,
     },
+    /// The order of a program's instructions is not legal.
+    #[error("the order of instructions is not legal: {what}; use an order that was made for this program")]
+    Order {
+        /// The contradiction.
+        what: String,
+    },
     /// A field is too wide for the configuration.
     #[error("instruction {index}: {source}")]
     Encode {

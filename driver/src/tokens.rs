@@ -1,36 +1,15 @@
-//! Derives dependency tokens by analysis.
+//! Derives dependency tokens from conflicts between instructions.
 //!
-//! Every instruction is compared with the last ones that touched the same entries, bank ports and device memory. If
-//! another unit's instruction must have retired first, this one pops a token from it, unless that is known already:
-//! each instruction carries a vector clock, the number of each unit's instructions that have retired when it starts.
+//! If another unit's instruction must have retired before an instruction starts, because both touch the same data or
+//! the same bank's port, the instruction pops a token from it, unless that is known already: each instruction carries a
+//! vector clock, the number of each unit's instructions that have retired when it starts.
 
-use crate::access::Footprint;
-use tilewright_hw::config::{HwConfig, Mem};
+use crate::conflicts::{ByPort, Conflicts};
+use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, Unit, UnitSet};
 
-/// Granularity in bytes at which accesses to device memory are distinguished.
-const GRANULE: u64 = 64;
-/// Most banks of a memory.
-const BANKS: usize = 8;
-
 /// For each of the four units, the number of instructions known to have retired.
-pub type Clock = [u32; 4];
-
-/// The last instruction that touched each entry and bank of one memory, by unit; counts from 1, 0 for none.
-struct MemHistory {
-    bank_entries: u32,
-    written: [Vec<u32>; 4],
-    read: [Vec<u32>; 4],
-    bank_written: [[u32; BANKS]; 4],
-    bank_read: [[u32; BANKS]; 4],
-}
-
-/// The last load and store of each granule of a region.
-#[derive(Default)]
-struct RegionHistory {
-    loaded: Vec<u32>,
-    stored: Vec<u32>,
-}
+type Clock = [u32; 4];
 
 /// A token: pushed by the instruction at one index of the stream, popped by that at a later one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,84 +18,69 @@ struct Token {
     pop: usize,
 }
 
-/// Follows a program in order and collects its tokens.
+/// Follows a stream in order and collects its tokens.
 pub struct Analysis {
-    memories: Vec<MemHistory>,
-    regions: Vec<RegionHistory>,
+    limit: usize,
+    /// The last instruction of each unit that used each port; counts from 1, 0 for none.
+    ports: ByPort<u32>,
     /// For each unit: index in the stream and clock of each instruction.
     issued: [Vec<(usize, Clock)>; 4],
     clock: [Clock; 4],
     /// Tokens by pushing and popping unit.
     tokens: [[Vec<Token>; 4]; 4],
-    limit: usize,
+    /// By place in the program: unit and number among the unit's instructions.
+    numbers: Vec<(Unit, u32)>,
+    /// Instructions added.
+    len: usize,
 }
 
 impl Analysis {
-    /// An empty history; `None` if the configuration's token counters are too narrow for its queues.
-    pub fn new(config: &HwConfig) -> Option<Analysis> {
+    /// The most tokens of a pair of units that can be in flight; `None` if the configuration's token counters are too
+    /// narrow for its queues.
+    pub fn limit(config: &HwConfig) -> Option<usize> {
         // A unit's queue and one decoded instruction can hold pops that come after the pusher in the stream.
-        let limit = (1usize << config.token_bits).checked_sub(2 + config.queue_depth as usize)?;
-        let memories = Mem::ALL.iter().map(|&mem| {
-            let entries = config.entries(mem);
-            MemHistory {
-                bank_entries: entries / config.banks(mem),
-                written: std::array::from_fn(|_| vec![0; entries as usize]),
-                read: std::array::from_fn(|_| vec![0; entries as usize]),
-                bank_written: Default::default(),
-                bank_read: Default::default(),
-            }
-        });
-        (limit > 0).then(|| Analysis {
-            memories: memories.collect(),
-            regions: Vec::new(),
+        (1usize << config.token_bits).checked_sub(2 + config.queue_depth as usize).filter(|&limit| limit > 0)
+    }
+
+    /// Starts a stream for a program of `len` instructions.
+    pub fn new(limit: usize, len: usize) -> Analysis {
+        Analysis {
+            limit,
+            ports: ByPort::all(0),
             issued: Default::default(),
             clock: Default::default(),
             tokens: Default::default(),
-            limit,
-        })
-    }
-
-    /// Adds the instruction at index `place` of the stream.
-    pub fn add(&mut self, place: usize, unit: Unit, footprint: &Footprint) {
-        let mut required: Clock = [0; 4];
-        self.scratchpads(unit, footprint, &mut required);
-        self.dram(footprint, &mut required);
-        required[unit as usize] = 0;
-        self.wait(place, unit, required);
-        let count = self.issued[unit as usize].len() as u32 + 1;
-        let mut clock = self.clock[unit as usize];
-        clock[unit as usize] = count;
-        self.issued[unit as usize].push((place, clock));
-        self.remember(unit, footprint, count);
-    }
-
-    fn scratchpads(&self, unit: Unit, footprint: &Footprint, required: &mut Clock) {
-        for touch in &footprint.scratch {
-            let memory = &self.memories[touch.mem as usize];
-            let banks = touch.set.banks(memory.bank_entries);
-            for other in Unit::ALL.into_iter().filter(|&u| u != unit) {
-                let need = &mut required[other as usize];
-                let ports = if touch.write { &memory.bank_written } else { &memory.bank_read };
-                let port = (0..BANKS).filter(|b| banks >> b & 1 == 1).map(|b| ports[other as usize][b]).max();
-                *need = (*need).max(port.unwrap_or(0));
-                // A write waits for reads of its entries, and a read for writes. Two writes conflict on their bank's
-                // port anyway.
-                let table = if touch.write { &memory.read } else { &memory.written };
-                let last = touch.set.iter().map(|e| table[other as usize][e as usize]).max();
-                *need = (*need).max(last.unwrap_or(0));
-            }
+            numbers: vec![(Unit::Load, 0); len],
+            len: 0,
         }
     }
 
-    fn dram(&self, footprint: &Footprint, required: &mut Clock) {
-        let Some(touch) = &footprint.dram else { return };
-        let Some(region) = self.regions.get(touch.base as usize) else { return };
-        let (table, other) = if touch.write { (&region.loaded, Unit::Load) } else { (&region.stored, Unit::Store) };
-        let last = granules(touch).filter_map(|g| table.get(g)).max().copied().unwrap_or(0);
-        required[other as usize] = required[other as usize].max(last);
+    /// Adds the next instruction of the stream, which is at `place` of the program. It waits for the instructions that
+    /// it conflicts with, and for those at the places `more`.
+    pub fn add(&mut self, place: usize, conflicts: &Conflicts, more: &[u32]) {
+        let unit = conflicts.unit;
+        let own = unit as usize;
+        let mut required: Clock = [0; 4];
+        for &place in conflicts.after.iter().chain(more) {
+            let (other, number) = self.numbers[place as usize];
+            required[other as usize] = required[other as usize].max(number);
+        }
+        let number = self.issued[own].len() as u32 + 1;
+        for &port in &conflicts.ports {
+            let last = self.ports.of(port);
+            required.iter_mut().zip(last.iter()).for_each(|(need, last)| *need = (*need).max(*last));
+            last[own] = number;
+        }
+        required[own] = 0;
+        self.wait(unit, required);
+        let mut clock = self.clock[own];
+        clock[own] = number;
+        self.issued[own].push((self.len, clock));
+        self.numbers[place] = (unit, number);
+        self.len += 1;
     }
 
-    fn wait(&mut self, place: usize, unit: Unit, required: Clock) {
+    fn wait(&mut self, unit: Unit, required: Clock) {
         let known = self.clock[unit as usize];
         let missing: Vec<usize> = (0..4).filter(|&u| required[u] > known[u]).collect();
         let clock_of = |u: usize| self.issued[u][required[u] as usize - 1];
@@ -133,40 +97,9 @@ impl Analysis {
             }
         }
         for (u, push) in kept {
-            self.tokens[u][unit as usize].push(Token { push, pop: place });
+            self.tokens[u][unit as usize].push(Token { push, pop: self.len });
         }
         self.clock[unit as usize] = clock;
-    }
-
-    fn remember(&mut self, unit: Unit, footprint: &Footprint, count: u32) {
-        for touch in &footprint.scratch {
-            let memory = &mut self.memories[touch.mem as usize];
-            let banks = touch.set.banks(memory.bank_entries);
-            let (table, ports) = if touch.write {
-                (&mut memory.written, &mut memory.bank_written)
-            } else {
-                (&mut memory.read, &mut memory.bank_read)
-            };
-            for entry in touch.set.iter() {
-                table[unit as usize][entry as usize] = count;
-            }
-            for bank in (0..BANKS).filter(|b| banks >> b & 1 == 1) {
-                ports[unit as usize][bank] = count;
-            }
-        }
-        let Some(touch) = &footprint.dram else { return };
-        if self.regions.len() <= touch.base as usize {
-            self.regions.resize_with(touch.base as usize + 1, RegionHistory::default);
-        }
-        let region = &mut self.regions[touch.base as usize];
-        let table = if touch.write { &mut region.stored } else { &mut region.loaded };
-        let end = touch.spans.iter().map(|s| s.end.div_ceil(GRANULE) as usize).max().unwrap_or(0);
-        if table.len() < end {
-            table.resize(end, 0);
-        }
-        for granule in granules(touch) {
-            table[granule] = count;
-        }
     }
 
     /// Writes the token masks into the program.
@@ -187,10 +120,6 @@ impl Analysis {
 
 fn mark(set: &mut UnitSet, unit: usize) {
     set.insert(Unit::ALL[unit]);
-}
-
-fn granules(touch: &crate::access::DramTouch) -> impl Iterator<Item = usize> + '_ {
-    touch.spans.iter().flat_map(|s| (s.start / GRANULE) as usize..s.end.div_ceil(GRANULE) as usize)
 }
 
 fn coalesce(tokens: Vec<Token>, limit: usize) -> Vec<Token> {

@@ -3,7 +3,9 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
-use tilewright_driver::{AccelProgram, Builder, Dim, DriverError, Nest, RegionId, Role, race, run_program};
+use tilewright_driver::{
+    AccelProgram, Builder, Dim, DriverError, Nest, Order, Recording, RegionId, Role, Search, race, run_program,
+};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::Device;
 use tilewright_hw::isa::{
@@ -113,6 +115,11 @@ fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
 
 /// A program of about `steps` instructions; sequences that break a rule are drawn again.
 fn random_program(rng: &mut StdRng, config: &HwConfig, steps: usize) -> AccelProgram {
+    let recording = random_recording(rng, config, steps);
+    recording.program(&Order::of_program(recording.len())).unwrap()
+}
+
+fn random_recording(rng: &mut StdRng, config: &HwConfig, steps: usize) -> Recording {
     let mut b = Builder::new(config).unwrap();
     let data = b.region("data", Role::Input, DATA_BYTES).unwrap();
     b.input("data in", data, 0, DATA_BYTES);
@@ -129,7 +136,7 @@ fn random_program(rng: &mut StdRng, config: &HwConfig, steps: usize) -> AccelPro
             Err(e) => panic!("{e}"),
         }
     }
-    b.finish().unwrap()
+    b.record()
 }
 
 fn configs() -> Vec<HwConfig> {
@@ -229,6 +236,42 @@ fn every_order_that_tokens_allow_computes_the_same() {
         }
     }
     assert!(moved > 5000, "only {moved} instructions moved: the tokens order everything");
+}
+
+#[test]
+fn every_order_that_a_search_finds_computes_the_same() {
+    let (mut moved, mut waits) = (0, 0);
+    let narrow = Search { loads: 3, patience: 0 };
+    for (c, config) in configs().iter().enumerate() {
+        for seed in 0..8 {
+            let mut rng = StdRng::seed_from_u64(seed * 91 + c as u64);
+            let recording = random_recording(&mut rng, config, 120);
+            let data: Vec<u8> = (0..DATA_BYTES).map(|_| rng.random()).collect();
+            let program = recording.program(&Order::of_program(recording.len())).unwrap();
+            let expected = run(config, &program, &data);
+            for search in Search::ALL.into_iter().chain([narrow]) {
+                let order = recording.search(search);
+                moved += order.places.iter().zip(0..).filter(|&(&place, at)| place != at).count();
+                waits += order.waits.len();
+                let program = recording.program(&order).unwrap();
+                let faults = race::check(&program, config);
+                assert!(faults.is_empty(), "{} seed {seed} {search:?}: {}", config.name, faults[0]);
+                assert!(run(config, &program, &data) == expected, "{} seed {seed} {search:?}", config.name);
+            }
+        }
+    }
+    assert!(moved > 10_000 && waits > 10, "{moved} instructions moved, {waits} waits: the searches hardly do anything");
+}
+
+/// The order of a search must not depend on anything but the program.
+#[test]
+fn a_search_finds_the_same_order_again() {
+    let config = HwConfig::default();
+    for seed in 0..4 {
+        let orders =
+            [0; 2].map(|_| random_recording(&mut StdRng::seed_from_u64(seed), &config, 200).search(Search::FIRST));
+        assert_eq!(orders[0], orders[1], "seed {seed}");
+    }
 }
 
 #[test]

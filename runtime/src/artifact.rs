@@ -14,6 +14,7 @@
 //! its checksum is verified, because damaged code bytes look like intact ones.
 
 mod about;
+mod layers;
 mod manifest;
 mod memory;
 #[cfg(test)]
@@ -29,9 +30,10 @@ use tilewright_hw::layout::LAYOUT_VERSION;
 
 use crate::buffer::{ALIGN, AlignedBytes};
 pub use about::{About, Edge, Normalization};
+pub use layers::{InsnLayers, LayerEnd, LayerRun};
 pub use manifest::{
-    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, LayerEnd, Manifest, NodeCost, NodeInfo, Packing, Place,
-    Source, Step, StepKind, TensorPlace, Value, ValueId,
+    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeCost, NodeInfo, Packing, Place, Source,
+    Step, StepKind, TensorPlace, Value, ValueId,
 };
 pub use memory::DeviceNeed;
 

@@ -14,10 +14,10 @@
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::{Insn, Op, Unit};
 use tilewright_hw::regs::UnitState;
-use tilewright_runtime::artifact::{Artifact, Manifest, NodeInfo, Place, StepKind};
+use tilewright_runtime::artifact::{Artifact, InsnLayers, Manifest, NodeInfo, Place, StepKind};
 use tilewright_runtime::session::RunReport;
 
-use crate::model::clock::part_ends;
+use crate::model::clock::layer_ends;
 use crate::model::values::place_of;
 
 /// The operator of a step without a node of the model.
@@ -156,14 +156,20 @@ fn time(manifest: &Manifest, layers: &mut [Layer], step: usize, program: &[Insn]
     else {
         return;
     };
-    let ends: Vec<usize> = accel.layers.iter().map(|layer| layer.end).collect();
-    let parts = parts(program, &taken.spans, &ends, taken.cycles);
-    let (mut from, mut start) = (0, 0);
-    for (place, end) in accel.layers.iter().enumerate() {
+    let of = accel.insn_layers();
+    let parts = parts(program, &taken.spans, &of, taken.cycles);
+    let mut bytes = vec![(0, 0); of.layers()];
+    for (place, insn) in program.iter().enumerate() {
+        if let Some(layer) = of.of(place) {
+            let (read, written) = moved(insn);
+            bytes[layer] = (bytes[layer].0 + read, bytes[layer].1 + written);
+        }
+    }
+    let mut start = 0;
+    for (place, (end, (read, written))) in accel.layers.iter().zip(bytes).enumerate() {
         let named = |layer: &&mut Layer| {
             layer.step == Some(step) && layer.nodes.iter().any(|node| manifest.nodes[*node].name == end.name)
         };
-        let (read, written) = moved(program.get(from..end.end).unwrap_or_default());
         let part = parts.as_ref().map(|parts| parts[place]);
         if let Some(layer) = layers.iter_mut().find(named) {
             let had = layer.accel.unwrap_or_default();
@@ -175,7 +181,7 @@ fn time(manifest: &Manifest, layers: &mut [Layer], step: usize, program: &[Insn]
             }
             layer.accel = Some(now);
         }
-        (from, start) = (end.end, part.map_or(start, |part| part.stop));
+        start = part.map_or(start, |part| part.stop);
     }
 }
 
@@ -190,49 +196,61 @@ pub(crate) struct Part {
     pub busy: [u64; 4],
 }
 
-/// Divides a program into parts: part `i` ends before instruction `ends[i]`, and the last part ends with the program's
-/// `cycles`. None if an instruction did not retire.
-pub(crate) fn parts(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<Part>> {
-    let stops = part_ends(insns, spans, ends, cycles)?;
+/// Divides a program into its layers; the last one ends with the program's `cycles`. None if an instruction did not
+/// retire.
+pub(crate) fn parts(insns: &[Insn], spans: &[Span], layers: &InsnLayers, cycles: Option<u64>) -> Option<Vec<Part>> {
+    let stops = layer_ends(insns, spans, layers, cycles)?;
     let mut of_unit = Unit::ALL.map(|unit| spans.iter().filter(move |span| span.unit == unit));
-    let mut parts: Vec<Part> = Vec::with_capacity(ends.len());
-    let mut at = 0;
-    for (&end, stop) in ends.iter().zip(stops) {
-        let (mut first, mut last, mut on_array, mut busy) = (u64::MAX, 0, None, [0; 4]);
-        for insn in &insns[at..end] {
-            let unit = insn.unit();
-            let span = of_unit[unit as usize].next()?;
-            (first, last) = (first.min(span.start), last.max(span.end?));
-            busy[unit as usize] += span.states[UnitState::Busy as usize];
-            if unit == Unit::Gemm {
-                on_array.get_or_insert(span.start);
-            }
+    let mut parts: Vec<Part> = stops.into_iter().map(|stop| Part { stop, span: 0, busy: [0; 4] }).collect();
+    // By layer: the first cycle of any instruction, the last one, and the first cycle of the array.
+    let mut times = vec![(u64::MAX, 0, None); parts.len()];
+    for (place, insn) in insns.iter().enumerate() {
+        let unit = insn.unit();
+        let span = of_unit[unit as usize].next()?;
+        let Some(layer) = layers.of(place) else { continue };
+        let (first, last, on_array) = &mut times[layer];
+        (*first, *last) = (span.start.min(*first), span.end?.max(*last));
+        parts[layer].busy[unit as usize] += span.states[UnitState::Busy as usize];
+        if unit == Unit::Gemm {
+            on_array.get_or_insert(span.start);
         }
-        at = end;
-        // Gemm starts an instruction only after it has issued all earlier ones.
-        if let Some(begun) = on_array {
-            parts.iter_mut().for_each(|part| part.stop = part.stop.min(begun));
-        }
-        parts.push(Part { stop, span: last.saturating_sub(first), busy });
+    }
+    // The array computes one layer after the other. Gemm starts an instruction only after it has issued all earlier
+    // ones.
+    let mut next = u64::MAX;
+    for (part, (first, last, on_array)) in parts.iter_mut().zip(times).rev() {
+        part.stop = part.stop.min(next);
+        part.span = last.saturating_sub(first);
+        next = on_array.map_or(next, |begun| next.min(begun));
     }
     Some(parts)
 }
 
-/// Bytes that loads read and that stores write.
-pub fn moved(insns: &[Insn]) -> (u64, u64) {
+/// Bytes that an instruction reads from device memory and that it writes there.
+pub fn moved(insn: &Insn) -> (u64, u64) {
     let bytes = |counts: [u32; 3]| counts.into_iter().map(u64::from).product::<u64>();
-    insns.iter().fold((0, 0), |(read, written), insn| match insn.op {
-        Op::Load(x) => (read + bytes([x.row_bytes, x.rows, x.planes]), written),
-        Op::Store(x) => (read, written + bytes([x.row_bytes, x.rows, x.planes])),
-        Op::Gemm(_) | Op::Vector(_) => (read, written),
-    })
+    match insn.op {
+        Op::Load(x) => (bytes([x.row_bytes, x.rows, x.planes]), 0),
+        Op::Store(x) => (0, bytes([x.row_bytes, x.rows, x.planes])),
+        Op::Gemm(_) | Op::Vector(_) => (0, 0),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use tilewright_hw::isa::parse_program;
 
+    use tilewright_runtime::artifact::LayerEnd;
+
     use super::*;
+
+    fn layers(ends: &[usize]) -> Vec<LayerEnd> {
+        ends.iter().map(|&end| LayerEnd { name: String::new(), end }).collect()
+    }
+
+    fn in_order(ends: &[usize]) -> InsnLayers {
+        InsnLayers::new(&layers(ends), &[])
+    }
 
     /// A layer with a load, a product and a store, one with only a vector instruction, and one like the first. Each
     /// instruction has its unit's ordinal, start, end and busy cycles.
@@ -257,7 +275,7 @@ mod tests {
     #[test]
     fn a_cycle_counts_for_the_layer_that_has_the_array_and_work_for_its_own() {
         let (insns, spans) = run();
-        let found = parts(&insns, &spans, &[3, 4, 7], Some(103)).expect("all retired");
+        let found = parts(&insns, &spans, &in_order(&[3, 4, 7]), Some(103)).expect("all retired");
         // The third layer's product begins before the first layer's result is stored and before the second layer is
         // done.
         assert_eq!(found.iter().map(|part| part.stop).collect::<Vec<_>>(), [38, 38, 103]);
@@ -267,11 +285,14 @@ mod tests {
             [[8, 28, 0, 20], [0, 0, 9, 0], [20, 40, 0, 9]]
         );
         // Without a product, each layer ends with its last instruction.
-        let stops: Vec<u64> =
-            parts(&insns[..4], &spans[..4], &[3, 4], Some(95)).expect("all retired").iter().map(|p| p.stop).collect();
+        let stops: Vec<u64> = parts(&insns[..4], &spans[..4], &in_order(&[3, 4]), Some(95))
+            .expect("all retired")
+            .iter()
+            .map(|p| p.stop)
+            .collect();
         assert_eq!(stops, [90, 95]);
         let mut trapped = spans;
         trapped[6].end = None;
-        assert_eq!(parts(&insns, &trapped, &[3, 4, 7], Some(103)), None);
+        assert_eq!(parts(&insns, &trapped, &in_order(&[3, 4, 7]), Some(103)), None);
     }
 }

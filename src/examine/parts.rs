@@ -2,7 +2,7 @@
 
 use tilewright_hw::device::Span;
 use tilewright_hw::isa::Insn;
-use tilewright_runtime::artifact::LayerEnd;
+use tilewright_runtime::artifact::{InsnLayers, LayerEnd};
 
 /// A command of a run: its name, its program and when its instructions ran.
 pub struct Part<'a> {
@@ -14,6 +14,8 @@ pub struct Part<'a> {
     pub program: &'a [Insn],
     /// Its layers; empty if they are not known.
     pub layers: &'a [LayerEnd],
+    /// The layer of each instruction.
+    pub insn_layers: InsnLayers,
     /// Spans of its instructions, by unit, then ordinal.
     pub spans: &'a [Span],
     /// Waits of instructions that never started, and so have no place in time.
@@ -22,7 +24,9 @@ pub struct Part<'a> {
     pub cycles: u64,
 }
 
-/// Name of the layer that contains an instruction of a program.
-pub fn layer_of(layers: &[LayerEnd], place: usize) -> Option<&str> {
-    layers.iter().find(|layer| place < layer.end).map(|layer| layer.name.as_str())
+impl Part<'_> {
+    /// Name of the layer of an instruction.
+    pub fn layer_of(&self, place: usize) -> Option<&str> {
+        self.insn_layers.of(place).and_then(|layer| self.layers.get(layer)).map(|layer| layer.name.as_str())
+    }
 }

@@ -7,7 +7,7 @@ use tilewright_hw::device::{RunReport, Span};
 use tilewright_hw::isa::{Insn, Unit, print_insn};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
 
-use crate::examine::parts::{Part, layer_of};
+use crate::examine::parts::Part;
 
 /// Cycles by [`UnitState`].
 type States = [u64; UnitState::ALL.len()];
@@ -141,7 +141,7 @@ pub fn worst(parts: &[Part], most: usize) -> Stalls {
                 ordinal,
                 place: at,
                 text: at.map_or_else(String::new, |at| print_insn(&part.program[at])),
-                layer: at.and_then(|at| layer_of(part.layers, at)).unwrap_or(&part.name).to_string(),
+                layer: at.and_then(|at| part.layer_of(at)).unwrap_or(&part.name).to_string(),
                 started,
                 states,
                 tokens_of: tokens_of
@@ -254,6 +254,8 @@ impl Stalls {
 
 #[cfg(test)]
 mod tests {
+    use tilewright_runtime::artifact::InsnLayers;
+
     use super::*;
     use tilewright_hw::config::HwConfig;
     use tilewright_hw::device::Span;
@@ -280,11 +282,12 @@ mod tests {
             number: 0,
             program: &program,
             layers: &[],
+            insn_layers: InsnLayers::default(),
             spans: &spans,
             never_started: &[],
             cycles: 50,
         };
-        let again = Part { name: "a".into(), ..part };
+        let again = Part { name: "a".into(), insn_layers: InsnLayers::default(), ..part };
         let found = worst(&[part, again], 2);
         assert_eq!((found.cycles, found.of, found.insns), (70, 100, 3));
         let worst = &found.worst[0];

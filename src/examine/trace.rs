@@ -12,7 +12,7 @@ use tilewright_runtime::artifact::{Artifact, Step, StepKind};
 use tilewright_runtime::files::write_whole;
 use tilewright_runtime::session::RunReport;
 
-use super::parts::{Part, layer_of};
+use super::parts::Part;
 use super::stalls;
 
 /// An instruction of a compiled step that its configuration does not support.
@@ -56,7 +56,8 @@ pub fn parts<'a>(artifact: &'a Artifact, reports: &'a [RunReport], programs: &'a
             let (Some(cycles), StepKind::Accel(accel)) = (taken.cycles, &step.kind) else { continue };
             let name = format!("run {run}: {}", step.name);
             let (program, layers, spans) = (&programs[number], &accel.layers, &taken.spans);
-            parts.push(Part { name, number, program, layers, spans, never_started: &[], cycles });
+            let insn_layers = accel.insn_layers();
+            parts.push(Part { name, number, program, layers, insn_layers, spans, never_started: &[], cycles });
         }
     }
     parts
@@ -91,7 +92,7 @@ pub fn trace(hw: &str, clock_mhz: f64, parts: &[Part]) -> Value {
                     "name": insn.map_or_else(|| format!("{} {}", unit.name(), span.ordinal), |(_, insn)| title(insn)),
                     "args": { "start": span.start, "end": span.end, "ordinal": span.ordinal,
                               "place": insn.map(|(place, _)| place), "instruction": insn.map(|(_, insn)| print_insn(insn)),
-                              "layer": insn.and_then(|(place, _)| layer_of(part.layers, *place)),
+                              "layer": insn.and_then(|(place, _)| part.layer_of(*place)),
                               "busy": span.states[UnitState::Busy as usize], "stalled": span.stalled(),
                               "stalls": stalls::by_name(&span.states) },
                 }));
@@ -139,6 +140,8 @@ fn title(insn: &Insn) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tilewright_runtime::artifact::InsnLayers;
+
     use super::*;
     use tilewright_hw::device::Span;
 
@@ -157,6 +160,7 @@ mod tests {
             number: 0,
             program: &[],
             layers: &[],
+            insn_layers: InsnLayers::default(),
             spans: &spans,
             never_started: &[],
             cycles: 100,

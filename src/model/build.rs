@@ -16,7 +16,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{About, Artifact, Value};
 use tilewright_runtime::tensor::DType;
 
-use super::clock::Timed;
+use super::clock::{CycleModel, Timed};
 use super::compile::{CompileError, compile_listed};
 use super::error::ModelError;
 use super::listing::{Layer, Stage};
@@ -171,7 +171,8 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     };
     let (graph, mut partition) = partitioned(graph, options, dump)?;
     let keep_values = options.keep_values;
-    schedules::give(&mut partition, &graph, options.config, options.schedules)?;
+    let clock = CycleModel { config: options.config };
+    schedules::give(&mut partition, &graph, options.config, options.schedules, Some(&clock))?;
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };

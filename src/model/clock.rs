@@ -8,6 +8,7 @@ use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, RunReport, Span};
 use tilewright_hw::isa::{Insn, Unit};
+use tilewright_runtime::artifact::InsnLayers;
 use tilewright_sim::{Csim, CsimOptions};
 
 /// Costs with programs timed by the cycle model; all other costs come from `costs`.
@@ -42,9 +43,9 @@ impl CycleModel<'_> {
 }
 
 impl Clock for CycleModel<'_> {
-    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
+    fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>> {
         let report = self.run(program, true)?;
-        part_ends(&program.decode(self.config).ok()?, &report.spans, ends, report.cycles)
+        layer_ends(&program.decode(self.config).ok()?, &report.spans, layers, report.cycles)
     }
 
     fn total(&self, program: &AccelProgram) -> Option<u64> {
@@ -53,8 +54,8 @@ impl Clock for CycleModel<'_> {
 }
 
 impl Clock for Timed<'_> {
-    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>> {
-        CycleModel { config: self.config }.cycles(program, ends)
+    fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>> {
+        CycleModel { config: self.config }.cycles(program, layers)
     }
 
     fn total(&self, program: &AccelProgram) -> Option<u64> {
@@ -62,22 +63,26 @@ impl Clock for Timed<'_> {
     }
 }
 
-/// Cycles from a program's start until each of its parts is done. Part `i` ends before instruction `ends[i]`; the last
-/// part ends after the program's `cycles`. None if an instruction did not retire.
-pub(crate) fn part_ends(insns: &[Insn], spans: &[Span], ends: &[usize], cycles: Option<u64>) -> Option<Vec<u64>> {
+/// Cycles from a program's start until each layer and all earlier ones are done; the last one is done after the
+/// program's `cycles`. None if an instruction did not retire.
+pub(crate) fn layer_ends(insns: &[Insn], spans: &[Span], layers: &InsnLayers, cycles: Option<u64>) -> Option<Vec<u64>> {
     let mut retired = Unit::ALL.map(|unit| spans.iter().filter(move |s| s.unit == unit).map(|s| s.end));
-    let (mut last, mut at, mut parts) = (0, 0, Vec::new());
-    for &end in ends {
-        for insn in insns.get(at..end)? {
-            last = last.max(retired[insn.unit() as usize].next()??);
+    let mut ends = vec![0; layers.layers()];
+    for (place, insn) in insns.iter().enumerate() {
+        let end = retired[insn.unit() as usize].next()??;
+        if let Some(layer) = layers.of(place) {
+            ends[layer] = end.max(ends[layer]);
         }
-        at = end;
-        parts.push(last);
     }
-    if let (Some(last), Some(cycles)) = (parts.last_mut(), cycles) {
+    let mut last = 0;
+    for end in &mut ends {
+        last = last.max(*end);
+        *end = last;
+    }
+    if let (Some(last), Some(cycles)) = (ends.last_mut(), cycles) {
         *last = cycles;
     }
-    Some(parts)
+    Some(ends)
 }
 
 impl CostOracle for Timed<'_> {

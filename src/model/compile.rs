@@ -337,7 +337,7 @@ impl<'g> Build<'g> {
         if !self.stages.is_empty() {
             self.layers.extend(listing::of_accel(self.graph, region, config, self.stages)?);
         }
-        let (tensors, layers) = (region.tensors.clone(), region.layers.clone());
+        let (tensors, layers, runs) = (region.tensors.clone(), region.layers.clone(), region.insn_layers.runs());
         let mut program = region.program.clone();
         let stream = self.blob(std::mem::take(&mut program.stream));
         let constants = self.blob(std::mem::take(&mut program.constants));
@@ -352,7 +352,8 @@ impl<'g> Build<'g> {
             step_of.insert(*node, self.manifest.steps.len() as u32);
         }
         let name = nodes.last().map_or("accelerator", |id| &self.graph.node(*id).name).to_string();
-        let step = AccelStep { program, stream, constants, inputs: packed_in, outputs: packed_out, tensors, layers };
+        let step =
+            AccelStep { program, stream, constants, inputs: packed_in, outputs: packed_out, tensors, layers, runs };
         self.manifest.steps.push(Step { name, kind: StepKind::Accel(step), inputs, outputs });
         Ok(())
     }

@@ -233,8 +233,7 @@ pub(super) fn of_accel(
         failed("the accelerator's program", format!("instruction {index} cannot be decoded: {e}"))
     })?;
     let mut layers = Vec::new();
-    let mut begin = 0;
-    for (layer, end) in region.works.iter().zip(&region.layers) {
+    for (index, (layer, end)) in region.works.iter().zip(&region.layers).enumerate() {
         let nodes: Vec<String> = layer.nodes.iter().map(|node| graph.node(*node).name.clone()).collect();
         let mut texts = Vec::new();
         if let Some(schedule) = &layer.schedule {
@@ -249,10 +248,10 @@ pub(super) fn of_accel(
             texts.extend(scheduled(stages, made, Some(number)));
         }
         if stages.contains(&Stage::Asm) {
-            let text = print_program(insns.get(begin..end.end).unwrap_or_default());
+            let own = insns.iter().enumerate().filter(|(place, _)| region.insn_layers.of(*place) == Some(index));
+            let text = print_program(&own.map(|(_, insn)| *insn).collect::<Vec<_>>());
             texts.push(Text { stage: Stage::Asm, work: None, text });
         }
-        begin = end.end;
         layers.push(Layer { nodes, place: Place::Accel, texts });
     }
     Ok(layers)

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tilewright_compiler::cost::Clock;
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::schedule::file::{self, File};
@@ -81,6 +82,7 @@ pub fn give(
     graph: &Graph,
     config: &HwConfig,
     given: &[GivenSchedule],
+    clock: Option<&dyn Clock>,
 ) -> Result<(), ModelError> {
     if given.is_empty() {
         return Ok(());
@@ -103,7 +105,8 @@ pub fn give(
     };
     for region in &mut partition.regions {
         let Code::Accel(region) = &mut region.code else { continue };
-        region.reschedule(graph, config, &|layer| of(layer).map(|given| Arc::clone(&given.file))).map_err(|error| {
+        let file = |layer: &str| of(layer).map(|given| Arc::clone(&given.file));
+        region.reschedule(graph, config, &file, clock).map_err(|error| {
             let folder = given[0].path.parent().map(Path::to_path_buf).unwrap_or_default();
             let path = of(&error.layer).map_or(folder, |given| given.path.clone());
             let reason = match &error.source {

@@ -13,6 +13,7 @@ use crate::graph::{Graph, NodeId};
 use crate::records::Records;
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::{InsnLayers, LayerEnd};
 
 /// A time on the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +55,14 @@ pub trait CostOracle {
 
 /// A source of exact cycles for programs.
 pub trait Clock {
-    /// Returns the cycles from a program's start until each part is done, or `None` if the program cannot run. Part `i`
-    /// ends before instruction `ends[i]`; instructions after the last part count for it.
-    fn cycles(&self, program: &AccelProgram, ends: &[usize]) -> Option<Vec<u64>>;
+    /// Returns the cycles from a program's start until each layer and all earlier ones are done, or `None` if the
+    /// program cannot run. The last layer is done when the program is.
+    fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>>;
 
     /// Returns the cycles of a whole program, or `None` if it cannot run.
     fn total(&self, program: &AccelProgram) -> Option<u64> {
-        self.cycles(program, &[program.insn_count()])?.last().copied()
+        let all = LayerEnd { name: String::new(), end: program.insn_count() };
+        self.cycles(program, &InsnLayers::new(&[all], &[]))?.last().copied()
     }
 }
 

@@ -24,12 +24,13 @@ pub use options::{Offload, Options};
 pub use region::{AccelRegion, Code, Partition, Region};
 
 use crate::codegen::accel::BuildError;
-use crate::cost::{Analytic, CostOracle};
+use crate::cost::{Analytic, Clock, CostOracle};
 use crate::graph::{Graph, NodeId, ValueId};
 use place::Placed;
 use region::RegionSource;
 use settle::settle;
 use std::collections::{BTreeMap, HashSet};
+use tilewright_driver::Search;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 
@@ -49,13 +50,17 @@ pub fn partition_by(
     oracle: &dyn CostOracle,
 ) -> Partition {
     let options = options.into();
-    let mut best = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
-    if oracle.clock().is_none() || options.offload != Offload::All {
+    let clock = oracle.clock();
+    let settled = |options: Options| {
+        settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options, clock))
+    };
+    let mut best = settled(options);
+    if clock.is_none() || options.offload != Offload::All {
         return best.partition;
     }
     // If a lower optimization level is known to need fewer cycles, use it.
     for options in options.below() {
-        let below = settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options));
+        let below = settled(options);
         if below.beats(&best) {
             best = below;
         }
@@ -63,7 +68,13 @@ pub fn partition_by(
     best.partition
 }
 
-fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options) -> Result<Vec<Region>, BuildError> {
+fn regions(
+    graph: &Graph,
+    config: &HwConfig,
+    placed: &Placed,
+    options: &Options,
+    clock: Option<&dyn Clock>,
+) -> Result<Vec<Region>, BuildError> {
     let mut grouped: BTreeMap<(usize, bool), Vec<NodeId>> = BTreeMap::new();
     for (node, at) in &placed.nodes {
         let key = (at.depth, at.place == Place::Accel);
@@ -79,14 +90,11 @@ fn regions(graph: &Graph, config: &HwConfig, placed: &Placed, options: &Options)
     all.into_iter()
         .map(|((depth, on_accel), nodes)| {
             let code = if on_accel {
-                Code::Accel(Box::new(accel_region(
-                    graph,
-                    config,
-                    placed,
-                    &by_depth[&depth],
-                    &nodes,
-                    options.keep_values,
-                )?))
+                let mut region = accel_region(graph, config, placed, &by_depth[&depth], &nodes, options)?;
+                if let Some(clock) = clock {
+                    region.order(clock, &[Search::FIRST]);
+                }
+                Code::Accel(Box::new(region))
             } else {
                 Code::Cpu
             };
@@ -101,7 +109,7 @@ fn accel_region(
     placed: &Placed,
     layers: &[usize],
     nodes: &[NodeId],
-    keep: bool,
+    options: &Options,
 ) -> Result<AccelRegion, BuildError> {
     let layers: Vec<_> =
         layers.iter().map(|&i| &placed.layers[i]).map(|l| (l.layer.clone(), l.planned.clone())).collect();
@@ -110,13 +118,16 @@ fn accel_region(
     let root = |v: ValueId| placed.roots.get(&v).copied().unwrap_or(v);
     let mut outputs = Vec::new();
     for value in nodes.iter().map(|&n| graph.node(n).output()) {
-        let leaves = keep || graph.is_output(value) || graph.users()[value.0].iter().any(|u| !inside.contains(u));
+        let leaves =
+            options.keep_values || graph.is_output(value) || graph.users()[value.0].iter().any(|u| !inside.contains(u));
         // Sums between a product and its requantization never leave the layer.
         if leaves && made.contains(&root(value)) {
             outputs.push(value);
         }
     }
-    RegionSource { layers, outputs, roots: placed.roots.clone(), seen: placed.seen.clone() }.build(graph, config)
+    let reorder = options.reorder && !options.keep_values;
+    RegionSource { layers, outputs, roots: placed.roots.clone(), seen: placed.seen.clone(), reorder }
+        .build(graph, config)
 }
 
 #[cfg(test)]

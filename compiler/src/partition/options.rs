@@ -38,6 +38,9 @@ pub struct Options {
     pub join: bool,
     /// Whether products use the tiles with the fewest estimated cycles. Otherwise they use the first tiles that fit.
     pub search_tiles: bool,
+    /// Whether each program gets the order of instructions that takes the fewest cycles, if there is a
+    /// [`crate::cost::Clock`]. Has no effect with `keep_values`.
+    pub reorder: bool,
 }
 
 impl Default for Options {
@@ -49,6 +52,7 @@ impl Default for Options {
             keep_on_chip: false,
             join: true,
             search_tiles: true,
+            reorder: true,
         }
     }
 }
@@ -59,6 +63,7 @@ impl Options {
         Options {
             join: level >= OptLevel::O1,
             search_tiles: level >= OptLevel::O2,
+            reorder: level >= OptLevel::O2,
             fuse: level >= OptLevel::O3,
             keep_on_chip: level >= OptLevel::O3,
             ..Options::default()

@@ -2,14 +2,15 @@
 
 use super::explain::Explanation;
 use crate::codegen::accel::{self, Aliases, BuildError, Constants, Layer, LayerWorks, Planned, View};
+use crate::cost::Clock;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::records::Replay;
 use crate::schedule::file::File;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use tilewright_driver::AccelProgram;
+use tilewright_driver::{AccelProgram, Order, Recording, Search};
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::{LayerEnd, Packing, Place, TensorPlace};
+use tilewright_runtime::artifact::{InsnLayers, LayerEnd, Packing, Place, TensorPlace};
 
 /// A graph in regions.
 #[derive(Debug, Clone, PartialEq)]
@@ -81,12 +82,18 @@ pub struct AccelRegion {
     pub outputs: Vec<(ValueId, Packing)>,
     /// Places and lifetimes of tensors in the program's memory.
     pub tensors: Vec<TensorPlace>,
-    /// The program's layers, in the order of their instructions.
+    /// The program's layers, in the order in which they compute.
     pub layers: Vec<LayerEnd>,
+    /// The layer of each instruction.
+    pub insn_layers: InsnLayers,
     /// What the tiles of each layer compute.
     pub works: Vec<LayerWorks>,
     /// What the program was built from.
     pub(crate) source: RegionSource,
+    /// The program, before the order of its instructions was decided.
+    pub(super) recording: Recording,
+    /// Cycles until each layer and all earlier ones are done, if the program was timed.
+    pub(super) done: Option<Vec<u64>>,
 }
 
 /// What the program of a region is built from.
@@ -100,10 +107,12 @@ pub(crate) struct RegionSource {
     pub roots: HashMap<ValueId, ValueId>,
     /// Views of aliases that differ from those of their roots.
     pub seen: HashMap<ValueId, View>,
+    /// Whether the order of instructions is a decision.
+    pub reorder: bool,
 }
 
 impl RegionSource {
-    /// Builds the program.
+    /// Builds the program, in the order of its layers.
     pub fn build(self, graph: &Graph, config: &HwConfig) -> Result<AccelRegion, BuildError> {
         let root = |v: ValueId| self.roots.get(&v).copied().unwrap_or(v);
         let seen = |v: ValueId| self.seen.get(&v).copied();
@@ -111,13 +120,44 @@ impl RegionSource {
         let built = accel::build(graph, config, &self.layers, &self.outputs, aliases, Constants::Given)?;
         let pack = |list: Vec<(ValueId, View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
         let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
-        let accel::Built { program, tensors, layers, works, .. } = built;
-        Ok(AccelRegion { program, inputs, outputs, tensors, layers, works, source: self })
+        let accel::Built { recording, tensors, layers, works, .. } = built;
+        let (program, insn_layers) = accel::ordered(&recording, &layers, &Order::of_program(recording.len()))?;
+        Ok(AccelRegion {
+            program,
+            inputs,
+            outputs,
+            tensors,
+            layers,
+            insn_layers,
+            works,
+            source: self,
+            recording,
+            done: None,
+        })
     }
 }
 
 impl AccelRegion {
-    /// Builds the program again, with the schedules that `given` returns for the names of layers.
+    /// Uses the order of instructions that takes the fewest cycles, of the present one and those that `searches` find.
+    pub(super) fn order(&mut self, clock: &dyn Clock, searches: &[Search]) {
+        if !self.source.reorder {
+            return;
+        }
+        if self.done.is_none() {
+            self.done = clock.cycles(&self.program, &self.insn_layers);
+        }
+        for &search in searches {
+            let order = self.recording.search(search);
+            let Ok((program, insn_layers)) = accel::ordered(&self.recording, &self.layers, &order) else { continue };
+            let Some(done) = clock.cycles(&program, &insn_layers) else { continue };
+            if self.done.as_ref().is_some_and(|least| done.last() < least.last()) {
+                (self.program, self.insn_layers, self.done) = (program, insn_layers, Some(done));
+            }
+        }
+    }
+
+    /// Builds the program again, with the schedules that `given` returns for the names of layers. With a clock, the
+    /// order of its instructions is decided again, if it was before.
     ///
     /// # Errors
     /// The layer whose schedule cannot become instructions, with the reason.
@@ -126,6 +166,7 @@ impl AccelRegion {
         graph: &Graph,
         config: &HwConfig,
         given: &dyn Fn(&str) -> Option<Arc<File>>,
+        clock: Option<&dyn Clock>,
     ) -> Result<(), BuildError> {
         let mut source = self.source.clone();
         for (layer, _) in &mut source.layers {
@@ -133,6 +174,9 @@ impl AccelRegion {
         }
         if source.layers.iter().any(|(layer, _)| layer.given.is_some()) {
             *self = source.build(graph, config)?;
+            if let Some(clock) = clock {
+                self.order(clock, &Search::ALL);
+            }
         }
         Ok(())
     }

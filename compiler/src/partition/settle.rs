@@ -9,6 +9,7 @@ use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::records::Replay;
 use std::collections::{HashMap, HashSet};
+use tilewright_driver::Search;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
 use tune::Judge;
@@ -85,6 +86,7 @@ pub(super) fn settle(
                 let mut replay = Replay::default();
                 let settled = (placed, regions, cycles);
                 let (placed, regions, cycles) = task.tuned(judge.as_mut(), settled, &mut replay);
+                let (placed, regions, cycles) = task.ordered(placed, regions, cycles);
                 let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
                 let explanations = explain::explain(graph, &placed, options.offload, costs);
                 return Settled { partition: Partition { regions, explanations, replay }, cycles };
@@ -103,7 +105,7 @@ impl<'a> Task<'a> {
     fn judge(&self) -> Option<Judge<'a>> {
         let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
         let known = (clock, self.oracle.records());
-        Some(Judge::new(self.graph, self.config, known, self.options.keep_on_chip))
+        Some(Judge::new(self.graph, self.config, known, &self.options))
     }
 
     /// Places and plans the layers, without fusions and kept results.
@@ -180,17 +182,41 @@ impl<'a> Task<'a> {
         settled: (Placed, Vec<Region>, Option<u64>),
         replay: &mut Replay,
     ) -> (Placed, Vec<Region>, Option<u64>) {
-        let (Some(judge), Some(estimated)) = (judge, settled.2) else { return settled };
-        let mut tuned = settled.0.clone();
-        let (changed, how) = judge.tune(&mut tuned);
-        *replay = how;
-        if changed
-            && let Ok(found) = (self.build)(&tuned)
-            && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < estimated)
-        {
-            return (tuned, found, Some(less));
+        let Some(judge) = judge else { return settled };
+        let (estimated, mut best) = (settled.0.clone(), settled);
+        // Plans are compared in small programs, so the best ones there can be worse in the whole program.
+        for &timing in judge.timings() {
+            let mut tuned = estimated.clone();
+            if let Some(least) = best.2
+                && {
+                    let (changed, how) = judge.tune(&mut tuned, timing);
+                    *replay = how;
+                    changed
+                }
+                && let Ok(found) = (self.build)(&tuned)
+                && let Some(less) = self.timed(&mut tuned, &found).filter(|cycles| *cycles < least)
+            {
+                best = (tuned, found, Some(less));
+            }
         }
-        settled
+        best
+    }
+
+    /// Compares more orders of each program's instructions.
+    fn ordered(
+        &self,
+        mut placed: Placed,
+        mut regions: Vec<Region>,
+        cycles: Option<u64>,
+    ) -> (Placed, Vec<Region>, Option<u64>) {
+        let Some(clock) = self.oracle.clock() else { return (placed, regions, cycles) };
+        for region in &mut regions {
+            if let Code::Accel(region) = &mut region.code {
+                region.order(clock, &Search::ALL);
+            }
+        }
+        let cycles = self.timed(&mut placed, &regions);
+        (placed, regions, cycles)
     }
 
     /// Refuses the nodes of a rejected layer, so that each round has one layer less; refuses all nodes if the layer is

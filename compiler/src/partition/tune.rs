@@ -5,15 +5,14 @@
 //! and the plan with the fewest exact cycles is used.
 
 use super::place::Placed;
-use super::window::{Surroundings, Window};
-use super::{Code, Region};
+use super::window::{Surroundings, Window, times};
+use super::{Code, Options, Region};
 use crate::codegen::accel::Planned;
 use crate::cost::Clock;
 use crate::graph::Graph;
 use crate::records::{Records, Replay};
 use std::collections::HashMap;
 use tilewright_hw::HwConfig;
-use tilewright_runtime::artifact::LayerEnd;
 
 /// Maximum number of plans of a layer that are compared.
 const MOST: usize = 8;
@@ -22,32 +21,49 @@ const MOST: usize = 8;
 /// thorough. This limits the compile time, in the same way on every machine.
 const MOST_INSNS: usize = 100_000;
 
+/// Which of a program's orders the judge times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Timing {
+    /// The order of the layers.
+    Program,
+    /// The order that is most often the best one.
+    Searched,
+}
+
 /// A clock with a cache of its answers, because networks repeat their layers.
 pub(super) struct Judge<'a> {
     graph: &'a Graph,
     config: &'a HwConfig,
     clock: &'a dyn Clock,
     records: Option<&'a Records>,
-    known: HashMap<String, Option<u64>>,
+    known: HashMap<String, [Option<u64>; 2]>,
+    /// Whether programs are also timed in the order that a search finds.
+    reorder: bool,
     /// Number of instructions that can still be timed.
     left: usize,
 }
 
 impl<'a> Judge<'a> {
-    /// A new judge, with a larger limit if `thorough`.
+    /// A new judge for the programs that the options allow; its limit is larger if results can stay on the chip.
     pub fn new(
         graph: &'a Graph,
         config: &'a HwConfig,
         (clock, records): (&'a dyn Clock, Option<&'a Records>),
-        thorough: bool,
+        options: &Options,
     ) -> Judge<'a> {
-        let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
-        Judge { graph, config, clock, records, known: HashMap::new(), left }
+        let left = if options.keep_on_chip { 4 * MOST_INSNS } else { MOST_INSNS };
+        let reorder = options.reorder && !options.keep_values;
+        Judge { graph, config, clock, records, known: HashMap::new(), reorder, left }
+    }
+
+    /// The orders in which plans can be compared.
+    pub fn timings(&self) -> &'static [Timing] {
+        if self.reorder { &[Timing::Searched, Timing::Program] } else { &[Timing::Program] }
     }
 
     /// Gives each layer the plan of its record, or else the plan with the fewest cycles. Returns whether that changed a
     /// plan, and how records were used.
-    pub fn tune(&mut self, placed: &mut Placed) -> (bool, Replay) {
+    pub fn tune(&mut self, placed: &mut Placed, timing: Timing) -> (bool, Replay) {
         let before: Vec<Planned> = placed.layers.iter().map(|l| l.planned.clone()).collect();
         let mut replay = Replay::default();
         let mut open = Vec::new();
@@ -59,7 +75,7 @@ impl<'a> Judge<'a> {
             }
         }
         for (group, at) in open {
-            self.tune_layer(placed, &group, at);
+            self.tune_layer(placed, &group, at, timing);
         }
         (placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned), replay)
     }
@@ -87,18 +103,18 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize) {
+    fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize, timing: Timing) {
         let own = &placed.layers[group[at]];
         let choices = own.planned.alternatives(&own.layer, self.config, MOST);
         if choices.len() < 2 {
             return;
         }
         let window = window(placed, group, at);
-        let Some(mut best) = self.cycles(placed, &window) else { return };
+        let Some(mut best) = self.cycles(placed, &window, timing) else { return };
         let mut planned = window.own().1.clone();
         for choice in choices {
             let changed = window.with(choice);
-            if let Some(cycles) = self.cycles(placed, &changed)
+            if let Some(cycles) = self.cycles(placed, &changed, timing)
                 && cycles < best
             {
                 (best, planned) = (cycles, changed.own().1.clone());
@@ -116,20 +132,20 @@ impl<'a> Judge<'a> {
 
     /// Returns the cycles of a window as a separate program; `None` if they are unknown, the program cannot be built,
     /// or the limit is reached.
-    fn cycles(&mut self, placed: &Placed, window: &Window) -> Option<u64> {
+    fn cycles(&mut self, placed: &Placed, window: &Window, timing: Timing) -> Option<u64> {
         let around = self.around(placed);
         let key = window.key(&around);
         if let Some(known) = self.known.get(&key) {
-            return *known;
+            return known[timing as usize];
         }
         if self.left == 0 {
             return None;
         }
         let built = window.build(&around).ok();
-        self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.program.insn_count()));
-        let cycles = built.and_then(|b| self.clock.total(&b.program));
-        self.known.insert(key, cycles);
-        cycles
+        self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.recording.len()));
+        let times = built.map_or([None; 2], |b| times(&b, self.clock, self.reorder));
+        self.known.insert(key, times);
+        times[timing as usize]
     }
 }
 
@@ -163,7 +179,10 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
     for region in regions {
         let Code::Accel(accel) = &region.code else { continue };
         let depth = region.nodes.first().and_then(|n| placed.nodes.get(n))?.depth;
-        let parts = clock.cycles(&accel.program, &ends(&accel.layers))?;
+        let parts = match &accel.done {
+            Some(done) => done.clone(),
+            None => clock.cycles(&accel.program, &accel.insn_layers)?,
+        };
         let mut before = 0;
         for (&layer, &done) in by_depth.get(&depth).into_iter().flatten().zip(&parts) {
             placed.layers[layer].cycles = Some(done.saturating_sub(before));
@@ -172,9 +191,4 @@ pub(super) fn share_cycles(placed: &mut Placed, regions: &[Region], clock: &dyn 
         sum += before;
     }
     Some(sum)
-}
-
-/// Returns the ends of the layers' instructions.
-fn ends(layers: &[LayerEnd]) -> Vec<usize> {
-    layers.iter().map(|layer| layer.end).collect()
 }

@@ -1,9 +1,11 @@
 //! A layer and its neighbors, which are timed together: neighbors hide each other's beginnings and ends.
 
 use crate::codegen::accel::{self, Aliases, BuildError, Built, Constants, Layer, OnChip, Planned, View};
+use crate::cost::Clock;
 use crate::graph::{Graph, ValueId};
 use crate::records::Workload;
 use std::collections::HashMap;
+use tilewright_driver::{Order, Search};
 use tilewright_hw::HwConfig;
 
 /// Number of layers before and after the one whose plans are compared.
@@ -99,6 +101,19 @@ impl Window {
     pub fn key(&self, at: &Surroundings) -> String {
         text(&self.layers, at, &|_| true)
     }
+}
+
+/// Returns the cycles of a program in its own order and, if `search`, in the order that is most often the best one, as
+/// far as they are known.
+pub fn times(built: &Built, clock: &dyn Clock, search: bool) -> [Option<u64>; 2] {
+    let timed = |order: Order| clock.total(&accel::ordered(&built.recording, &built.layers, &order).ok()?.0);
+    let own = timed(Order::of_program(built.recording.len()));
+    [own, own.filter(|_| search).and_then(|_| timed(built.recording.search(Search::FIRST)))]
+}
+
+/// Returns the fewer of the cycles in the program's order and in the searched one; `None` if they are unknown.
+pub fn least_cycles(built: &Built, clock: &dyn Clock) -> Option<u64> {
+    times(built, clock, true).into_iter().flatten().min()
 }
 
 /// Returns what determines the time of some layers: shapes, the plans that `with_plan` selects, and which layer reads

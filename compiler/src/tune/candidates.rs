@@ -7,7 +7,7 @@ use crate::codegen::accel::space::Space;
 use crate::cost::Clock;
 use crate::graph::Graph;
 use crate::partition::Partition;
-use crate::partition::window::{Surroundings, Window};
+use crate::partition::window::{Surroundings, Window, least_cycles};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tilewright_hw::HwConfig;
@@ -61,6 +61,6 @@ impl<'a> Candidates<'a> {
     pub fn cycles(&self, plan: &Planned, alone: bool, clock: &dyn Clock) -> Option<u64> {
         let window = self.window.with(plan.clone());
         let window = if alone { Window { layers: vec![window.own().clone()], own: 0 } } else { window };
-        clock.total(&window.build(&self.around).ok()?.program)
+        least_cycles(&window.build(&self.around).ok()?, clock)
     }
 }

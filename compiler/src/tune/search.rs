@@ -6,7 +6,7 @@ use super::request::{LayerResult, Progress, Report, Request, TuneError};
 use super::task::{Task, Trials};
 use super::tasks::{Program, programs, tasks};
 use crate::codegen::accel::Planned;
-use crate::partition::window::Surroundings;
+use crate::partition::window::{Surroundings, least_cycles};
 use crate::records::{Outcome, Record, config_key};
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
     fn judge(&self, task: &Task, planned: Planned) -> Option<u64> {
         let around = &self.around[task.places.first()?[0]];
         let built = task.window.with(planned).build(around).ok()?;
-        self.request.clock.total(&built.program)
+        least_cycles(&built, self.request.clock)
     }
 
     /// Makes trials on all threads, and writes a record of each as it ends.

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use tilewright_driver::AccelProgram;
+use tilewright_hw::isa::INSN_BYTES;
 use tilewright_hw::layout::Activation;
 
-use super::About;
+use super::{About, InsnLayers, LayerEnd, LayerRun};
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
 
@@ -184,18 +185,32 @@ pub struct AccelStep {
     /// Places and lifetimes of tensors in the program's memory.
     #[serde(default)]
     pub tensors: Vec<TensorPlace>,
-    /// The program's layers, in the order of their instructions; empty if an earlier version compiled it.
+    /// The program's layers, in the order in which they compute; empty if an earlier version compiled it.
     #[serde(default)]
     pub layers: Vec<LayerEnd>,
+    /// The layers of the stream's instructions, in the stream's order; empty if they come one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<LayerRun>,
 }
 
-/// A layer of a program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LayerEnd {
-    /// The name of its last node.
-    pub name: String,
-    /// Number of instructions of the stream up to its last one.
-    pub end: usize,
+impl AccelStep {
+    /// Checks that its layers have no more instructions than its stream, and that the runs have all of them.
+    fn check_layers(&self, insns: usize) -> Result<(), String> {
+        let ends = self.layers.iter().map(|layer| layer.end);
+        if !ends.clone().is_sorted() || ends.last().is_some_and(|end| end > insns) {
+            return Err(format!("its layers do not divide its {insns} instructions"));
+        }
+        let in_runs: u64 = self.runs.iter().map(|run| u64::from(run.insns)).sum();
+        if !self.runs.is_empty() && in_runs != insns as u64 {
+            return Err(format!("the runs of its layers have {in_runs} instructions instead of {insns}"));
+        }
+        Ok(())
+    }
+
+    /// The layer of each instruction of its stream.
+    pub fn insn_layers(&self) -> InsnLayers {
+        InsnLayers::new(&self.layers, &self.runs)
+    }
 }
 
 /// A tensor in the memory of a program's tensors; its lifetime is counted in the program's layers.
@@ -449,7 +464,8 @@ impl Manifest {
             }
             match &step.kind {
                 StepKind::Accel(accel) => {
-                    blob(accel.stream, &format!("step {}", step.name))?;
+                    let stream = blob(accel.stream, &format!("step {}", step.name))?;
+                    accel.check_layers(stream / INSN_BYTES).map_err(|what| format!("step {}: {what}", step.name))?;
                     blob(accel.constants, &format!("step {}", step.name))?;
                     self.check_accel(step, accel)?;
                 }

@@ -151,6 +151,7 @@ fn accel() -> StepKind {
         outputs: vec![],
         tensors: vec![],
         layers: vec![],
+        runs: vec![],
     })
 }
 

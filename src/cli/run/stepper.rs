@@ -14,6 +14,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
+use tilewright_runtime::artifact::InsnLayers;
 
 use super::arguments::{Run, counters};
 use super::memory::{RunMemory, number};
@@ -58,6 +59,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         number: 0,
         program: &program,
         layers: &[],
+        insn_layers: InsnLayers::default(),
         spans: &report.spans,
         never_started: &never_started,
         cycles,

@@ -68,8 +68,8 @@ impl Timeline {
         for (number, (step, taken)) in artifact.manifest.steps.iter().zip(&report.steps).enumerate() {
             let (StepKind::Accel(accel), Some(cycles)) = (&step.kind, taken.cycles) else { continue };
             let (program, first_layer) = (&programs[number], timeline.layers.len());
-            let ends: Vec<usize> = accel.layers.iter().map(|layer| layer.end).collect();
-            let parts = crate::examine::layers::parts(program, &taken.spans, &ends, Some(cycles));
+            let layers = accel.insn_layers();
+            let parts = crate::examine::layers::parts(program, &taken.spans, &layers, Some(cycles));
             let mut from = 0;
             for (layer, part) in accel.layers.iter().zip(parts.unwrap_or_default()) {
                 timeline.layers.push((layer.name.clone(), timeline.cycles + from, timeline.cycles + part.stop));
@@ -83,7 +83,7 @@ impl Timeline {
                     let words: Vec<String> = print_insn(insn).split_whitespace().take(2).map(str::to_string).collect();
                     let next = titles.len();
                     let title = *titles.entry(words.join(" ")).or_insert(next);
-                    let layer = first_layer + accel.layers.iter().take_while(|layer| layer.end <= *place).count();
+                    let layer = first_layer + layers.of(*place).unwrap_or(layers.layers());
                     rows[unit as usize].push(Piece::of(span, timeline.cycles, cycles, title, layer));
                     states[unit as usize].iter_mut().zip(span.states).for_each(|(sum, n)| *sum += n);
                 }

@@ -29,14 +29,15 @@ pub(super) fn tensors(artifact: &Artifact, programs: &[Vec<Insn>], report: &RunR
     let (mut bus, mut known) = (Some((0u64, 0u64)), (0, 0));
     for ((step, taken), program) in artifact.manifest.steps.iter().zip(&report.steps).zip(programs) {
         let StepKind::Accel(accel) = &step.kind else { continue };
+        let layers = accel.insn_layers();
         for (place, insn) in program.iter().enumerate() {
             let (base, offset) = match &insn.op {
                 Op::Load(x) => (x.base, x.offset),
                 Op::Store(x) => (x.base, x.offset),
                 Op::Gemm(_) | Op::Vector(_) => continue,
             };
-            let layer = accel.layers.iter().take_while(|layer| layer.end <= place).count();
-            let (read, written) = moved(std::slice::from_ref(insn));
+            let layer = layers.of(place).unwrap_or(layers.layers());
+            let (read, written) = moved(insn);
             let sum = sums.entry(owner(accel, base, offset, layer)).or_default();
             *sum = (sum.0 + read, sum.1 + written);
             known = (known.0 + read, known.1 + written);

@@ -7,9 +7,9 @@ use super::ops::Planned;
 use super::scheduled::LayerSchedule;
 use super::view::View;
 use crate::graph::{Graph, NodeId, ValueId};
-use tilewright_driver::{AccelProgram, DriverError};
+use tilewright_driver::{AccelProgram, DriverError, Order, Recording};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{LayerEnd, TensorPlace};
+use tilewright_runtime::artifact::{InsnLayers, LayerEnd, TensorPlace};
 
 /// Why a program cannot be built from planned layers.
 #[derive(Debug, thiserror::Error)]
@@ -24,15 +24,15 @@ pub struct BuildError {
 /// A program and the tensors at its border.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Built {
-    /// The program.
-    pub program: AccelProgram,
+    /// The program, whose instructions can still be put into another order.
+    pub recording: Recording,
     /// Values that the host writes, in the program's order.
     pub inputs: Vec<(ValueId, View)>,
     /// Values that the host reads, in the program's order.
     pub outputs: Vec<(ValueId, View)>,
     /// Places and lifetimes of tensors in the program's memory.
     pub tensors: Vec<TensorPlace>,
-    /// The program's layers, in the order of their instructions.
+    /// The program's layers, in the order of their instructions in the recording.
     pub layers: Vec<LayerEnd>,
     /// What the tiles of each layer compute, as far as it is scheduled as a tensor expression.
     pub works: Vec<LayerWorks>,
@@ -79,17 +79,26 @@ pub fn build(
     let works = emit.take_works().into_iter().zip(emit.take_schedules()).zip(layers);
     let works = works.map(|((works, schedule), (layer, _))| LayerWorks { nodes: layer.nodes.clone(), works, schedule });
     let works = works.collect();
-    let program = emit.b.finish().map_err(|source| {
+    let recording = emit.b.record();
+    Ok(Built { recording, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends, works })
+}
+
+/// Returns the program of a recording in an order, and the layers of its instructions.
+///
+/// # Errors
+/// The layer whose instructions the driver cannot encode.
+pub fn ordered(
+    recording: &Recording,
+    layers: &[LayerEnd],
+    order: &Order,
+) -> Result<(AccelProgram, InsnLayers), BuildError> {
+    let program = recording.program(order).map_err(|source| {
         let at = match source {
-            DriverError::Encode { index, .. }
-            | DriverError::Illegal { index, .. }
-            | DriverError::Scratchpad { index, .. }
-            | DriverError::Region { index, .. }
-            | DriverError::Rule { index, .. } => index,
+            DriverError::Encode { index, .. } => index,
             _ => 0,
         };
-        let layer = ends.iter().find(|layer| at < layer.end).map_or("", |layer| &layer.name);
+        let layer = layers.iter().find(|layer| at < layer.end).map_or("", |layer| &layer.name);
         BuildError { layer: layer.to_string(), source }
     })?;
-    Ok(Built { program, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends, works })
+    Ok((program, InsnLayers::ordered(layers, &order.places)))
 }

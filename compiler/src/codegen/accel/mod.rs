@@ -54,7 +54,7 @@ mod view;
 mod window;
 mod work;
 
-pub use build::{BuildError, Built, LayerWorks, build};
+pub use build::{BuildError, Built, LayerWorks, build, ordered};
 pub use emit::{Aliases, Constants};
 pub use fuse::{FuseError, Neighbors, fuse, fused, has_fused_pooling};
 pub use kept::{Kept, OnChip};

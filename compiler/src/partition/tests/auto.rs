@@ -22,6 +22,7 @@ const AUTO: Options = Options {
     fuse: false,
     keep_on_chip: false,
     join: true,
+    reorder: true,
     search_tiles: true,
 };
 

@@ -88,7 +88,7 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
                 return Err(BuildError { layer: l.layer.name.clone(), source });
             }
             assert!(placed.layers.iter().all(|l| accel::fused(&l.planned) <= most));
-            regions(&graph, &config, placed, &options)
+            regions(&graph, &config, placed, &options, None)
         });
         refusals += refused.get();
         assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}, {most} at most");
@@ -107,7 +107,7 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
             let source = DriverError::Rule { index: 0, what: "planted".into() };
             Err(BuildError { layer: l.layer.name.clone(), source })
         }
-        None => regions(&graph, &config, placed, &options),
+        None => regions(&graph, &config, placed, &options, None),
     });
     assert!(parts.regions.iter().all(|region| region.code == Code::Cpu));
     assert!(on_cpu(&parts).iter().any(|line| line.contains("planted")));

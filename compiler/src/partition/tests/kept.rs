@@ -158,7 +158,7 @@ fn a_refused_program_is_tried_with_less_kept() {
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
                 return Err(BuildError { layer: l.layer.name.clone(), source });
             }
-            regions(&graph, &config, placed, &options)
+            regions(&graph, &config, placed, &options, None)
         });
         refusals += refused.get();
         assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}");
@@ -200,7 +200,7 @@ fn what_others_keep_stays_where_one_is_refused() {
                 let source = DriverError::Rule { index: 0, what: "planted".into() };
                 return Err(BuildError { layer: l.layer.name.clone(), source });
             }
-            regions(&graph, &config, placed, &options)
+            regions(&graph, &config, placed, &options, None)
         });
         let why = &parts.explanations.iter().find(|e| e.node == node).unwrap().why;
         assert!(why.contains("its results do not stay on the chip: layer ") && why.ends_with("planted"), "{why}");
@@ -219,7 +219,7 @@ fn what_is_refused_without_end_says_why() {
     let parts = settle(&graph, &config, options, &|placed| {
         let source = DriverError::Rule { index: 0, what: "planted".into() };
         if placed.layers.is_empty() {
-            return regions(&graph, &config, placed, &options);
+            return regions(&graph, &config, placed, &options, None);
         }
         Err(BuildError { layer: "nobody".into(), source })
     });

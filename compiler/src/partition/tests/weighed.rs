@@ -3,7 +3,7 @@
 use super::problems::{int8, requantize};
 use super::tuned::MadeUp;
 use super::{fsim, run};
-use crate::cost::Analytic;
+use crate::cost::{Analytic, CostOracle};
 use crate::graph::op::{Conv2d, Layout, MaxPool2d};
 use crate::graph::{DType, Graph, GraphBuilder, TensorType, eval_all};
 use crate::partition::{Options, Partition, partition, regions, settle::settle};
@@ -11,6 +11,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tilewright_driver::AccelProgram;
 use tilewright_hw::HwConfig;
+use tilewright_runtime::artifact::InsnLayers;
 
 /// Two convolutions, each followed by a 2x2 pooling. By the estimate, both poolings are fused.
 fn network() -> Graph {
@@ -43,14 +44,14 @@ fn network() -> Graph {
 fn weighed(cycles: [u64; 3]) -> Partition {
     let (graph, config) = (network(), HwConfig::default());
     let cycles = [&[0, 0], &cycles[..]].concat();
-    let clock = |_: &AccelProgram, ends: &[usize]| {
-        let mut parts = vec![0; ends.len()];
-        *parts.last_mut()? = *cycles.get(ends.len())?;
-        Some(parts)
+    let clock = |_: &AccelProgram, layers: &InsnLayers| {
+        let mut done = vec![0; layers.layers()];
+        *done.last_mut()? = *cycles.get(layers.layers())?;
+        Some(done)
     };
     let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock };
     let options = Options { fuse: true, search_tiles: false, ..Options::default() };
-    let build = |placed: &_| regions(&graph, &config, placed, &options);
+    let build = |placed: &_| regions(&graph, &config, placed, &options, oracle.clock());
     let settled = settle(&graph, &config, options, &oracle, &build);
     let inputs = [int8(&mut StdRng::seed_from_u64(2), &[1, 16, 16, 16])];
     run(&graph, &config, &settled.partition, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
