@@ -39,6 +39,8 @@ pub(super) struct Judge<'a> {
     known: HashMap<String, [Option<u64>; 2]>,
     /// Whether programs are also timed in the order that a search finds.
     reorder: bool,
+    /// Plans of records of the same layers next to other neighbors, by the index of the layer.
+    hints: HashMap<usize, Planned>,
     /// Number of instructions that can still be timed.
     left: usize,
 }
@@ -53,7 +55,7 @@ impl<'a> Judge<'a> {
     ) -> Judge<'a> {
         let left = if options.keep_on_chip { 4 * MOST_INSNS } else { MOST_INSNS };
         let reorder = options.reorder && !options.keep_values;
-        Judge { graph, config, clock, records, known: HashMap::new(), reorder, left }
+        Judge { graph, config, clock, records, known: HashMap::new(), reorder, hints: HashMap::new(), left }
     }
 
     /// The orders in which plans can be compared.
@@ -80,16 +82,20 @@ impl<'a> Judge<'a> {
         (placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned), replay)
     }
 
-    /// Gives a layer the plan of its record. Returns whether it has one that fits.
-    fn replay(&self, placed: &mut Placed, group: &[usize], at: usize, replay: &mut Replay) -> bool {
+    /// Gives a layer the plan of its record. Returns whether it has one that fits. A record of the same layer next to
+    /// other neighbors is only remembered: its plan is compared with others.
+    fn replay(&mut self, placed: &mut Placed, group: &[usize], at: usize, replay: &mut Replay) -> bool {
         let Some(records) = self.records else { return false };
         let window = window(placed, group, at);
         let around = self.around(placed);
-        let Some(decisions) = records.find(&window.layer(&around), &window.near(&around)) else {
+        let workload = window.layer(&around);
+        let (layer, planned) = window.own();
+        let Some(decisions) = records.find(&workload, &window.near(&around)) else {
+            let hint = records.anywhere(&workload).and_then(|d| planned.with(d, layer, self.config).ok());
+            self.hints.extend(hint.map(|hint| (group[at], hint)));
             replay.unknown += 1;
             return false;
         };
-        let (layer, planned) = window.own();
         match planned.with(decisions, layer, self.config) {
             Ok(planned) => {
                 replay.used += 1;
@@ -105,10 +111,12 @@ impl<'a> Judge<'a> {
 
     fn tune_layer(&mut self, placed: &mut Placed, group: &[usize], at: usize, timing: Timing) {
         let own = &placed.layers[group[at]];
-        let choices = own.planned.alternatives(&own.layer, self.config, MOST);
-        if choices.len() < 2 {
+        let mut choices = own.planned.alternatives(&own.layer, self.config, MOST);
+        let hint = self.hints.remove(&group[at]);
+        if choices.len() < 2 && hint.is_none() {
             return;
         }
+        choices.extend(hint);
         let window = window(placed, group, at);
         let Some(mut best) = self.cycles(placed, &window, timing) else { return };
         let mut planned = window.own().1.clone();

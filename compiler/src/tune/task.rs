@@ -19,6 +19,9 @@ const PARENTS: usize = 6;
 /// Number of plans with the fewest estimated cycles that are tried first.
 const FIRST: usize = 8;
 
+/// Number of batches without a new plan after which a space counts as searched.
+const MOST_EMPTY: u32 = 16;
+
 /// A plan is not tried if its estimate exceeds that of the best plan by this factor, in eighths.
 const WORTH: u64 = 12;
 
@@ -43,8 +46,8 @@ pub struct Task {
     rng: StdRng,
     /// Number of batches since the best trial changed.
     idle: u32,
-    /// Whether the space has nothing else to try.
-    done: bool,
+    /// Number of batches in a row that were empty.
+    empty: u32,
 }
 
 impl Task {
@@ -61,7 +64,7 @@ impl Task {
         let (space, current) = (planned.space(layer, config), planned.decisions());
         let rng = StdRng::seed_from_u64(seed ^ own);
         let (trials, best) = (Trials::new(), None);
-        Task { window, places, workloads, current, trials, best, space, rng, idle: 0, done: false }
+        Task { window, places, workloads, current, trials, best, space, rng, idle: 0, empty: 0 }
     }
 
     /// Name of the layer.
@@ -95,7 +98,7 @@ impl Task {
     pub fn worth(&self) -> u64 {
         let idle = u64::from(self.idle) + 1;
         let cycles = self.best.as_ref().map_or(u64::MAX / 4, |(cycles, _)| cycles * self.places.len() as u64);
-        if self.done { 0 } else { (cycles / (idle * idle)).max(1) }
+        if self.empty >= MOST_EMPTY { 0 } else { (cycles / (idle * idle)).max(1) }
     }
 
     /// Adds the result of a trial.
@@ -109,7 +112,7 @@ impl Task {
         self.trials.insert(decisions, cycles);
     }
 
-    /// Returns plans to try next, at most `most`; none if there is nothing else to try.
+    /// Returns plans to try next, at most `most`; none if no drawn plan is new and promising.
     pub fn batch(&mut self, most: usize, config: &HwConfig) -> Vec<(Decisions, Planned)> {
         self.idle += 1;
         let (layer, planned) = self.window.own().clone();
@@ -153,7 +156,7 @@ impl Task {
                 }
             }
         }
-        self.done = found.is_empty();
+        self.empty = if found.is_empty() { self.empty + 1 } else { 0 };
         // Mostly the plans with the fewest estimated cycles, because the estimate is not exact also some others.
         found.sort_by_key(|(cycles, ..)| *cycles);
         let best = (3 * most).div_ceil(4).min(found.len());
