@@ -22,7 +22,8 @@ fn trials(log: &Path) -> Vec<Json> {
 }
 
 fn cycles(dir: &Path, options: &[&str]) -> u64 {
-    let all = [&["run", &lenet(), "-O3", "--device", "csim", "--json", "--quiet"], options].concat();
+    let lenet = lenet();
+    let all = [&["run", &lenet, "-O3", "--device", "csim", "--json", "--quiet"], options].concat();
     let text = fine(dir, &all);
     json(&text)["cycles"].as_u64().unwrap_or_else(|| panic!("{text}"))
 }
@@ -32,7 +33,8 @@ fn a_log_is_continued_and_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let (dir, log) = (dir.path(), dir.path().join("log.jsonl"));
     let tune = |more: &[&str]| {
-        let all = [&["tune", &lenet(), "--log", "log.jsonl", "--tuned", "none", "--json"], more].concat();
+        let lenet = lenet();
+        let all = [&["tune", &lenet, "--log", "log.jsonl", "--tuned", "none", "--json"], more].concat();
         json(&fine(dir, &all))
     };
     let first = tune(&["--trials", "60", "--threads", "1"]);

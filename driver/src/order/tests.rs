@@ -1,11 +1,10 @@
 //! Orders of small programs, and what the search knows about time.
 
 use super::*;
-use crate::{Builder, DriverError, Recording, Role, run_program};
+use crate::{Builder, DriverError, Recording, Role};
 use expect_test::{Expect, expect};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Gemm, GemmUop, Load, Store, VecDst, VecOp, VecSrc, Vector, VectorUop};
-use tilewright_sim::{Csim, CsimOptions};
 
 const DATA_BYTES: u64 = 1 << 20;
 
@@ -116,23 +115,6 @@ fn loads_run_ahead_of_a_load_that_waits() {
             qadd1 requant2 other2 store1 qadd2 requant3 other3 store2 qadd3
             store3"#]],
     );
-}
-
-/// Cycles in the program's own order and in that of each search, on the cycle model, which also looks for races.
-#[test]
-fn a_residual_addition_takes_fewer_cycles() {
-    let config = config();
-    let (recording, _) = residual(&config, 12).record();
-    let own = Order::of_program(recording.len());
-    let mut text = String::new();
-    for order in Search::ALL.map(|search| recording.search(search)).iter().chain([&own]) {
-        let options = CsimOptions { strict: true, ..CsimOptions::default() };
-        let mut device = Csim::new(config.clone(), 1 << 21, options);
-        let (_, report) =
-            run_program(&mut device, &recording.program(order).unwrap(), &[vec![0; DATA_BYTES as usize]]).unwrap();
-        text += &format!("{} ", report.cycles.unwrap());
-    }
-    expect![[""]].assert_eq(&text);
 }
 
 #[test]

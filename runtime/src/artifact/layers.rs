@@ -80,7 +80,7 @@ mod tests {
             (0..6).map(|place| plain.of(place)).collect::<Vec<_>>(),
             [0, 0, 2, 2, 2, 9].map(|l| (l < 3).then_some(l))
         );
-        assert_eq!(plain.runs(), []);
+        assert!(plain.runs().is_empty());
         let mixed = InsnLayers::ordered(&layers, &[0, 2, 1, 3, 4]);
         let runs = [(0, 1), (2, 1), (0, 1), (2, 2)].map(|(layer, insns)| LayerRun { layer, insns });
         assert_eq!(mixed.runs(), runs);

@@ -170,7 +170,7 @@ fn the_order_that_takes_fewer_cycles_is_used_and_computes_the_same() {
             }
             for region in &kept.regions {
                 let Code::Accel(accel) = &region.code else { continue };
-                assert_eq!(accel.insn_layers.runs(), []);
+                assert!(accel.insn_layers.runs().is_empty());
             }
             run(&graph, &config, &after, &inputs, &eval_all(&graph, &inputs).unwrap(), &csim);
         }
