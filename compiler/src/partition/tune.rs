@@ -39,6 +39,8 @@ pub(super) struct Judge<'a> {
     known: HashMap<String, [Option<u64>; 2]>,
     /// Whether programs are also timed in the order that a search finds.
     reorder: bool,
+    /// Whether results can stay on the chip: the level at which compilation may take longer.
+    thorough: bool,
     /// Plans of records of the same layers next to other neighbors, by the index of the layer.
     hints: HashMap<usize, Planned>,
     /// Number of instructions that can still be timed.
@@ -53,14 +55,15 @@ impl<'a> Judge<'a> {
         (clock, records): (&'a dyn Clock, Option<&'a Records>),
         options: &Options,
     ) -> Judge<'a> {
-        let left = if options.keep_on_chip { 4 * MOST_INSNS } else { MOST_INSNS };
+        let thorough = options.keep_on_chip;
+        let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
         let reorder = options.reorder && !options.keep_values;
-        Judge { graph, config, clock, records, known: HashMap::new(), reorder, hints: HashMap::new(), left }
+        Judge { graph, config, clock, records, known: HashMap::new(), reorder, thorough, hints: HashMap::new(), left }
     }
 
-    /// The orders in which plans can be compared.
+    /// The orders in which plans are compared. A second order takes as much time again.
     pub fn timings(&self) -> &'static [Timing] {
-        if self.reorder { &[Timing::Searched, Timing::Program] } else { &[Timing::Program] }
+        if self.reorder && self.thorough { &[Timing::Searched, Timing::Program] } else { &[Timing::Program] }
     }
 
     /// Gives each layer the plan of its record, or else the plan with the fewest cycles. Returns whether that changed a
@@ -151,7 +154,7 @@ impl<'a> Judge<'a> {
         }
         let built = window.build(&around).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.recording.len()));
-        let times = built.map_or([None; 2], |b| times(&b, self.clock, self.reorder));
+        let times = built.map_or([None; 2], |b| times(&b, self.clock, self.reorder && self.thorough));
         self.known.insert(key, times);
         times[timing as usize]
     }
