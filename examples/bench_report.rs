@@ -12,6 +12,7 @@ use tilewright::examine::profile::compare::About;
 use tilewright::examine::profile::{ProfileRequest, page, profile};
 use tilewright::model::inference::made_up;
 use tilewright::model::shapes;
+use tilewright::model::tuned::Tuned;
 use tilewright::model::{self, Offload, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_testing::browser::Browser;
@@ -77,6 +78,7 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
         level: 2,
         runs,
         waves: None,
+        tuned: &Tuned::default(),
     };
     let found = profile(&graph, &inputs, &request, &|_, _| {})?;
     let about = About { file: NETWORK, device: "csim", level: 2, offload: "all", ..About::default() };

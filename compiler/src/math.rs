@@ -71,7 +71,7 @@ const EXP_RANGE: [f32; 2] = [-105.0, 89.0];
 /// ln 2 in two parts. The first has few bits, so its products with small integers are exact.
 const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
 /// `(exp(r) - 1 - r) / r^2` from the highest power on, for `|r| <= ln(2) / 2` (Cephes, `expf`).
-const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1];
+const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 /// `(tanh(x) / x - 1) / x^2` as a polynomial of `x^2`, for `|x| < TANH_SMALL` (Cephes, `tanhf`).
 const TANH: [f32; 5] = [-5.704_988_7e-3, 2.063_908_8e-2, -5.373_971_5e-2, 1.333_144_2e-1, -3.333_328e-1];
 const TANH_SMALL: f32 = 0.625;

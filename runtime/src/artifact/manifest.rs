@@ -197,7 +197,7 @@ impl AccelStep {
     /// Checks that its layers have no more instructions than its stream, and that the runs have all of them.
     fn check_layers(&self, insns: usize) -> Result<(), String> {
         let ends = self.layers.iter().map(|layer| layer.end);
-        if !ends.clone().is_sorted() || ends.last().is_some_and(|end| end > insns) {
+        if !ends.clone().is_sorted() || ends.clone().next_back().is_some_and(|end| end > insns) {
             return Err(format!("its layers do not divide its {insns} instructions"));
         }
         let in_runs: u64 = self.runs.iter().map(|run| u64::from(run.insns)).sum();

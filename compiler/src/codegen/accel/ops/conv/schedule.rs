@@ -487,7 +487,7 @@ mod tests {
         let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
         let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
         let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
-        let table = (0..256).map(|i| (i * 7 % 256) as i32 as i8).collect();
+        let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
         let config = HwConfig::load("1x16x16").unwrap();
         let s = Sized {
             images: 1,
@@ -498,7 +498,7 @@ mod tests {
             pads: [1; 4],
             dilations: [1; 2],
         };
-        let epilogue = vec![Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+        let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
         for n in 0..=2 {
             let (conv, layer) = conv(&s, epilogue[..n].to_vec());
             assert!(check_plans(&conv, &layer, &config, 4) > 2);
