@@ -19,6 +19,7 @@ mod run;
 mod schedule;
 mod synth;
 mod tune;
+mod tuned;
 mod virtual_board;
 mod workload;
 mod zoo;

@@ -13,7 +13,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
-use super::tune::TunedOption;
+use super::tuned::TunedOption;
 use super::{Hw, ModelFile, Verdict, write_or_print};
 
 /// Options of compilation.

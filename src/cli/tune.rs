@@ -1,4 +1,4 @@
-//! `tune`: searches for plans of a model's layers that take fewer cycles, and the option `--tuned` that uses them.
+//! `tune`: searches for plans of a model's layers that take fewer cycles.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use tilewright::model::tuned::{self, TuneRequest, Tuned, Tuning};
+use tilewright::model::tuned::{self, TuneRequest, Tuning};
 use tilewright::model::{self, Options};
-use tilewright_compiler::records::Replay;
 use tilewright_compiler::tune::{LayerResult, Report};
 
 use super::compile::OpenSizes;
+use super::tuned::TunedOption;
 use super::{Hw, ModelFile, Progress, Verdict, note, write_or_print};
 
 /// Arguments of `tune`.
@@ -51,46 +51,6 @@ pub struct Tune {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
-}
-
-/// The option `--tuned`.
-#[derive(clap::Args, Clone)]
-pub struct TunedOption {
-    /// Use the plans of a log that `tilewright tune` wrote, at levels 2 and 3; none: no plans found earlier, not even
-    /// those that this program brings along
-    #[arg(long = "tuned", value_name = "FILE|none")]
-    tuned_log: Option<PathBuf>,
-}
-
-impl TunedOption {
-    /// Whether it was given.
-    pub fn is_given(&self) -> bool {
-        self.tuned_log.is_some()
-    }
-
-    /// Reads the log.
-    pub fn read(&self) -> Result<Tuned> {
-        match &self.tuned_log {
-            None => Ok(Tuned::Shipped),
-            Some(name) if name.as_os_str() == "none" => Ok(Tuned::Nothing),
-            Some(path) => Ok(Tuned::read(path)?),
-        }
-    }
-
-    /// Notes how the records of a given log were used.
-    pub fn tell(&self, replay: &Replay, skipped: impl IntoIterator<Item = (String, usize)>) {
-        let Some(path) = self.tuned_log.as_ref().filter(|path| path.as_os_str() != "none") else { return };
-        let Replay { used, unknown, refused } = replay;
-        let all = used + unknown + refused.values().sum::<usize>();
-        let mut text = format!("{}: {used} of {all} layers use a record", path.display());
-        for (reason, n) in refused {
-            let _ = write!(text, "; {n} cannot: {reason}");
-        }
-        for (reason, n) in skipped {
-            let _ = write!(text, "; {n} lines skipped: {reason}");
-        }
-        note(&text);
-    }
 }
 
 /// Parses a time: a number with the unit s, m or h.

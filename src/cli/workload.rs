@@ -8,7 +8,7 @@ use tilewright_runtime::tensor::Tensor;
 
 use super::compile::{Offload, OpenSizes};
 use super::run::Given;
-use super::tune::TunedOption;
+use super::tuned::TunedOption;
 use super::{ModelFile, load_hw};
 
 /// Options of a workload.

@@ -30,7 +30,7 @@ use crate::device::{self, DeviceKind, Extras};
 use crate::examine::bench::{self, Frame, How, Runs, Spread, StepTime};
 use crate::examine::layers::{Layer, layers};
 use crate::examine::trace::{self, UnknownInsn};
-use crate::model::tuned::Tuned;
+use crate::model::plans::Tuned;
 use crate::model::{self, ModelError, Offload};
 
 /// What to profile, and how.

@@ -21,8 +21,8 @@ use super::compile::{CompileError, compile_listed};
 use super::error::ModelError;
 use super::listing::{Layer, Stage};
 use super::measure::Measured;
+use super::plans;
 use super::schedules::{self, GivenSchedule, ScheduleFile};
-use super::tuned;
 
 /// Float width in a GPU's memory; arithmetic is always 32 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,7 +101,7 @@ impl<'c> Options<'c> {
             keep_values: false,
             stages: &[],
             schedules: &[],
-            records: tuned::shipped(config),
+            records: plans::shipped(config),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod inference;
 pub mod listing;
 pub mod measure;
 pub mod picture;
+pub mod plans;
 pub mod quantize;
 pub mod schedules;
 pub mod shapes;

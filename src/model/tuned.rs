@@ -1,103 +1,20 @@
-//! Logs of `tune`: which records a compilation uses, and a search whose records go to a file.
+//! `tune`: a search whose records go to a log.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
 use std::time::Duration;
 
 use tilewright_compiler::graph::Graph;
-use tilewright_compiler::records::{Log, Record, Records, config_key};
+use tilewright_compiler::records::{Log, Record};
 use tilewright_compiler::tune::{self, Progress, Report};
 use tilewright_hw::config::HwConfig;
 
 use super::build::{Options, partitioned};
 use super::clock::CycleModel;
 use super::error::ModelError;
-
-/// The log that this program brings along; `make tuned-log` writes it.
-const SHIPPED: &str = include_str!("tuned/shipped.jsonl");
-
-/// Which plans that were found earlier a compilation uses.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Tuned {
-    /// Those of the log that this program brings along.
-    #[default]
-    Shipped,
-    /// None.
-    Nothing,
-    /// Those of a log, and for other layers those that this program brings along.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What it says.
-        text: String,
-    },
-}
-
-/// The records for a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    records: Option<Records>,
-    /// Number of the log's lines that are not used, by reason.
-    pub skipped: BTreeMap<String, usize>,
-}
-
-impl Loaded {
-    /// The records for [`Options::records`].
-    pub fn get(&self) -> Option<&Records> {
-        self.records.as_ref()
-    }
-}
-
-impl Tuned {
-    /// Reads a log.
-    ///
-    /// # Errors
-    /// [`ModelError::Log`]: the file cannot be read, or is no text.
-    pub fn read(path: &Path) -> Result<Tuned, ModelError> {
-        let fail = |reason: String| ModelError::Log { path: path.into(), reason };
-        let bytes = std::fs::read(path).map_err(|e| fail(format!("the log cannot be read: {e}")))?;
-        let text = String::from_utf8(bytes).map_err(|_| fail("this is not a log of tilewright tune".into()))?;
-        Ok(Tuned::File { path: path.into(), text })
-    }
-
-    /// Returns the records for a configuration.
-    ///
-    /// # Errors
-    /// [`ModelError::Log`]: a line is damaged.
-    pub fn load(&self, config: &HwConfig) -> Result<Loaded, ModelError> {
-        let mut records = match self {
-            Tuned::Nothing => return Ok(Loaded { records: None, skipped: BTreeMap::new() }),
-            Tuned::Shipped | Tuned::File { .. } => shipped(config).cloned().unwrap_or_default(),
-        };
-        let mut skipped = BTreeMap::new();
-        if let Tuned::File { path, text } = self {
-            let log = parse(path, text, config)?;
-            records.add(&log.records);
-            skipped = log.skipped;
-        }
-        Ok(Loaded { records: Some(records), skipped })
-    }
-}
-
-fn parse(path: &Path, text: &str, config: &HwConfig) -> Result<Log, ModelError> {
-    Log::parse(text, config).map_err(|e| ModelError::Log { path: path.into(), reason: e.to_string() })
-}
-
-/// Returns the records that this program brings along for a configuration; `None` if there are none.
-pub fn shipped(config: &HwConfig) -> Option<&'static Records> {
-    /// Records by the configuration's key, read once.
-    static READ: Mutex<BTreeMap<String, Option<&'static Records>>> = Mutex::new(BTreeMap::new());
-    let mut read = READ.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    *read.entry(config_key(config)).or_insert_with(|| {
-        let log = Log::parse(SHIPPED, config).unwrap_or_default();
-        let mut records = Records::default();
-        records.add(&log.records);
-        (!records.is_empty()).then(|| &*Box::leak(Box::new(records)))
-    })
-}
+use super::plans::{Tuned, parse};
 
 /// How to tune a model.
 #[derive(Debug, Clone)]
@@ -174,15 +91,6 @@ fn open(path: &Path, config: &HwConfig) -> Result<(Log, File), ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright_hw::config::PRESETS;
-
-    #[test]
-    fn the_shipped_log_can_be_read() {
-        for (name, _) in PRESETS {
-            let config = HwConfig::load(name).unwrap();
-            assert!(Log::parse(SHIPPED, &config).is_ok());
-        }
-    }
 
     #[test]
     fn an_incomplete_line_is_removed_before_others_are_appended() {

@@ -7,7 +7,7 @@ use crate::{fine, tilewright};
 fn placement_by_cost_is_explained_with_figures() {
     let dir = tempfile::tempdir().unwrap();
     let run = |options: &[&str]| {
-        let base = ["run", &lenet(), "--input", &digits(), "--json", "--output-dir", "out"];
+        let base = ["run", &lenet(), "--hw", "1x4x4", "--input", &digits(), "--json", "--output-dir", "out"];
         let report = json(&fine(dir.path(), &[&base[..], options].concat()));
         (report, std::fs::read(dir.path().join("out/logits.npy")).unwrap())
     };
@@ -37,7 +37,10 @@ fn placement_by_cost_is_explained_with_figures() {
 #[test]
 fn the_table_says_that_the_cpu_is_modeled() {
     let dir = tempfile::tempdir().unwrap();
-    let output = tilewright(dir.path(), &["compile", &lenet(), "-o", "l.twa", "--offload", "auto", "--explain"]);
+    let output = tilewright(
+        dir.path(),
+        &["compile", &lenet(), "--hw", "1x4x4", "-o", "l.twa", "--offload", "auto", "--explain"],
+    );
     let text = output.stdout;
     for part in [
         "CPU modeled",

@@ -121,7 +121,7 @@ fn bad_input_is_refused_or_counted() {
     fine(dir, &["tune", &model, "--trials", "24", "--log", "log"]);
     // Records of another configuration, and of another version, are counted and not used.
     let compile = |hw: &str, log: &str| {
-        let outcome = tilewright(dir, &["compile", &model, "--hw", hw, "-o", "x.twa", "--tuned", log]);
+        let outcome = tilewright(dir, &["compile", &model, "-O3", "--hw", hw, "-o", "x.twa", "--tuned", log]);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         outcome.stderr
     };

@@ -30,10 +30,16 @@ fn placement_by_cost_computes_what_the_cpu_computes() {
     {
         let Some(file) = tilewright_testing::model(name) else { return };
         let inputs = arrays(&file, "input");
-        let mut config = HwConfig::load("1x16x16").unwrap();
+        let config = HwConfig::load("1x16x16").unwrap();
         let expected = run(built(&file, &config, Offload::None, false), &config, DeviceKind::CPU, &inputs).outputs;
-        for (clock_mhz, measure) in [(650.0, false), (2000.0, false), (5000.0, false), (20000.0, false), (650.0, true)]
-        {
+        for (hw, clock_mhz, measure) in [
+            ("1x16x16", 650.0, false),
+            ("1x16x16", 2000.0, false),
+            ("1x16x16", 20000.0, false),
+            ("1x4x4", 650.0, false),
+            ("1x16x16", 650.0, true),
+        ] {
+            let mut config = HwConfig::load(hw).unwrap();
             config.host.cpu_clock_mhz = clock_mhz;
             let artifact = built(&file, &config, Offload::Auto, measure);
             if !measure {
@@ -44,11 +50,14 @@ fn placement_by_cost_computes_what_the_cpu_computes() {
             assert!(weighed.clone().count() > 0 && weighed.clone().all(|c| c.cpu_measured == measure));
             let macs = artifact.manifest.offloaded_macs() as f64 / artifact.manifest.macs() as f64;
             println!(
-                "{name}, host at {clock_mhz} MHz, measured {measure}: {:.1} % of the MACs offloaded",
+                "{name} on {hw}, host at {clock_mhz} MHz, measured {measure}: {:.1} % of the MACs offloaded",
                 100.0 * macs
             );
             mixed += usize::from(macs > 0.0 && macs < 0.999);
-            assert!(run(artifact, &config, DeviceKind::FSIM, &inputs).outputs == expected, "{name} at {clock_mhz} MHz");
+            assert!(
+                run(artifact, &config, DeviceKind::FSIM, &inputs).outputs == expected,
+                "{name} on {hw} at {clock_mhz} MHz"
+            );
         }
     }
     assert!(mixed > 0, "some partition has products on both sides");

@@ -63,7 +63,11 @@ impl<'a> Judge<'a> {
 
     /// The orders in which plans are compared. A second order takes as much time again.
     pub fn timings(&self) -> &'static [Timing] {
-        if self.reorder && self.thorough { &[Timing::Searched, Timing::Program] } else { &[Timing::Program] }
+        match (self.reorder, self.thorough) {
+            (true, true) => &[Timing::Searched, Timing::Program],
+            (true, false) => &[Timing::Searched],
+            (false, _) => &[Timing::Program],
+        }
     }
 
     /// Gives each layer the plan of its record, or else the plan with the fewest cycles. Returns whether that changed a
@@ -154,7 +158,8 @@ impl<'a> Judge<'a> {
         }
         let built = window.build(&around).ok();
         self.left = self.left.saturating_sub(built.as_ref().map_or(0, |b| b.recording.len()));
-        let times = built.map_or([None; 2], |b| times(&b, self.clock, self.reorder && self.thorough));
+        let wanted = [Timing::Program, Timing::Searched].map(|timing| self.timings().contains(&timing));
+        let times = built.map_or([None; 2], |b| times(&b, self.clock, wanted));
         self.known.insert(key, times);
         times[timing as usize]
     }

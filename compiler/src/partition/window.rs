@@ -103,17 +103,20 @@ impl Window {
     }
 }
 
-/// Returns the cycles of a program in its own order and, if `search`, in the order that is most often the best one, as
-/// far as they are known.
-pub fn times(built: &Built, clock: &dyn Clock, search: bool) -> [Option<u64>; 2] {
+/// Returns the cycles of a program in its own order and in the order that is most often the best one, as far as they are
+/// wanted and known.
+pub fn times(built: &Built, clock: &dyn Clock, wanted: [bool; 2]) -> [Option<u64>; 2] {
     let timed = |order: Order| clock.total(&accel::ordered(&built.recording, &built.layers, &order).ok()?.0);
-    let own = timed(Order::of_program(built.recording.len()));
-    [own, own.filter(|_| search).and_then(|_| timed(built.recording.search(Search::FIRST)))]
+    let [own, searched] = wanted;
+    [
+        own.then(|| timed(Order::of_program(built.recording.len()))).flatten(),
+        searched.then(|| timed(built.recording.search(Search::FIRST))).flatten(),
+    ]
 }
 
 /// Returns the fewer of the cycles in the program's order and in the searched one; `None` if they are unknown.
 pub fn least_cycles(built: &Built, clock: &dyn Clock) -> Option<u64> {
-    times(built, clock, true).into_iter().flatten().min()
+    times(built, clock, [true; 2]).into_iter().flatten().min()
 }
 
 /// Returns what determines the time of some layers: shapes, the plans that `with_plan` selects, and which layer reads

@@ -6,7 +6,7 @@ use tilewright_runtime::artifact::Artifact;
 
 use super::names::Asked;
 use crate::examine::trace::UnknownInsn;
-use crate::model::tuned::Tuned;
+use crate::model::plans::Tuned;
 use crate::model::{self, ModelError, Offload, Precision};
 
 /// What is measured, and how.

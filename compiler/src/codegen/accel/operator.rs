@@ -55,16 +55,27 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
     }
 
     /// Returns the decisions that plans of this layer consist of, with their possible values.
-    fn space(&self, layer: &Layer, config: &HwConfig) -> Space;
+    ///
+    /// By default, there is nothing to decide.
+    fn space(&self, _layer: &Layer, _config: &HwConfig) -> Space {
+        Space::default()
+    }
 
     /// Returns the decisions of a plan.
-    fn decisions(&self, plan: &Self::Plan) -> Decisions;
+    fn decisions(&self, _plan: &Self::Plan) -> Decisions {
+        Decisions::default()
+    }
 
     /// Returns the plan of some decisions.
     ///
     /// # Errors
     /// The reason why the plan does not fit, or which decision is missing or wrong.
-    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<Self::Plan, String>;
+    fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<Self::Plan, String> {
+        if *decisions != Decisions::default() {
+            return Err(format!("there is nothing to decide, but the decisions are {decisions}"));
+        }
+        self.plan(layer, config, true)
+    }
 
     /// Returns the estimated cycles of a planned layer by itself, from device memory to device memory. Tensors that
     /// stay in inp are neither loaded nor stored.

@@ -96,9 +96,9 @@ pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abiliti
     let plain = if first % entry == 0 { plain(axes, size, entry, can) } else { Copied::Never(PART) };
     match plain {
         Copied::Never(PART) if can.pack => packed(axes, size, can.pad),
-        // Rows of whole entries may have parts of other rows between them.
+        // Between rows that begin at entries there may be others that do not.
         Copied::Several if can.pack => match packed(axes, size, can.pad) {
-            Copied::Window(w) => Copied::Window(w),
+            Copied::Window(w) if i64::from(w.row_bytes) % entry != 0 => Copied::Window(w),
             _ => plain,
         },
         _ => plain,

@@ -13,6 +13,7 @@ pub mod extract;
 pub mod need;
 mod op;
 mod packed;
+mod plan;
 mod pooled;
 pub mod rest;
 mod schedule;
@@ -23,6 +24,7 @@ pub mod tiles;
 mod windows;
 
 pub use op::Conv;
+pub use plan::ConvPlan;
 
 use crate::codegen::accel::emit::{Constants, Emit};
 use crate::codegen::accel::layer::Layer;
@@ -43,26 +45,6 @@ use tilewright_hw::config::HwConfig;
 /// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
 /// in the second memory that can hold them.
 const FURTHER: usize = 3;
-
-/// How a convolution is cut into tiles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConvPlan {
-    /// Tiles of a product on the array.
-    Tiles(ConvTile),
-    /// Tiles of a product whose loads turn whole windows into channels.
-    Packed(ConvTile),
-    /// Steps of a depthwise product that the array and the vector unit share.
-    Depthwise(DepthwiseTile),
-}
-
-impl ConvPlan {
-    fn cycles(&self) -> u64 {
-        match self {
-            ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => tile.cycles,
-            ConvPlan::Depthwise(tile) => tile.cycles,
-        }
-    }
-}
 
 impl AccelOperator for Conv {
     type Plan = ConvPlan;

@@ -1,9 +1,9 @@
 //! The space of a product's plans.
 
-use super::ConvPlan;
 use super::depthwise::{self, DepthwiseTile};
 use super::need::Need;
 use super::op::Conv;
+use super::plan::ConvPlan;
 use super::tiles::{ConvTile, Search, TileSpace, Wanted};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::space::{Choice, Decisions, Knob, Space};
