@@ -124,7 +124,7 @@ fn long_work_tells_its_time_on_a_terminal() {
     let dir = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_tilewright");
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/vit-tiny-mnist/model_qdq_perchannel.onnx");
-    let many = "--devices cpu --threads 1 --warm-up 800 --repetitions 800 --json";
+    let many = "--devices cpu --threads 1 --warm-up 4000 --repetitions 4000 --json";
     let command = format!("stty cols 120; '{program}' bench '{model}' {many} > found.json");
     let output =
         std::process::Command::new("script").args(["-qec", &command, "/dev/null"]).current_dir(dir.path()).output();
