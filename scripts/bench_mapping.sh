@@ -9,11 +9,6 @@ if [ $# -gt 0 ]; then
 fi
 page=docs/mapping.md
 table=$(mktemp)
-trap 'rm -f "$table" "$page.new"' EXIT
+trap 'rm -f "$table"' EXIT
 "$program" | tee "$table"
-awk -v table="$table" '
-    /<!-- table -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
-    /<!-- end -->/ { skip = 0 }
-    !skip { print }
-' "$page" >"$page.new"
-mv "$page.new" "$page"
+sh scripts/into_page.sh "$page" "$table"

@@ -15,10 +15,5 @@ for network in resnet8="$TILEWRIGHT_MODELS/resnet8-cifar10/model_int8.tflite" \
     tail -n +3 "$table.one" >>"$table"
 done
 rm -f "$table.one"
-awk -v table="$table" '
-    /<!-- table -->/ { print; while ((getline line < table) > 0) print line; skip = 1; next }
-    /<!-- end -->/ { skip = 0 }
-    !skip { print }
-' "$page" >"$page.new"
-mv "$page.new" "$page"
+sh scripts/into_page.sh "$page" "$table"
 cat "$table"

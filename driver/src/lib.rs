@@ -2,8 +2,8 @@
 //!
 //! [`Builder`] turns instructions in program order into an [`AccelProgram`]. It shares micro-op kernels, loads those
 //! that are not resident, and derives dependency tokens from what the instructions touch. [`Recording`] changes the
-//! order of the instructions. [`Loaded`] puts a program into a device's memory and runs it. [`link`] connects to boards over a serial port or SPI, [`peripheral`] to the
-//! core as a peripheral of this processor.
+//! order of the instructions. [`Loaded`] puts a program into a device's memory and runs it. [`link`] connects to boards
+//! over a serial port or SPI, [`peripheral`] to the core as a peripheral of this processor.
 
 pub mod access;
 mod affine;

@@ -28,7 +28,7 @@ pub(crate) use work::Work;
 pub struct Order {
     /// For each instruction of the stream, its place in the program.
     pub places: Vec<u32>,
-    /// Pairs of instructions, by place, of which the first waits until the second has retired.
+    /// Pairs of places in the program. The first instruction waits until the second has retired.
     pub waits: Vec<(u32, u32)>,
 }
 

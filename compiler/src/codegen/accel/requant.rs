@@ -8,8 +8,8 @@ use super::scheduled::intrinsics::{Entry, requant_intrinsic};
 use crate::te::{Array, Builder, DType, Expr, Func, TensorRef};
 use crate::tir::{Scope, TirError};
 use std::ops::Range;
-use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num::Rounding;
 
@@ -85,6 +85,12 @@ pub struct Requantized {
     pub steps: String,
     /// The blocks that copy them.
     pub copies: [String; 3],
+}
+
+/// Whether param holds the parameters of `tiles` output tiles twice, so that all are loaded at once.
+pub fn keeps_params(tiles: usize, config: &HwConfig) -> bool {
+    let rows = PARAM_ROWS as usize * (config.descriptor_entries() as usize + tiles);
+    2 * rows <= config.entries(Mem::Param) as usize
 }
 
 /// Adds the requantization of sums to an expression. `tile` gives the output tile, one of `tiles`, for indices of the

@@ -107,7 +107,7 @@ pub struct Knob {
     pub values: Vec<Choice>,
 }
 
-/// The largest size of which every part is a value.
+/// Up to this size of a part, every size is a value.
 const ALL_SIZES: usize = 64;
 
 impl Knob {

@@ -61,7 +61,7 @@ impl Blocks<'_> {
             a.scope == b.scope && (&a.shape, a.dtype) == (&b.shape, b.dtype) && a.scope != Scope::Global
         });
         let first = self.blocks.iter().take(at).all(|(_, other)| !uses(other, &block.result));
-        let loaded = self.blocks.iter().any(|(_, other)| writes(other, operand) && reads_device_memory(f, other));
+        let loaded = self.blocks.iter().any(|(_, other)| writes(other, operand) && reads(f, other)[0]);
         if !alike || !first || loaded {
             return false;
         }
@@ -117,29 +117,24 @@ fn elementwise(f: &Function, block: &Block, instructions: &HashMap<Name, Instruc
     }
 }
 
-fn reads_device_memory(f: &Function, block: &Block) -> bool {
-    let mut found = false;
+/// Returns whether a block reads device memory, and whether it reads anything else.
+fn reads(f: &Function, block: &Block) -> [bool; 2] {
+    let [mut device, mut other] = [false, matches!(block.action, Action::Call { .. })];
     block.each_expr(&mut |e| {
         e.visit(&mut |e| {
             if let Expr::Load { buffer, .. } = e {
-                found |= f.buffer(buffer).is_some_and(|b| b.scope == Scope::Global);
+                let is_global = f.buffer(buffer).is_some_and(|b| b.scope == Scope::Global);
+                device |= is_global;
+                other |= !is_global;
             }
         });
     });
-    found
+    [device, other]
 }
 
-/// Returns whether a block copies from device memory.
+/// Returns whether a block reads nothing but device memory and constants.
 pub fn reads_only_device_memory(f: &Function, block: &Block) -> bool {
-    let mut other = matches!(block.action, Action::Call { .. });
-    block.each_expr(&mut |e| {
-        e.visit(&mut |e| {
-            if let Expr::Load { buffer, .. } = e {
-                other |= f.buffer(buffer).is_none_or(|b| b.scope != Scope::Global);
-            }
-        });
-    });
-    !other
+    !reads(f, block)[1]
 }
 
 /// Returns whether a block writes a buffer.

@@ -152,7 +152,7 @@ fn elements_that_stay_are_loaded_once() {
         )
     };
     let weights = |text: &str| text.matches("load mem=wgt").count();
-    // Four tiles of rows, for each of which three blocks of channels are computed.
+    // Three blocks of channels for each of four tiles of rows.
     let (all, text) = check(&preset("1x16x16"), CONV, &steps("compact w.wgt"));
     assert_eq!(weights(&text), 12, "{text}");
     let (once, text) = check(&preset("1x16x16"), CONV, &steps(""));

@@ -7,39 +7,22 @@ use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::packed::windows_as_channels;
 use super::rest::{pack, stored, stored_zero_point};
-use super::sizes::{Sizes, skips_rows};
+use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::requant::requantized;
+use crate::codegen::accel::requant::{keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
 use crate::graph::op::{self, Op};
 use crate::te::{Array, Builder, DType, Expr, TensorRef, ops};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::PARAM_ROWS;
 
 /// Most slots of the data or the weights.
 const MOST_SLOTS: usize = 8;
 
 /// Most slots of an operand that is combined with the results.
 const MOST_WAITING: usize = 4;
-
-/// The loops around a tile, outermost first, and the names of the dimensions within.
-struct TileLoops {
-    image: String,
-    blocks: [String; 2],
-    rows: [String; 2],
-    columns: [String; 2],
-}
-
-impl TileLoops {
-    /// The loops of the copy to device memory.
-    fn of(output: &str) -> TileLoops {
-        let part = |k: usize| [0, 1].map(|i| format!("{output}.i{k}.{i}"));
-        TileLoops { image: format!("{output}.i0"), blocks: part(1), rows: part(2), columns: part(3) }
-    }
-}
 
 /// Returns a convolution in tiles.
 pub fn schedule(
@@ -155,7 +138,10 @@ fn product(
         };
     }
     let name = &last.name;
-    let loops = TileLoops::of(&format!("{name}.write"));
+    // For each dimension of the copy to device memory: the loop over tiles, and the one within a tile.
+    let image = format!("{name}.write.i0");
+    let [[block_tiles, in_tile], [row_tiles, rows], [column_tiles, columns]] =
+        [1, 2, 3].map(|k| [0, 1].map(|i| format!("{name}.write.i{k}.{i}")));
     let mut steps = format!(
         "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}cache_write {name} out; ",
         data = data.name,
@@ -168,15 +154,13 @@ fn product(
     for (reader, operand) in &operands {
         steps += &format!("cache_read {reader} {operand} {scope}; ");
     }
-    let TileLoops { image, blocks: [block_tiles, in_tile], rows: [row_tiles, rows], columns: [column_tiles, columns] } =
-        &loops;
     steps += &format!(
         "split {name}.write.i1 {}; split {name}.write.i2 {}; split {name}.write.i3 {}; ",
         tile.out_blocks, tile.rows, tile.columns
     );
     let order = match tile.pixels_inside {
-        true => [block_tiles, image, row_tiles, column_tiles],
-        false => [image, row_tiles, column_tiles, block_tiles],
+        true => [&block_tiles, &image, &row_tiles, &column_tiles],
+        false => [&image, &row_tiles, &column_tiles, &block_tiles],
     };
     let inner = order[3];
     steps += &format!("reorder {} {} {} {} {in_tile} {rows} {columns}; ", order[0], order[1], order[2], order[3]);
@@ -197,36 +181,27 @@ fn product(
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
     let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
     let pixel_tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
-    let (data_at, weights_at) = match (passes > 1, tile.pixels_inside) {
-        (true, _) => {
-            steps += &format!(
-                "split sums.d {}; reorder sums.d.0 sums.i0 sums.i1 sums.i2 sums.i3 sums.d.1 sums.r sums.s sums.i4 \
-                 sums.k; decompose_reduction sums sums.d.0; ",
-                tile.in_blocks
-            );
-            ("sums.d.0", "sums.d.0")
-        }
-        (false, true) => (column_tiles.as_str(), block_tiles.as_str()),
-        (false, false) => (column_tiles.as_str(), block_tiles.as_str()),
+    let (data_at, weights_at) = if passes > 1 {
+        steps += &format!(
+            "split sums.d {}; reorder sums.d.0 sums.i0 sums.i1 sums.i2 sums.i3 sums.d.1 sums.r sums.s sums.i4 sums.k; \
+             decompose_reduction sums sums.d.0; ",
+            tile.in_blocks
+        );
+        ("sums.d.0", "sums.d.0")
+    } else {
+        (column_tiles.as_str(), block_tiles.as_str())
     };
     // What is read again stays, if all of it fits.
     let again = |times: bool, t: &TensorRef, mem: Mem| {
         let bytes = t.shape.iter().product::<i64>() as u64;
         times && bytes <= u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem))
     };
-    let reads_data_again = if tile.pixels_inside || passes > 1 { out_tiles > 1 } else { false };
-    let reads_weights_again = if tile.pixels_inside && passes == 1 { false } else { pixel_tiles > 1 };
+    let reads_data_again = (tile.pixels_inside || passes > 1) && out_tiles > 1;
+    let reads_weights_again = (!tile.pixels_inside || passes > 1) && pixel_tiles > 1;
     let keeps_data = again(reads_data_again, &data, Mem::Inp);
     let keeps_weights = again(reads_weights_again, &w, Mem::Wgt);
     steps += &format!("compute_at {} {data_at}; compute_at weights.wgt {weights_at}; ", data.name);
     // Loads run ahead as far as the memory allows.
-    let [kernel_rows, kernel_columns] = conv.kernel;
-    let tile_rows = if skips_rows(conv) {
-        tile.rows
-    } else {
-        (tile.rows - 1) * conv.strides[0] + (kernel_rows - 1) * conv.dilations[0] + 1
-    };
-    let tile_columns = (tile.columns - 1) * conv.strides[1] + (kernel_columns - 1) * conv.dilations[1] + 1;
     let slots = |entries: usize, iterations: usize, mem: Mem| {
         let shared = if mem == tile.operands { 1 + operands.len() } else { 1 };
         (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(1, MOST_SLOTS)
@@ -238,7 +213,8 @@ fn product(
     };
     if !keeps_data {
         compacted.push(data.name.to_string());
-        let entries = tile.in_blocks * tile_rows * tile_columns;
+        let window = [row_span(conv, 0, tile.rows, input).0, column_span(conv, 0, tile.columns, input)];
+        let entries = tile.in_blocks * window.map(|span| span.padded()).iter().product::<usize>();
         slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp)));
     }
     if !keeps_weights {
@@ -246,26 +222,22 @@ fn product(
         let entries = tile.out_blocks * tile.in_blocks * conv.taps();
         slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt)));
     }
-    // Parameters of all channels, or of those of a tile.
-    let params = PARAM_ROWS as usize * (config.descriptor_entries() as usize + sizes.out_blocks);
-    if 2 * params > config.entries(Mem::Param) as usize {
+    if !keeps_params(sizes.out_blocks, config) {
         for copy in &done.copies {
             steps += &format!("compute_at {copy} {block_tiles}; ");
             compacted.push(copy.clone());
         }
     }
-    // Each operand has the same share of its memory.
-    let share = config.entries(tile.operands) as usize / (1 + operands.len());
-    let waiting = share / (tile.out_blocks * tile.rows * tile.columns);
-    let waiting = waiting.min(out_tiles * pixel_tiles).clamp(1, MOST_WAITING);
+    let tiles = out_tiles * pixel_tiles;
+    let entries = tile.out_blocks * tile.rows * tile.columns;
+    let waiting = slots(entries, tiles, tile.operands).min(MOST_WAITING);
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
-    let entries = tile.out_blocks * tile.rows * tile.columns;
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), out_tiles * pixel_tiles, Mem::Acc)));
+    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), tiles, Mem::Acc)));
     if conv.epilogue.is_empty() {
         // Nothing reads the results in out except stores.
-        slotted.push((format!("{name}.out"), slots(entries, out_tiles * pixel_tiles, Mem::Out)));
+        slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out)));
     }
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
@@ -348,14 +320,19 @@ fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConf
         list
     };
     let less = |at: &Expr, before: i64| if before == 0 { at.clone() } else { at.clone() - Expr::int(before) };
+    // The row of the tensor, and the conditions for it to be inside.
+    let row = |at: &Expr| match skips {
+        true => (at.clone() * step, Vec::new()),
+        false => (less(at, top), inside(at, rows, top, height)),
+    };
+    let shape = [images, blocks, rows, columns, block];
     if let Some(windows) = input.windows() {
         let layout = input.layout(config);
         let x = b.input("x", DType::I8, &[images, height, layout.row_stride() as i64]);
         let pixel = (windows.step * windows.c) as i64;
-        return b.compute("data", &[images, blocks, rows, columns, block], |i| {
-            let row = if skips { i[2].clone() * step } else { less(&i[2], top) };
+        return b.compute("data", &shape, |i| {
+            let (row, mut conditions) = row(&i[2]);
             let channel = i[1].clone() * block + i[4].clone();
-            let mut conditions = if skips { Vec::new() } else { inside(&i[2], rows, top, height) };
             if input.c as i64 % block != 0 {
                 conditions.push(channel.clone().lt(Expr::int(input.c as i64)));
             }
@@ -364,9 +341,8 @@ fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConf
     }
     let width = input.w as i64;
     let x = b.input("x", DType::I8, &[images, blocks, height, width, block]);
-    b.compute("data", &[images, blocks, rows, columns, block], |i| {
-        let row = if skips { i[2].clone() * step } else { less(&i[2], top) };
-        let mut conditions = if skips { Vec::new() } else { inside(&i[2], rows, top, height) };
+    b.compute("data", &shape, |i| {
+        let (row, mut conditions) = row(&i[2]);
         conditions.extend(inside(&i[3], columns, left, width));
         within(conditions, x.at(&[i[0].clone(), i[1].clone(), row, less(&i[3], left), i[4].clone()]))
     })
@@ -394,6 +370,19 @@ mod tests {
         strides: [usize; 2],
         pads: [usize; 4],
         dilations: [usize; 2],
+    }
+
+    /// A square kernel on one image.
+    fn plain(kernel: usize, stride: usize, pad: usize) -> Sized {
+        Sized {
+            images: 1,
+            channels: [20, 37],
+            image: [9, 11],
+            kernel: [kernel; 2],
+            strides: [stride; 2],
+            pads: [pad; 4],
+            dilations: [1; 2],
+        }
     }
 
     fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
@@ -452,15 +441,6 @@ mod tests {
 
     #[test]
     fn schedules_compute_the_convolution() {
-        let plain = |kernel: usize, stride: usize, pad: usize| Sized {
-            images: 1,
-            channels: [20, 37],
-            image: [9, 11],
-            kernel: [kernel; 2],
-            strides: [stride; 2],
-            pads: [pad; 4],
-            dilations: [1; 2],
-        };
         let sizes = [
             plain(3, 1, 1),
             plain(1, 1, 0),
@@ -489,15 +469,7 @@ mod tests {
         let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
         let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
         let config = HwConfig::load("1x16x16").unwrap();
-        let s = Sized {
-            images: 1,
-            channels: [40, 40],
-            image: [7, 6],
-            kernel: [3; 2],
-            strides: [1; 2],
-            pads: [1; 4],
-            dilations: [1; 2],
-        };
+        let s = Sized { channels: [40, 40], image: [7, 6], ..plain(3, 1, 1) };
         let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
         for n in 0..=2 {
             let (conv, layer) = conv(&s, epilogue[..n].to_vec());
@@ -508,15 +480,7 @@ mod tests {
     #[test]
     fn windows_become_channels() {
         let config = HwConfig::load("1x16x16").unwrap();
-        let s = Sized {
-            images: 2,
-            channels: [3, 20],
-            image: [23, 21],
-            kernel: [7; 2],
-            strides: [2; 2],
-            pads: [3, 3, 2, 3],
-            dilations: [1; 2],
-        };
+        let s = Sized { images: 2, channels: [3, 20], image: [23, 21], pads: [3, 3, 2, 3], ..plain(7, 2, 3) };
         let (conv, layer) = conv(&s, Vec::new());
         let (layer, conv) = conv.host_form(&layer, &config).unwrap();
         let tiles: Vec<_> = conv.packed(&layer, &config).collect();

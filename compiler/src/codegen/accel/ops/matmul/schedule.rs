@@ -9,11 +9,10 @@ use super::op::MatMul;
 use super::plan::{MatMulSizes, MatMulTile, ZeroPoints};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::requant::requantized;
+use crate::codegen::accel::requant::{keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::te::{Builder, DType, Expr, TensorRef};
-use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::config::HwConfig;
 
 /// The loops of the schedule: over matrices, over tiles of their columns, and over tiles of their rows.
 const MATRIX: &str = "output.i0";
@@ -236,9 +235,7 @@ fn finish(
         tile.blocks,
         tile.rows * config.batch as usize
     );
-    // Parameters of all columns, or of those of a tile.
-    let params = PARAM_ROWS as usize * (config.descriptor_entries() as usize + s.column_blocks * s.ratio);
-    if 2 * params > config.entries(Mem::Param) as usize {
+    if !keeps_params(s.column_blocks * s.ratio, config) {
         e.stages.splice(0..0, done.copies.iter().map(|copy| (copy.clone(), COLUMNS)));
     }
     // The block that is moved last runs first.
