@@ -9,7 +9,7 @@ use crate::program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Sectio
 use crate::recording::Recording;
 use crate::tokens::Analysis;
 use crate::uops::{Placement, UopCache};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
 
@@ -52,6 +52,48 @@ pub struct Builder {
     vector_uops: UopCache,
     /// Loads of micro-ops; until the end, their offsets are relative to their memory's image.
     uop_loads: Vec<usize>,
+    /// What loads brought to the scratchpads, while it is tracked.
+    loaded: Option<Loaded>,
+}
+
+/// Memories to which [`Builder::load_once`] brings nothing twice.
+const TRACKED: [Mem; 2] = [Mem::Inp, Mem::Wgt];
+
+/// The loads that wrote the entries of some memories last.
+struct Loaded {
+    loads: HashMap<Load, u32>,
+    /// For each entry of the memories in [`TRACKED`], the number of the load that wrote it last, 0 for none.
+    entries: [Vec<u32>; 2],
+}
+
+impl Loaded {
+    fn new(config: &HwConfig) -> Loaded {
+        Loaded { loads: HashMap::new(), entries: TRACKED.map(|mem| vec![0; config.entries(mem) as usize]) }
+    }
+
+    /// Notes what an instruction writes. `op` is the same for loads that bring the same.
+    fn note(&mut self, op: &Op, footprint: &Footprint) {
+        for touch in footprint.scratch.iter().filter(|touch| touch.write) {
+            let Some(at) = TRACKED.iter().position(|mem| *mem == touch.mem) else { continue };
+            let number = match op {
+                Op::Load(load) => {
+                    let next = self.loads.len() as u32 + 1;
+                    *self.loads.entry(*load).or_insert(next)
+                }
+                _ => 0,
+            };
+            touch.set.iter().for_each(|entry| self.entries[at][entry as usize] = number);
+        }
+    }
+
+    /// Whether every entry that a load would write holds what it brings.
+    fn holds(&self, load: &Load, footprint: &Footprint) -> bool {
+        let Some(&number) = self.loads.get(load) else { return false };
+        footprint.scratch.iter().filter(|touch| touch.write).all(|touch| {
+            let at = TRACKED.iter().position(|mem| *mem == touch.mem);
+            at.is_some_and(|at| touch.set.iter().all(|entry| self.entries[at][entry as usize] == number))
+        })
+    }
 }
 
 impl Builder {
@@ -77,6 +119,7 @@ impl Builder {
             gemm_uops: cache(Mem::GemmUop),
             vector_uops: cache(Mem::VectorUop),
             uop_loads: Vec::new(),
+            loaded: None,
         })
     }
 
@@ -145,6 +188,27 @@ impl Builder {
     /// [`DriverError::Illegal`], [`DriverError::Scratchpad`], [`DriverError::Region`].
     pub fn load(&mut self, load: Load) -> Result<(), DriverError> {
         self.push(load.into(), Kernel::None)
+    }
+
+    /// From here on until `false`, notes what loads bring to inp and wgt, for [`Builder::load_once`]. Nothing that was
+    /// loaded before counts.
+    pub fn track_loads(&mut self, wanted: bool) {
+        self.loaded = wanted.then(|| Loaded::new(&self.config));
+    }
+
+    /// Adds a load, unless the same load brought all its entries before and nothing was written over them since. No
+    /// store to its source may come between the two.
+    ///
+    /// # Errors
+    /// As [`Builder::load`].
+    pub fn load_once(&mut self, load: Load) -> Result<(), DriverError> {
+        if let Some(loaded) = &self.loaded
+            && let Ok(footprint) = access::footprint(&load.into(), Kernel::None, &self.config)
+            && loaded.holds(&load, &footprint)
+        {
+            return Ok(());
+        }
+        self.load(load)
     }
 
     /// Loads `bytes` consecutive bytes into consecutive entries, with as many instructions as needed.
@@ -313,6 +377,9 @@ impl Builder {
         }
         if let (Op::Vector(x), Kernel::Vector(uops)) = (&op, kernel) {
             vector_rules(x, uops, &footprint, &self.config).map_err(|what| DriverError::Rule { index, what })?;
+        }
+        if let Some(loaded) = &mut self.loaded {
+            loaded.note(&op, &footprint);
         }
         self.conflicts.push(self.history.add(insn.unit(), &footprint));
         self.insns.push(insn);

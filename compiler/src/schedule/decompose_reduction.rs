@@ -2,7 +2,7 @@
 
 use super::access::{accesses, touches};
 use super::error::{Reason, refuse};
-use super::tree::{bounds, find_block, find_loop, fresh, nest, replace_loop, seq, substitute};
+use super::tree::{bounds, find_block, find_loop, flatten, fresh, nest, replace_loop, substitute};
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Action, Block, Function, Stmt, affine::interval};
 
@@ -75,16 +75,4 @@ pub fn decompose_reduction(f: &mut Function, name: &Name, var: &Name) -> Result<
     });
     flatten(&mut f.body);
     Ok(vec![new])
-}
-
-/// Merges nested sequences.
-fn flatten(s: &mut Stmt) {
-    match s {
-        Stmt::Seq(items) => {
-            items.iter_mut().for_each(flatten);
-            *s = seq(std::mem::take(items));
-        }
-        Stmt::For(l) => flatten(&mut l.body),
-        Stmt::Block(_) => {}
-    }
 }

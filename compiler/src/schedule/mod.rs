@@ -12,6 +12,7 @@ mod cache;
 mod compact;
 mod compute_at;
 mod compute_inline;
+mod decompose_padding;
 mod decompose_reduction;
 mod error;
 pub mod file;
@@ -20,13 +21,14 @@ mod hoist;
 mod reorder;
 mod slots;
 mod split;
+mod stage;
 mod tensorize;
 #[cfg(test)]
 mod tests;
 pub mod text;
 mod tree;
 
-pub(crate) use access::{injective, private};
+pub(crate) use access::{accesses_in, injective, private};
 pub use error::ScheduleError;
 pub use hoist::{Hoisted, Part, Source, hoist};
 pub(crate) use tree::{bounds, chain};
@@ -35,7 +37,7 @@ use error::Reason;
 use serde::{Deserialize, Serialize};
 
 use crate::te::Name;
-use crate::tir::{Function, Intrinsic, LoopKind, Scope, verify};
+use crate::tir::{Block, Function, Intrinsic, LoopKind, Scope, verify};
 
 /// One application of a primitive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,13 @@ pub enum Step {
         /// The number.
         count: i64,
     },
+    /// Sets in which stage of a software pipeline a block runs.
+    Stage {
+        /// The block.
+        block: String,
+        /// The stage, from 0.
+        number: i64,
+    },
     /// Changes how a loop's iterations are executed.
     Annotate {
         /// The loop.
@@ -120,6 +129,13 @@ pub enum Step {
         target: String,
         /// A keyword of the text form, `block_x` to `thread_z`.
         place: String,
+    },
+    /// Moves the padding that a block stores into separate blocks before a loop.
+    DecomposePadding {
+        /// The block.
+        block: String,
+        /// The loop.
+        target: String,
     },
     /// Moves a reduction's initial value into a separate block before a loop.
     DecomposeReduction {
@@ -159,6 +175,15 @@ impl Schedule {
     /// Adds an intrinsic that later steps can use. It must have a name of its own.
     pub fn declare(&mut self, intrinsic: Intrinsic) {
         self.function.intrinsics.push(intrinsic);
+    }
+
+    /// Replaces the block of that name by one that computes the same.
+    pub(crate) fn replace(&mut self, block: &Block) {
+        self.function.body.each_block_mut(&mut |b| {
+            if b.name == block.name {
+                *b = block.clone();
+            }
+        });
     }
 
     /// Returns the current function.
@@ -284,6 +309,12 @@ impl Schedule {
         self.apply(Step::Slots { buffer: buffer.into(), count }).map(|_| ())
     }
 
+    /// Sets the stage of a block. See [`Step::Stage`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn stage(&mut self, block: &str, number: i64) -> Result<(), ScheduleError> {
+        self.apply(Step::Stage { block: block.into(), number }).map(|_| ())
+    }
+
     /// Changes a loop's kind: vectorize, unroll, parallel, pipeline. See [`Step::Annotate`].
     #[allow(clippy::missing_errors_doc)]
     pub fn annotate(&mut self, target: &str, kind: LoopKind) -> Result<(), ScheduleError> {
@@ -294,6 +325,12 @@ impl Schedule {
     #[allow(clippy::missing_errors_doc)]
     pub fn bind(&mut self, target: &str, place: LoopKind) -> Result<(), ScheduleError> {
         self.apply(Step::Bind { target: target.into(), place: place.name().into() }).map(|_| ())
+    }
+
+    /// Moves padding before a loop. Returns the new blocks. See [`Step::DecomposePadding`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn decompose_padding(&mut self, block: &str, target: &str) -> Result<Vec<Name>, ScheduleError> {
+        self.apply(Step::DecomposePadding { block: block.into(), target: target.into() })
     }
 
     /// Moves a reduction's initial value before a loop. Returns the new block. See [`Step::DecomposeReduction`].
@@ -328,8 +365,12 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
         Step::Compact { buffer } => compact::compact(f, &buffer.into()),
         Step::Slots { buffer, count } => slots::slots(f, &buffer.into(), *count),
+        Step::Stage { block, number } => stage::stage(f, &block.into(), *number),
         Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
         Step::Bind { target, place } => bind::bind(f, &target.into(), place),
+        Step::DecomposePadding { block, target } => {
+            decompose_padding::decompose_padding(f, &block.into(), &target.into())
+        }
         Step::DecomposeReduction { block, target } => {
             decompose_reduction::decompose_reduction(f, &block.into(), &target.into())
         }

@@ -60,8 +60,13 @@ pub fn parse(line: &str) -> Result<Step, String> {
             let (buffer, count) = two("BUFFER COUNT")?;
             Step::Slots { buffer, count: count.parse().map_err(|_| wrong("BUFFER COUNT"))? }
         }
+        "stage" => {
+            let (block, number) = two("BLOCK NUMBER")?;
+            Step::Stage { block, number: number.parse().map_err(|_| wrong("BLOCK NUMBER"))? }
+        }
         "annotate" => two("LOOP KIND").map(|(target, kind)| Step::Annotate { target, kind })?,
         "bind" => two("LOOP PLACE").map(|(target, place)| Step::Bind { target, place })?,
+        "decompose_padding" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposePadding { block, target })?,
         "decompose_reduction" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposeReduction { block, target })?,
         "tensorize" => two("LOOP INTRINSIC").map(|(target, intrinsic)| Step::Tensorize { target, intrinsic })?,
         _ => return Err(format!("there is no primitive `{primitive}`")),
@@ -84,8 +89,10 @@ impl Display for Step {
             Step::SetScope { buffer, scope } => write!(f, "set_scope {buffer} {scope}"),
             Step::Compact { buffer } => write!(f, "compact {buffer}"),
             Step::Slots { buffer, count } => write!(f, "slots {buffer} {count}"),
+            Step::Stage { block, number } => write!(f, "stage {block} {number}"),
             Step::Annotate { target, kind } => write!(f, "annotate {target} {kind}"),
             Step::Bind { target, place } => write!(f, "bind {target} {place}"),
+            Step::DecomposePadding { block, target } => write!(f, "decompose_padding {block} {target}"),
             Step::DecomposeReduction { block, target } => write!(f, "decompose_reduction {block} {target}"),
             Step::Tensorize { target, intrinsic } => write!(f, "tensorize {target} {intrinsic}"),
         }
@@ -99,10 +106,10 @@ mod tests {
     #[test]
     fn steps_read_back() {
         let text = "split i 4 2; fuse a b; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
-                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; slots b 3; annotate i pipeline; bind i block_x\n\
-                    decompose_reduction b k; tensorize i gemm";
+                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; slots b 3; annotate i pipeline; stage b 1; bind i block_x\n\
+                    decompose_padding b i; decompose_reduction b k; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 14);
+        assert_eq!(steps.len(), 16);
         assert_eq!(steps[3], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));

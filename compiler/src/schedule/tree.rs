@@ -145,3 +145,15 @@ pub fn blocks(s: &Stmt) -> Vec<&Block> {
 pub fn holds_block(s: &Stmt, name: &Name) -> bool {
     s.find_block(name).is_some()
 }
+
+/// Merges nested sequences.
+pub fn flatten(s: &mut Stmt) {
+    match s {
+        Stmt::Seq(items) => {
+            items.iter_mut().for_each(flatten);
+            *s = seq(std::mem::take(items));
+        }
+        Stmt::For(l) => flatten(&mut l.body),
+        Stmt::Block(_) => {}
+    }
+}

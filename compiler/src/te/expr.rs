@@ -257,6 +257,14 @@ impl Expr {
         Expr::Select(Box::new(self), Box::new(yes), Box::new(no))
     }
 
+    /// Returns the conditions that all hold if this one holds.
+    pub fn conjuncts(&self) -> Vec<&Expr> {
+        match self {
+            Expr::Binary(BinOp::And, a, b) => [a.conjuncts(), b.conjuncts()].concat(),
+            other => vec![other],
+        }
+    }
+
     /// Converts to `dtype`.
     pub fn cast(self, dtype: DType) -> Expr {
         if self.dtype() == dtype { self } else { Expr::Cast(dtype, Box::new(self)) }

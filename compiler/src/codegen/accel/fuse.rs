@@ -1,9 +1,10 @@
-//! Fuses element-wise operators and poolings into the tiles of the product before them, so that the product's results
-//! are neither stored nor loaded.
+//! Fuses element-wise operators and poolings into the tiles of the product before them, and convolutions around a
+//! depthwise one into a chain, so that the results between them are neither stored nor loaded.
 
 use super::layer::Layer;
-use super::ops::conv::ConvPlan;
+use super::ops::chain::Chain;
 use super::ops::conv::epilogue::Epilogue;
+use super::ops::conv::{Conv, ConvPlan};
 use super::ops::pairwise::Other;
 use super::ops::{Operator, Planned};
 use crate::graph::ValueId;
@@ -40,7 +41,11 @@ impl From<&str> for FuseError {
 
 /// Number of operators that are fused into the layer's tiles.
 pub fn fused(planned: &Planned) -> usize {
-    if let Planned::Conv(conv, _) = planned { conv.epilogue.len() } else { 0 }
+    match planned {
+        Planned::Conv(conv, _) => conv.epilogue.len(),
+        Planned::Chain(chain, _) => chain.layers() - 1,
+        _ => 0,
+    }
 }
 
 /// Whether a pooling is fused into the layer's tiles.
@@ -55,6 +60,11 @@ pub fn has_fused_pooling(planned: &Planned) -> bool {
 /// The reason why this is impossible or takes more cycles.
 pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
     let Neighbors { first: (first, product), second: (second, operator), ready } = pair;
+    if let Planned::Conv(next, _) = operator
+        && matches!(product, Planned::Conv(..) | Planned::Chain(..))
+    {
+        return chained(pair, next, alone, config);
+    }
     let Planned::Conv(conv, plan) = product else { return Err(FuseError::Unfit) };
     let pool = matches!(operator, Planned::Pool(..));
     let (value, view) = first.output;
@@ -102,6 +112,43 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
     let (together, before) = (planned.cycles(&layer, config), product.cycles(first, config));
     if together > before + apart {
         let reason = format!("separately both take {} cycles by the estimate, fused {together}", before + apart);
+        return Err(FuseError::Reason(reason));
+    }
+    Ok((layer, planned))
+}
+
+/// Returns a product and the depthwise convolution of its results as a chain, or a chain with a last product.
+///
+/// # Errors
+/// The reason why this is impossible or takes more cycles.
+fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
+    let Neighbors { first: (first, product), second: (second, operator), .. } = pair;
+    if second.inputs.as_slice() != [first.output] || !alone {
+        return Err(FuseError::Unfit);
+    }
+    let chain = match product {
+        Planned::Conv(conv, _) if next.groups > 1 => {
+            Chain::new(conv, next, [first.input_view(), first.output.1, second.output.1], config)
+        }
+        Planned::Chain(chain, _) => chain.with(next, config),
+        _ => return Err(FuseError::Unfit),
+    };
+    let mut layer = first.clone();
+    layer.nodes.extend(&second.nodes);
+    layer.name.clone_from(&second.name);
+    layer.output = second.output;
+    let planned =
+        Operator::from(chain.map_err(FuseError::Reason)?).plan(&layer, config, true).map_err(FuseError::Reason)?;
+    let (together, apart) =
+        (planned.cycles(&layer, config), product.cycles(first, config) + operator.cycles(second, config));
+    if let Ok(list) = std::env::var("TW_CHAIN")
+        && !list.split(',').any(|n| second.name == n || list == "all")
+    {
+        return Err(FuseError::Unfit);
+    }
+    if std::env::var("TW_CHAIN").is_ok() { eprintln!("chain {} together {together} apart {apart} {:?}", second.name, planned.decisions()); }
+    if together > apart && std::env::var("TW_CHAIN").is_err() {
+        let reason = format!("separately both take {apart} cycles by the estimate, together {together}");
         return Err(FuseError::Reason(reason));
     }
     Ok((layer, planned))

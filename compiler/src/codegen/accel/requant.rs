@@ -93,6 +93,47 @@ pub fn keeps_params(tiles: usize, config: &HwConfig) -> bool {
     2 * rows <= config.entries(Mem::Param) as usize
 }
 
+/// Biases, multipliers and shifts as inputs of a layer's expression.
+pub struct Parameters {
+    tensors: [TensorRef; 3],
+    /// What they are.
+    pub inputs: [LayerInput; 3],
+}
+
+impl Parameters {
+    /// Adds the parameters of a requantization to an expression, for `tiles` output tiles of `lanes` channels. `prefix`
+    /// distinguishes the names of several requantizations.
+    pub fn new(b: &mut Builder, finish: &Finish, [tiles, lanes]: [i64; 2], prefix: &str) -> Parameters {
+        let shape = [tiles, lanes];
+        let tensors =
+            ["bias", "multiplier", "shift"].map(|name| b.input(&format!("{prefix}{name}"), DType::I32, &shape));
+        let words = |values: Vec<i32>| {
+            let all = (0..(tiles * lanes) as usize).flat_map(|i| values.get(i).copied().unwrap_or(0).to_le_bytes());
+            LayerInput::Constant(Array { dtype: DType::I32, shape: shape.to_vec(), bytes: all.collect() })
+        };
+        let shifts = finish.shift.iter().map(|&s| s.into()).collect();
+        let inputs = [words(finish.bias.clone()), words(finish.multiplier.clone()), words(shifts)];
+        Parameters { tensors, inputs }
+    }
+
+    /// Returns a requantized sum of a channel: its output tile, and its place in the tile.
+    pub fn apply(&self, finish: &Finish, sum: Expr, channel: &[Expr; 2]) -> Expr {
+        let [bias, multiplier, shift] = &self.tensors;
+        let bounds = [finish.zero_point, finish.lo, finish.hi];
+        scaled(finish.mode, bounds, sum + bias.at(channel), multiplier.at(channel), shift.at(channel))
+    }
+
+    /// Returns the steps by which a block reads them from param.
+    pub fn steps(&self, reader: &str) -> String {
+        self.tensors.each_ref().map(|t| format!("cache_read {reader} {} param; ", t.name)).concat()
+    }
+
+    /// Returns the blocks that copy them to param.
+    pub fn copies(&self) -> [String; 3] {
+        self.tensors.each_ref().map(|t| format!("{}.param", t.name))
+    }
+}
+
 /// Adds the requantization of sums to an expression. `tile` gives the output tile, one of `tiles`, for indices of the
 /// result; the last index is the channel within it.
 pub fn requantized(
@@ -102,26 +143,12 @@ pub fn requantized(
     tiles: i64,
     tile: impl Fn(&[Expr]) -> Expr,
 ) -> Requantized {
-    const NAMES: [&str; 3] = ["bias", "multiplier", "shift"];
     let lanes = sums.shape[sums.shape.len() - 1];
-    let shape = [tiles, lanes];
-    let [bias, multiplier, shift] = NAMES.map(|name| b.input(name, DType::I32, &shape));
-    let bounds = [finish.zero_point, finish.lo, finish.hi];
-    let result = b.compute("result", &sums.shape, |i| {
-        let c = [tile(i), i[i.len() - 1].clone()];
-        scaled(finish.mode, bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c))
-    });
-    let words = |values: Vec<i32>| {
-        let all = (0..(tiles * lanes) as usize).flat_map(|i| values.get(i).copied().unwrap_or(0).to_le_bytes());
-        LayerInput::Constant(Array { dtype: DType::I32, shape: shape.to_vec(), bytes: all.collect() })
-    };
-    let shifts = finish.shift.iter().map(|&s| s.into()).collect();
-    Requantized {
-        result,
-        inputs: [words(finish.bias.clone()), words(finish.multiplier.clone()), words(shifts)],
-        steps: NAMES.map(|name| format!("cache_read result {name} param; ")).concat(),
-        copies: NAMES.map(|name| format!("{name}.param")),
-    }
+    let parameters = Parameters::new(b, finish, [tiles, lanes], "");
+    let result =
+        b.compute("result", &sums.shape, |i| parameters.apply(finish, sums.at(i), &[tile(i), i[i.len() - 1].clone()]));
+    let (steps, copies) = (parameters.steps("result"), parameters.copies());
+    Requantized { result, inputs: parameters.inputs, steps, copies }
 }
 
 /// Returns a scaled sum with its zero point, clamped to int8.

@@ -1,6 +1,7 @@
 //! The operators of the accelerator. To add one, write a file here that implements [`AccelOperator`] and add a line to
 //! the list below; `docs/add-an-accelerated-operator.md` shows an example.
 
+pub mod chain;
 pub mod conv;
 pub mod conv_transpose;
 pub mod copy;
@@ -186,6 +187,8 @@ macro_rules! accel_operators {
 accel_operators! {
     /// A product with weights.
     Conv: conv,
+    /// A chain of convolutions in strips.
+    Chain: chain,
     /// A transposed convolution.
     ConvTranspose: conv_transpose,
     /// A pooling, or another operator that works channel by channel.

@@ -1,13 +1,13 @@
 //! Calls of instructions, as gemm and vector instructions with loops and micro-ops.
 
 use tilewright_driver::{Dim, Nest};
-use tilewright_hw::isa::{VecDst, VecOp, VecSrc, Vector};
+use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE, VecDst, VecOp, VecSrc, Vector};
 
 use super::conditions::{NestLoop, Ranges, ranges};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::lower::Lower;
-use crate::te::Name;
+use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Block, For, Scope, View};
 
 /// Most iterations of a reduction that become micro-ops of one kernel.
@@ -27,15 +27,24 @@ impl Lower<'_> {
             Instruction::Vector(v) => v.params,
         };
         let mut at: [Affine; 3] = Default::default();
+        // The tap within its block of channels, which counts rows of param.
+        let mut tap = Affine::default();
         for (slot, param) in at.iter_mut().zip(params) {
             let Some(param) = param else { continue };
+            if self.taps.iter().any(|t| t.buffer == args[param].buffer) {
+                match self.tap(block, &args[param])? {
+                    Some((first, of_block)) => (*slot, tap) = (first, of_block),
+                    None => return Ok(false),
+                }
+                continue;
+            }
             match self.entry(block, &args[param], &desc.params[param].shape)? {
                 Some(entry) => *slot = entry,
                 None => return Ok(false),
             }
         }
         // Biases, multipliers and shifts are parts of one entry.
-        if let Instruction::Vector(VectorCall { b: VecSrc::Param, .. }) = &instruction {
+        if let Instruction::Vector(VectorCall { b: VecSrc::Param, op: VecOp::Requant, .. }) = &instruction {
             for (view, param) in args.iter().zip(&desc.params) {
                 if param.scope == Scope::Param && self.entry(block, view, &param.shape)?.as_ref() != Some(&at[2]) {
                     let reason = format!(
@@ -46,14 +55,24 @@ impl Lower<'_> {
                 }
             }
         }
-        // A loop whose condition holds for its first iterations is shortened.
         let Some(guards) = self.sums(&block.guards) else { return Ok(false) };
-        let extents = match ranges(&NestLoop::of(loops), &guards) {
-            Ranges::Never => return Ok(true),
-            Ranges::Of(ranges) if ranges.iter().all(|r| r.0 == 0) => ranges.iter().map(|r| r.1).collect::<Vec<_>>(),
-            Ranges::Of(_) | Ranges::Several => return Ok(false),
-        };
         let summed = |l: &For| block.reduce.contains(&l.var);
+        let of_sums =
+            |g: &Affine, wanted: bool| loops.iter().any(|l| summed(l) == wanted && g.coefficient(&l.var) != 0);
+        let (terms, guards): (Vec<Affine>, Vec<Affine>) = guards.into_iter().partition(|g| of_sums(g, true));
+        // Whether a term counts must not depend on the element.
+        if terms.iter().any(|g| of_sums(g, false)) {
+            return Ok(false);
+        }
+        let ranges = match ranges(&NestLoop::of(loops), &guards) {
+            Ranges::Never => return Ok(true),
+            Ranges::Of(ranges) => ranges,
+            Ranges::Several => return Ok(false),
+        };
+        for (l, range) in loops.iter().zip(&ranges) {
+            at.iter_mut().for_each(|a| a.constant += a.coefficient(&l.var) * range.0);
+        }
+        let extents: Vec<i64> = ranges.iter().map(|r| r.1 - r.0).collect();
         let mut nest = Nest::default();
         let (mut sums, mut total): (Vec<(&Name, i64)>, i64) = (Vec::new(), 1);
         for (l, &n) in loops.iter().zip(&extents) {
@@ -75,18 +94,29 @@ impl Lower<'_> {
         for k in 0..total {
             let mut rest = k;
             let mut op = at.clone().map(|a| a.constant);
+            let (mut row, mut counts) = (tap.constant, terms.iter().map(|g| g.constant).collect::<Vec<_>>());
             for (var, n) in sums.iter().rev() {
                 for (index, at) in op.iter_mut().zip(&at) {
                     *index += at.coefficient(var) * (rest % n);
                 }
+                row += tap.coefficient(var) * (rest % n);
+                counts.iter_mut().zip(&terms).for_each(|(c, g)| *c += g.coefficient(var) * (rest % n));
                 rest /= n;
             }
+            if counts.iter().any(|&c| c < 0) {
+                continue;
+            }
+            let rows = i64::from(PARAM_ROWS);
+            op[2] += row / rows * i64::from(TAP_STRIDE) + row % rows;
             let mut indices = [0; 3];
             for (index, op) in indices.iter_mut().zip(op) {
                 let Ok(i) = u32::try_from(op) else { return Ok(false) };
                 *index = i;
             }
             nest.body.push(indices);
+        }
+        if nest.body.is_empty() {
+            return Ok(true);
         }
         // Micro-ops count from the smallest indices, so that equal kernels are shared.
         for slot in 0..3 {
@@ -101,6 +131,35 @@ impl Lower<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Returns the row of param at which the taps of a block of channels begin, and which of them an argument is; `None`
+    /// if they are not affine.
+    ///
+    /// # Errors
+    /// The argument is not the lanes of a tap, or taps are not counted by a reduction.
+    fn tap(&self, block: &Block, view: &View) -> Result<Option<(Affine, Affine)>, LowerError> {
+        let taps = self.taps.iter().find(|t| t.buffer == view.buffer);
+        let (Some(taps), Some(place), [blocks @ .., tap, lane]) =
+            (taps, self.places.get(&view.buffer), &view.indices[..])
+        else {
+            return Err(self.refuse(block, format!("{} has no taps", view.buffer)));
+        };
+        if view.dims.first().is_none_or(|dim| *lane != Expr::Var(dim.clone())) {
+            return Err(self.refuse(block, format!("a tap of {} is not a row of its last dimension", view.buffer)));
+        }
+        let shape = self.f.buffer(&view.buffer).map_or(&[][..], |b| &b.shape);
+        let (mut first, Some(tap)) = (Affine::default(), self.affine(tap)) else { return Ok(None) };
+        for (index, &n) in blocks.iter().zip(shape) {
+            let Some(index) = self.affine(index) else { return Ok(None) };
+            first = first.times(n).plus(&index, 1);
+        }
+        if let Some(l) = tap.terms.keys().find(|v| !block.reduce.contains(v)) {
+            return Err(self.refuse(block, format!("loop {l} chooses a tap, but it is no reduction")));
+        }
+        let mut first = first.times(taps.entries() * i64::from(TAP_STRIDE));
+        first.constant += i64::from(self.slot(place) * TAP_STRIDE);
+        Ok(Some((first, tap)))
     }
 
     fn gemm(&mut self, block: &Block, acc: &Name, less: i8, nest: &Nest) -> Result<(), LowerError> {

@@ -7,6 +7,7 @@ use super::conditions::{NestLoop, Ranges, join, ranges};
 use super::error::LowerError;
 use super::lower::{Address, Lower, ParamLoad};
 use super::memory::Place;
+use super::params::Taps;
 use super::windows::{Abilities, Copied, CopyAxis, CopyWindow, PART, packed_padding, padding, window};
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Affine, Block, For};
@@ -246,10 +247,12 @@ impl Lower<'_> {
 
     fn load(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
         if place.mem == Mem::Param {
-            if self.f.buffer(copy.scratchpad.0).is_some_and(|b| b.dtype == DType::I8) {
-                return self.load_table(copy, place);
-            }
-            return self.load_params(copy, place);
+            let is_byte = self.f.buffer(copy.scratchpad.0).is_some_and(|b| b.dtype == DType::I8);
+            let taps = self.taps.iter().find(|t| t.buffer == *copy.scratchpad.0).map(Taps::entries);
+            return match taps {
+                None if is_byte => self.load_table(copy, place),
+                each => self.load_params(copy, place, each.unwrap_or(1).unsigned_abs()),
+            };
         }
         let first = copy.first(&copy.scratchpad.1) * copy.size;
         let PlacedWindow { window: w, entry: to, byte, base, row_stride, plane_stride } =
@@ -295,7 +298,7 @@ impl Lower<'_> {
             return Ok(false);
         }
         if !self.is_loaded(copy.scratchpad.0, [load.entry, load.pack_byte, load.row_bytes, load.rows, load.planes]) {
-            self.b.load(load)?;
+            self.b.load_once(load)?;
         }
         Ok(true)
     }
@@ -325,8 +328,9 @@ impl Lower<'_> {
         unfit_reasons(&Insn::new(op), self.config).is_empty()
     }
 
-    /// Loads entries of biases, multipliers and shifts, which the host has packed.
-    fn load_params(&mut self, copy: &Copy, place: &Place) -> Result<bool, LowerError> {
+    /// Loads entries of biases, multipliers and shifts, or of taps, which the host has packed. A block of channels has
+    /// `each` entries.
+    fn load_params(&mut self, copy: &Copy, place: &Place, each: u64) -> Result<bool, LowerError> {
         let elements = place.elements;
         let w = match window(&copy.axes(1), 1, 0, elements, Abilities { pad: false, pack: false, filled: None }) {
             Copied::Window(w) if w.rows == 1 && w.planes == 1 => w,
@@ -338,11 +342,11 @@ impl Lower<'_> {
             return Err(self.refuse(copy.block, PART));
         }
         let Some(&base) = self.tensors.get(copy.scratchpad.0) else {
-            return Err(self.refuse(copy.block, "no requantization uses this copy in param"));
+            return Err(self.refuse(copy.block, "no instruction uses this copy in param"));
         };
-        let bytes = u64::from(self.config.param_entry_bytes());
+        let bytes = each * u64::from(self.config.param_entry_bytes());
         let offset = base.offset + (source / elements).unsigned_abs() * bytes;
-        let row = (i64::from(self.slot(place)) + first / elements) as u32 * PARAM_ROWS;
+        let row = (u64::from(self.slot(place)) + (first / elements).unsigned_abs() * each) as u32 * PARAM_ROWS;
         let from = Address { region: base.region, offset };
         self.load_param_rows(ParamLoad { from, row, bytes: u64::from(w.entries) * bytes })?;
         Ok(true)

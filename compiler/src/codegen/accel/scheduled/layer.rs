@@ -52,11 +52,13 @@ fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name
     let mut first_scalar = 0;
     for mem in [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param] {
         let own = places.values().filter(|p| p.mem == mem);
-        let used = own.map(|p| p.first + p.stride * (p.slots - 1) + p.entries).max().unwrap_or(0);
+        let used = own.map(Place::end).max().unwrap_or(0);
         // Operands that an instruction reads at once are in different banks.
         let in_banks = needs.apart.iter().flatten().any(|name| places.get(name).is_some_and(|p| p.mem == mem));
+        let in_turn = needs.stages.is_some() && matches!(mem, Mem::Inp | Mem::Acc);
         let by = match mem {
             Mem::Inp if in_banks => 0,
+            _ if in_turn => 0,
             Mem::Inp => e.inp.take(used),
             Mem::Wgt => e.wgt.take(used),
             Mem::Acc => e.acc.take(used),
@@ -124,6 +126,10 @@ fn addresses(
     for (table, i) in &needs.tables {
         let bytes = HostInput::Table(*i).bytes(e.config, &constants);
         tensors.insert(table.clone(), constant(e, layer, "table", Role::Params, &bytes));
+    }
+    for t in &needs.taps {
+        let bytes = HostInput::Taps(t.input).bytes(e.config, &constants);
+        tensors.insert(t.buffer.clone(), constant(e, layer, "taps", Role::Params, &bytes));
     }
     for buffer in f.output_buffers() {
         tensors.insert(buffer.name.clone(), of(e, layer.output)?);

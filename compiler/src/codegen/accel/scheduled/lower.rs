@@ -1,6 +1,6 @@
 //! Walks through a loop program and adds its instructions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -12,6 +12,8 @@ use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, MemoryUse, Place};
 use super::needs::{Marks, Needs};
+use super::params::Taps;
+use super::stages::Stages;
 use crate::schedule::bounds;
 use crate::te::{Array, Expr, Name, scalar};
 use crate::tir::{Action, Affine, Block, Bounds, For, Function, LoopKind, Scope, Stmt, View, simplify};
@@ -31,6 +33,8 @@ pub enum HostInput {
     Params([usize; 3]),
     /// An input of 256 bytes as the table of a lookup.
     Table(usize),
+    /// An input of weights of depthwise convolutions, `[..., TAPS, block_out]`, as entries of param.
+    Taps(usize),
 }
 
 impl HostInput {
@@ -45,6 +49,13 @@ impl HostInput {
             HostInput::Params([bias, multiplier, shift]) => {
                 let shifts: Vec<i8> = words(shift).iter().map(|&s| scalar::shift(s)).collect();
                 pack_params(config, &words(bias), &words(multiplier), &shifts)
+            }
+            HostInput::Taps(i) => {
+                let Some([.., taps, lanes]) = inputs.get(i).map(|a| &a.shape[..]) else { return Vec::new() };
+                let row = *lanes as usize;
+                let bytes = (*taps as usize).div_ceil(PARAM_ROWS as usize) * PARAM_ROWS as usize * row;
+                let blocks = inputs[i].bytes.chunks(*taps as usize * row);
+                blocks.flat_map(|b| b.iter().copied().chain(vec![0; bytes - b.len()])).collect()
             }
             HostInput::Table(i) => {
                 // The hardware indexes the table with the byte as an unsigned number.
@@ -115,6 +126,12 @@ pub struct ParamLoad {
 /// A load to a buffer: its first entry and byte, bytes of a row, rows and planes.
 type Loaded = (Name, [u32; 5]);
 
+/// The loops around an iteration of a software pipeline.
+struct Iteration {
+    values: HashMap<Name, i64>,
+    begun: HashMap<Name, u64>,
+}
+
 /// The state of lowering.
 pub(super) struct Lower<'l> {
     pub config: &'l HwConfig,
@@ -129,6 +146,12 @@ pub(super) struct Lower<'l> {
     pub values: HashMap<Name, i64>,
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
     begun: HashMap<Name, u64>,
+    /// The software pipeline, if blocks have stages.
+    stages: Option<Stages>,
+    /// The last iterations of the software pipeline that have begun, the latest first, for their later stages.
+    late: VecDeque<Option<Iteration>>,
+    /// Weights of depthwise convolutions in param.
+    pub taps: Vec<Taps>,
     /// Ranges of all loops.
     pub bounds: Bounds,
     /// The buffer whose entries a buffer of param shares.
@@ -184,7 +207,7 @@ fn memory_of(
     needs: &Needs,
     b: &mut Builder,
 ) -> Result<(HashMap<Name, Address>, Vec<HostInput>), LowerError> {
-    let Needs { packed, tables, .. } = needs;
+    let Needs { packed, tables, taps, .. } = needs;
     let region = b.region("tensors", Role::Scratch, 0)?;
     let (mut tensors, mut inputs, mut next) = (HashMap::new(), Vec::new(), 0u64);
     let mut take = |bytes: u64| {
@@ -195,8 +218,11 @@ fn memory_of(
     // Inputs that something else than the copies to param reads.
     let mut read: HashSet<Name> = HashSet::new();
     f.body.visit_blocks(&mut |_, block| {
-        let to_param =
-            |target: &Name| packed.iter().any(|p| p.buffers.contains(target)) || tables.iter().any(|t| t.0 == *target);
+        let to_param = |target: &Name| {
+            packed.iter().any(|p| p.buffers.contains(target))
+                || tables.iter().any(|t| t.0 == *target)
+                || taps.iter().any(|t| t.buffer == *target)
+        };
         if block.target().is_some_and(to_param) {
             return;
         }
@@ -236,6 +262,15 @@ fn memory_of(
         b.input(&format!("{table} packed"), region, at, bytes);
         tensors.insert(table.clone(), Address { region, offset: at });
         inputs.push(HostInput::Table(*i));
+    }
+    for t in taps {
+        let blocks = f.inputs()[t.input].len() / (t.count * i64::from(config.block_out)).max(1);
+        let bytes = (blocks * t.entries()).unsigned_abs() * u64::from(config.param_entry_bytes());
+        let at = take(bytes);
+        b.grow(region, at + bytes);
+        b.input(&format!("{} packed", t.buffer), region, at, bytes);
+        tensors.insert(t.buffer.clone(), Address { region, offset: at });
+        inputs.push(HostInput::Taps(t.input));
     }
     let middle = f.locals.iter().filter(|local| local.scope == Scope::Global);
     for (p, is_output) in f.output_buffers().iter().map(|p| (p, true)).chain(middle.map(|p| (p, false))) {
@@ -295,6 +330,9 @@ impl<'l> Lower<'l> {
             places,
             values: HashMap::new(),
             begun: HashMap::new(),
+            stages: needs.stages.clone(),
+            late: VecDeque::new(),
+            taps: needs.taps.clone(),
             bounds: bounds(f),
             shares: needs.shares.clone(),
             reuses: needs.reuses.clone(),
@@ -320,7 +358,11 @@ impl<'l> Lower<'l> {
         if bytes > 0 {
             self.scalars = Some(ParamLoad { from: scalars, row: first * PARAM_ROWS, bytes });
         }
-        self.statement(&self.f.body)
+        self.b.track_loads(true);
+        let f = self.f;
+        self.statement(&f.body)?;
+        self.b.track_loads(false);
+        Ok(())
     }
 
     /// Loads entries of param. If the scalars are right before them, one load brings both.
@@ -361,9 +403,56 @@ impl<'l> Lower<'l> {
         }
         match s {
             Stmt::Seq(list) => list.iter().try_for_each(|s| self.statement(s)),
-            Stmt::For(l) => self.each(l, |lower| lower.statement(&l.body)),
+            Stmt::For(l) => {
+                match &self.stages {
+                    Some(stages) if stages.pipeline == l.var => self.staged(l)?,
+                    _ => self.each(l, |lower| lower.statement(&l.body))?,
+                }
+                if self.values.is_empty() { self.end_pipeline() } else { Ok(()) }
+            }
             Stmt::Block(block) => self.nest(&[], block),
         }
+    }
+
+    /// Runs the iterations of a loop whose statements have stages.
+    fn staged(&mut self, l: &For) -> Result<(), LowerError> {
+        self.each(l, |lower| {
+            let iteration = Iteration { values: lower.values.clone(), begun: lower.begun.clone() };
+            lower.step(Some(iteration))
+        })?;
+        if self.stages.as_ref().is_some_and(|s| s.overlaps) { Ok(()) } else { self.end_pipeline() }
+    }
+
+    /// Runs one step of the software pipeline: each stage of the iteration that has reached it, the last stage first.
+    /// `begins` is the iteration that begins.
+    fn step(&mut self, begins: Option<Iteration>) -> Result<(), LowerError> {
+        let Some(stages) = self.stages.clone() else { return Ok(()) };
+        let f = self.f;
+        let Some(l) = f.body.find_loop(&stages.pipeline) else { return Ok(()) };
+        let statements = match &*l.body {
+            Stmt::Seq(list) => list.iter().collect(),
+            other => vec![other],
+        };
+        self.late.push_front(begins);
+        self.late.truncate(stages.last() as usize + 1);
+        for stage in (0..=stages.last()).rev() {
+            let Some(Some(iteration)) = self.late.get(stage as usize) else { continue };
+            let (values, begun) = (iteration.values.clone(), iteration.begun.clone());
+            let now = (std::mem::replace(&mut self.values, values), std::mem::replace(&mut self.begun, begun));
+            let own = statements.iter().zip(&stages.of_statements).filter(|(_, s)| **s == stage);
+            own.map(|(statement, _)| *statement).try_for_each(|statement| self.statement(statement))?;
+            (self.values, self.begun) = now;
+        }
+        Ok(())
+    }
+
+    /// Runs the later stages of the last iterations of the software pipeline.
+    fn end_pipeline(&mut self) -> Result<(), LowerError> {
+        while self.late.iter().any(Option::is_some) {
+            self.step(None)?;
+        }
+        self.late.clear();
+        Ok(())
     }
 
     /// Runs the iterations of a loop one after the other.
@@ -453,7 +542,7 @@ impl<'l> Lower<'l> {
     /// Returns the first entry of a buffer, in the slot of the running iteration.
     pub fn slot(&self, place: &Place) -> u32 {
         let begun = place.pipeline.as_ref().and_then(|l| self.begun.get(l)).copied().unwrap_or(0);
-        place.first + (begun.saturating_sub(1) % u64::from(place.slots)) as u32 * place.stride
+        place.first + place.offsets[(begun.saturating_sub(1) % u64::from(place.slots())) as usize]
     }
 
     /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.

@@ -3,13 +3,17 @@
 use std::collections::HashMap;
 
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::isa::{PARAM_ROWS, Unit};
 
 use super::error::LowerError;
 use super::needs::Needs;
+use super::stages::Stages;
 use crate::schedule::chain;
 use crate::te::{DType, Name};
 use crate::tir::{Buffer, Function, Scope, Stmt};
+
+/// Most buffers of a memory for whose slots the best banks are searched.
+const MOST_IN_TURN: usize = 6;
 
 /// The entries of a buffer in a scratchpad.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,14 +24,24 @@ pub struct Place {
     pub first: u32,
     /// Entries of a slot.
     pub entries: u32,
-    /// Entries from slot to slot.
-    pub stride: u32,
+    /// Entries from the first entry to each slot.
+    pub offsets: Vec<u32>,
     /// The pipeline loop whose iterations use the slots in turn.
     pub pipeline: Option<Name>,
-    /// Number of slots.
-    pub slots: u32,
-    /// Elements of an entry.
+    /// Elements of an entry; for taps, those of a block, which can have several entries.
     pub elements: i64,
+}
+
+impl Place {
+    /// Number of slots.
+    pub fn slots(&self) -> u32 {
+        self.offsets.len() as u32
+    }
+
+    /// The entry behind all slots.
+    pub fn end(&self) -> u32 {
+        self.first + self.offsets.iter().max().copied().unwrap_or(0) + self.entries
+    }
 }
 
 /// Returns the memory of a scope.
@@ -81,17 +95,21 @@ pub fn places(
         let Some(mem) = mem(scope) else { continue };
         let mut own: Vec<(&Buffer, Place)> = Vec::new();
         for b in f.locals.iter().filter(|b| b.scope == scope && !alias.contains_key(&b.name)) {
-            let elements = elements(config, mem, b)?;
-            let entries = b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs());
+            let taps = needs.taps.iter().find(|t| t.buffer == b.name);
+            let (elements, each) = match taps {
+                Some(t) => (t.count * i64::from(config.block_out), t.entries().unsigned_abs()),
+                None => (elements(config, mem, b)?, 1),
+            };
+            let entries = b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs()) * each;
             let entries = u32::try_from(entries).unwrap_or(u32::MAX >> 8);
             let pipeline = pipelines.get(&b.name).cloned();
             let slots = needs.slots.get(&b.name).copied().unwrap_or(1);
-            own.push((b, Place { mem, first: 0, entries, stride: entries, pipeline, slots, elements }));
+            own.push((b, Place { mem, first: 0, entries, offsets: vec![0; slots as usize], pipeline, elements }));
         }
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let there = config.entries(mem) / rows;
         let there = if mem == Mem::Param { there.saturating_sub(reserved) } else { there };
-        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots, p.entries]).collect();
+        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots(), p.entries]).collect();
         let apart: Vec<[usize; 2]> = (apart.iter())
             .filter_map(|pair| {
                 let at = |name: &Name| own.iter().position(|(b, _)| b.name == *name);
@@ -99,17 +117,26 @@ pub fn places(
             })
             .collect();
         let banks = if matches!(mem, Mem::Acc | Mem::Out | Mem::Inp) { config.banks(mem) } else { 1 };
+        let names: Vec<&Name> = own.iter().map(|(b, _)| &b.name).collect();
+        let in_turn = needs.stages.as_ref().filter(|_| banks > 1).and_then(|stages| {
+            let slots = turns(&names, &sizes, stages, mem, pipelines, there / banks, banks)?;
+            Some(slots)
+        });
         let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
-        if needed > u64::from(there) {
-            let list = own.iter().map(|(b, p)| match p.slots {
+        if in_turn.is_none() && needed > u64::from(there) {
+            let list = own.iter().map(|(b, p)| match p.slots() {
                 1 => format!("{} {}", b.name, p.entries),
                 n => format!("{} {} ({n} slots of {})", b.name, n * p.entries, p.entries),
             });
             let buffers = list.collect::<Vec<_>>().join(", ");
             return Err(LowerError::Fit { mem: mem.name(), entries: there, needed, buffers });
         }
-        for ((b, place), (first, stride)) in own.into_iter().zip(firsts.into_iter().zip(strides)) {
-            found.insert(b.name.clone(), Place { first: first as u32, stride, ..place });
+        for (i, (b, place)) in own.into_iter().enumerate() {
+            let (first, offsets) = match &in_turn {
+                Some(slots) => (0, slots[i].clone()),
+                None => (firsts[i] as u32, (0..place.slots()).map(|k| k * strides[i]).collect()),
+            };
+            found.insert(b.name.clone(), Place { first, offsets, ..place });
         }
     }
     for (name, other) in alias {
@@ -118,6 +145,66 @@ pub fn places(
         }
     }
     Ok(found)
+}
+
+/// Places the buffers of a memory so that, in each step of a software pipeline, the array and the vector unit use
+/// different banks. The slots of a buffer that the pipeline's iterations use in turn are in the banks in turn; what is
+/// searched is the bank of each buffer's first slot. Returns the first entry of each slot; `None` if there are not enough
+/// entries or nothing is in turn.
+fn turns(
+    names: &[&Name],
+    sizes: &[[u32; 2]],
+    stages: &Stages,
+    mem: Mem,
+    pipelines: &HashMap<Name, Name>,
+    bank: u32,
+    banks: u32,
+) -> Option<Vec<Vec<u32>>> {
+    let alternates = |i: usize| sizes[i][0].is_multiple_of(banks) && pipelines.get(names[i]) == Some(&stages.pipeline);
+    let list: Vec<usize> = (0..names.len()).filter(|&i| alternates(i)).collect();
+    if list.is_empty() || list.len() > MOST_IN_TURN {
+        return None;
+    }
+    let uses = |unit: Unit| -> Vec<(usize, u32)> {
+        let own = stages.calls.iter().filter(|c| c.unit == unit && c.mem == mem);
+        own.filter_map(|c| Some((list.iter().position(|&i| *names[i] == c.buffer)?, c.stage))).collect()
+    };
+    let (products, others) = (uses(Unit::Gemm), uses(Unit::Vector));
+    let bank_in = |turns: &[u32], (buffer, stage): (usize, u32)| {
+        (turns[buffer] + banks * stages.last().div_ceil(banks) + banks - stage) % banks
+    };
+    let choices = banks.pow(list.len() as u32 - 1);
+    let mut best: Option<(usize, Vec<Vec<u32>>)> = None;
+    for choice in 0..choices {
+        let turns: Vec<u32> = (0..list.len() as u32).map(|i| (choice / banks.pow(i)) % banks).collect();
+        let meet = |a: &&(usize, u32), b: &&(usize, u32)| bank_in(&turns, **a) == bank_in(&turns, **b);
+        let meetings = products.iter().map(|a| others.iter().filter(|b| meet(&a, b)).count()).sum::<usize>();
+        if best.as_ref().is_some_and(|b| b.0 <= meetings) {
+            continue;
+        }
+        let mut filled = vec![0; banks as usize];
+        let mut made: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
+        for (at, &i) in list.iter().enumerate() {
+            for slot in 0..sizes[i][0] {
+                let k = (slot + turns[at]) % banks;
+                made[i].push(k * bank + filled[k as usize]);
+                filled[k as usize] += sizes[i][1];
+            }
+        }
+        let mut fits = true;
+        for i in (0..names.len()).filter(|i| !list.contains(i)) {
+            for _ in 0..sizes[i][0] {
+                let least = (0..banks as usize).min_by_key(|&k| filled[k]).unwrap_or(0);
+                made[i].push(least as u32 * bank + filled[least]);
+                filled[least] += sizes[i][1];
+            }
+        }
+        fits &= filled.iter().all(|&n| n <= bank);
+        if fits {
+            best = Some((meetings, made));
+        }
+    }
+    best.map(|b| b.1)
 }
 
 /// Entries of buffers in one memory.
@@ -205,13 +292,14 @@ pub struct MemoryUse {
 pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>, reserved: u32) -> Vec<MemoryUse> {
     let mems = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
     let used = |mem: Mem| {
-        let mut firsts = Vec::new();
+        let mut firsts: Vec<u32> = Vec::new();
         let mut entries = if mem == Mem::Param { reserved } else { 0 };
         for p in f.locals.iter().filter_map(|b| places.get(&b.name)).filter(|p| p.mem == mem) {
             // Buffers that share entries are counted once.
-            if !firsts.contains(&p.first) {
-                firsts.push(p.first);
-                entries += p.slots * p.entries;
+            let first = p.first + p.offsets[0];
+            if !firsts.contains(&first) {
+                firsts.push(first);
+                entries += p.slots() * p.entries;
             }
         }
         entries

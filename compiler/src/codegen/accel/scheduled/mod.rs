@@ -32,6 +32,8 @@ mod params;
 mod pipelines;
 mod prepared;
 mod reuse;
+mod stages;
+mod terms;
 #[cfg(test)]
 pub(super) mod tests;
 mod windows;
@@ -125,10 +127,15 @@ impl Mapping {
         let [block] = blocks.as_slice() else {
             return Err(fail(format!("loop {target} contains {} blocks; an instruction computes one", blocks.len())));
         };
+        let guarded = terms::guarded(self.schedule.function(), block).map_err(&fail)?;
+        let block = guarded.as_ref().unwrap_or(block);
         let list = intrinsics::candidates(&self.config, self.schedule.function(), block, base).map_err(&fail)?;
         let mut first = None;
         for candidate in list {
             let mut tried = self.clone();
+            if guarded.is_some() {
+                tried.schedule.replace(block);
+            }
             let name = tried.declare(base, &candidate);
             match tried.schedule.apply(Step::Tensorize { target: target.clone(), intrinsic: name.to_string() }) {
                 Ok(made) => {
@@ -175,6 +182,7 @@ impl Mapping {
             match step {
                 Step::Compact { buffer } => _ = marks.compacted.insert(buffer.into()),
                 Step::Slots { buffer, count } => _ = marks.slots.insert(buffer.into(), *count as u32),
+                Step::Stage { block, number } => _ = marks.stages.insert(block.into(), *number as u32),
                 _ => {}
             }
         }

@@ -8,9 +8,10 @@ use tilewright_hw::layout::pack_descriptor;
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
-use super::params::{Packed, params, tables};
+use super::params::{Packed, Taps, params, tables, taps};
 use super::pipelines::pipelines;
 use super::reuse::{reads_only_device_memory, reuses, writes};
+use super::stages::Stages;
 use crate::te::Name;
 use crate::tir::{Action, Function, Scope};
 
@@ -21,6 +22,8 @@ pub struct Marks {
     pub compacted: HashSet<Name>,
     /// Number of slots of buffers, if it is not [`SLOTS`].
     pub slots: HashMap<Name, u32>,
+    /// Stages of blocks in the software pipeline of their loop, if it is not 0.
+    pub stages: HashMap<Name, u32>,
 }
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
@@ -34,6 +37,8 @@ pub struct Needs {
     pub shares: HashMap<Name, Name>,
     /// Tables in param, each with the input from which it is copied.
     pub tables: Vec<(Name, usize)>,
+    /// Weights of depthwise convolutions in param.
+    pub taps: Vec<Taps>,
     /// Scalars of vector instructions, each once.
     pub descriptors: Vec<Vec<u8>>,
     /// Pairs of buffers that should be in different banks.
@@ -46,6 +51,8 @@ pub struct Needs {
     pub whole: HashSet<Name>,
     /// Number of slots of the buffers in `pipelines`.
     pub slots: HashMap<Name, u32>,
+    /// The software pipeline, if blocks have stages.
+    pub stages: Option<Stages>,
 }
 
 impl Needs {
@@ -87,12 +94,17 @@ impl Needs {
                 *name = root.clone();
             }
         }
-        Ok(Needs { packed, shares, tables: tables(f)?, descriptors, apart, pipelines, reuses, whole, slots })
+        let taps = taps(f, instructions)?;
+        let tables = tables(f, &taps)?;
+        let stages = Stages::of(f, instructions, &marks.stages, &pipelines, &slots, &whole, &reuses)?;
+        Ok(Needs { packed, shares, tables, taps, descriptors, apart, pipelines, reuses, whole, slots, stages })
     }
 
     /// Whether the input of that number is copied to param.
     pub fn is_in_param(&self, input: usize) -> bool {
-        self.packed.iter().any(|p| p.inputs.contains(&input)) || self.tables.iter().any(|t| t.1 == input)
+        self.packed.iter().any(|p| p.inputs.contains(&input))
+            || self.tables.iter().any(|t| t.1 == input)
+            || self.taps.iter().any(|t| t.input == input)
     }
 
     /// The scalars as they are loaded to param.

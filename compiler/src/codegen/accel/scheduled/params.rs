@@ -1,8 +1,9 @@
-//! Buffers of param: biases, multipliers and shifts, which share entries, and tables of lookups.
+//! Buffers of param: biases, multipliers and shifts, which share entries, tables of lookups, and taps of depthwise
+//! convolutions.
 
 use std::collections::HashMap;
 
-use tilewright_hw::isa::{TABLE_BYTES, VecSrc};
+use tilewright_hw::isa::{PARAM_ROWS, TABLE_BYTES, VecOp, VecSrc};
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, called};
@@ -89,22 +90,77 @@ pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result
     Ok(found)
 }
 
+/// A buffer of param with weights of depthwise convolutions: for each block of channels some taps, each a row of param.
+/// The taps of a block begin at a new entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taps {
+    /// The buffer.
+    pub buffer: Name,
+    /// The input from which it is copied.
+    pub input: usize,
+    /// Taps of a block.
+    pub count: i64,
+}
+
+impl Taps {
+    /// Entries of param for a block's taps.
+    pub fn entries(&self) -> i64 {
+        self.count.max(1).unsigned_abs().div_ceil(PARAM_ROWS.into()) as i64
+    }
+}
+
+/// Returns the input of which a buffer is a copy.
+fn source(f: &Function, copy: &Name) -> Option<usize> {
+    let mut source = None;
+    f.body.visit_blocks(&mut |_, block| {
+        if let Action::Store { buffer, value: Expr::Load { buffer: from, .. }, .. } = &block.action
+            && buffer == copy
+        {
+            source = f.inputs().iter().position(|i| i.name == *from);
+        }
+    });
+    source
+}
+
+/// Returns the buffers from which the vector unit reads taps.
+///
+/// # Errors
+/// One is not a copy of an input.
+pub fn taps(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Taps>, LowerError> {
+    let mut names: Vec<Name> = Vec::new();
+    f.body.visit_blocks(&mut |_, block| {
+        if let (Action::Call { args, .. }, Some(Instruction::Vector(v))) = (&block.action, called(block, instructions))
+            && v.op == VecOp::Mac
+            && let Some(view) = v.params[2].and_then(|i| args.get(i))
+            && !names.contains(&view.buffer)
+        {
+            names.push(view.buffer.clone());
+        }
+    });
+    let taps = |buffer: Name| {
+        let count = f.buffer(&buffer).and_then(|b| b.shape.iter().rev().nth(1).copied());
+        match (source(f, &buffer), count) {
+            (Some(input), Some(count)) => Ok(Taps { buffer, input, count }),
+            _ => {
+                let reason = "taps in param must be a copy of an input i8[..., TAPS, block_out]".into();
+                Err(LowerError::Buffer { buffer, reason })
+            }
+        }
+    };
+    names.into_iter().map(taps).collect()
+}
+
 /// Returns the tables of lookups, each with the input from which it is copied.
 ///
 /// # Errors
 /// A table is not a copy of an input.
-pub fn tables(f: &Function) -> Result<Vec<(Name, usize)>, LowerError> {
+pub fn tables(f: &Function, taps: &[Taps]) -> Result<Vec<(Name, usize)>, LowerError> {
     let mut found = Vec::new();
     for table in f.locals.iter().filter(|b| b.scope == Scope::Param && b.dtype == DType::I8) {
-        let mut source = None;
-        f.body.visit_blocks(&mut |_, block| {
-            if let Action::Store { buffer, value: Expr::Load { buffer: from, .. }, .. } = &block.action
-                && *buffer == table.name
-            {
-                source = f.inputs().iter().position(|i| i.name == *from);
-            }
-        });
-        let Some(source) = source.filter(|i| f.inputs()[*i].shape == table.shape) else {
+        if taps.iter().any(|t| t.buffer == table.name) {
+            continue;
+        }
+        let Some(source) = source(f, &table.name).filter(|i| f.inputs()[*i].shape == table.shape) else {
             let reason = format!("a table in param must be a copy of an input i8[{TABLE_BYTES}]");
             return Err(LowerError::Buffer { buffer: table.name.clone(), reason });
         };

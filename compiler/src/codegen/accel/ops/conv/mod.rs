@@ -16,8 +16,8 @@ mod packed;
 mod plan;
 mod pooled;
 pub mod rest;
-mod schedule;
-mod sizes;
+pub mod schedule;
+pub mod sizes;
 pub mod space;
 pub mod tail;
 pub mod tiles;
@@ -27,6 +27,7 @@ pub use op::Conv;
 pub use plan::ConvPlan;
 
 use crate::codegen::accel::emit::{Constants, Emit};
+use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
@@ -45,6 +46,15 @@ use tilewright_hw::config::HwConfig;
 /// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
 /// in the second memory that can hold them.
 const FURTHER: usize = 3;
+
+/// The shares of the array, in eighths of a tap, in a depthwise convolution from device memory to device memory that it
+/// shares with the vector unit; `None` if they cannot share it.
+pub fn depthwise_shares(conv: &Conv, views: [View; 2], config: &HwConfig) -> Option<RangeInclusive<usize>> {
+    if !conv.epilogue.is_empty() || conv.slope.is_some() {
+        return None;
+    }
+    depthwise::shares(conv, views, OnChip::default(), config)
+}
 
 impl AccelOperator for Conv {
     type Plan = ConvPlan;

@@ -53,10 +53,11 @@ pub fn packed(
 }
 
 /// The data as they are in inp.
-struct Data {
-    tensor: TensorRef,
+pub struct Data {
+    /// The tensor.
+    pub tensor: TensorRef,
     /// Bytes of a row of a window, if whole windows are channels.
-    rows: Option<usize>,
+    pub rows: Option<usize>,
 }
 
 /// Returns a product of data and weights in tiles.
@@ -72,43 +73,11 @@ fn product(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let output = layer.output_view();
-    let Data { tensor: data, rows: window_row } = data;
     let sizes = Sizes::new(conv, input, output, config);
-    let block = i64::from(config.block());
-    let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
-    let [in_blocks, out_blocks] = [sizes.in_blocks, sizes.out_blocks].map(|n| n as i64);
-    let [kh, kw] = conv.kernel.map(|n| n as i64);
-    let shape = [out_blocks, in_blocks, kh, kw, block, block];
-    let zero_point = stored_zero_point(conv, config);
-    let weights = match constants {
-        Constants::Given => {
-            Array::of_bytes(&shape, &pack(conv, &stored(conv, config), zero_point, &sizes, input, config))
-        }
-        Constants::Zeros => Array::zeros(DType::I8, &shape),
-    };
-    let w = b.input("weights", DType::I8, &shape);
-    let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
-    let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
-    let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
-    let reduce = [("d", in_blocks), ("r", kh), ("s", kw), ("k", block)];
-    let results = [images, out_blocks, height, width, block];
-    let sums = b.sum_from(
-        "sums",
-        &results,
-        &reduce,
-        |_| Expr::i32(0),
-        |i, t| {
-            let row = i[2].clone() * row_step + t[1].clone() * row_tap;
-            let column = i[3].clone() * column_step + t[2].clone() * column_tap;
-            let x = match window_row {
-                None => data.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]),
-                Some(_) => data.at(&[i[0].clone(), row, column, t[0].clone() * block + t[3].clone()]),
-            };
-            let x = x.cast(DType::I32);
-            let w = w.at(&[&[i[1].clone()], &t[..3], &[i[4].clone(), t[3].clone()]].concat()).cast(DType::I32);
-            x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }
-        },
-    );
+    let out_blocks = sizes.out_blocks as i64;
+    let (sums, w, weights) = sums(&mut b, "", conv, &data, [input, output], config, constants);
+    let Data { tensor: data, rows: window_row } = data;
+    let results = sums.shape.clone();
     let done = requantized(&mut b, &conv.finish, &sums, out_blocks, |i| i[1].clone());
     let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
     inputs.extend(done.inputs);
@@ -263,6 +232,55 @@ fn product(
     Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
 }
 
+/// Adds the sums of products of data and weights to an expression. Returns them, the input of weights and its value.
+/// `prefix` distinguishes the names of several products.
+pub fn sums(
+    b: &mut Builder,
+    prefix: &str,
+    conv: &Conv,
+    data: &Data,
+    [input, output]: [View; 2],
+    config: &HwConfig,
+    constants: Constants,
+) -> (TensorRef, TensorRef, Array) {
+    let sizes = Sizes::new(conv, input, output, config);
+    let block = i64::from(config.block());
+    let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
+    let [in_blocks, out_blocks] = [sizes.in_blocks, sizes.out_blocks].map(|n| n as i64);
+    let [kh, kw] = conv.kernel.map(|n| n as i64);
+    let shape = [out_blocks, in_blocks, kh, kw, block, block];
+    let zero_point = stored_zero_point(conv, config);
+    let weights = match constants {
+        Constants::Given => {
+            Array::of_bytes(&shape, &pack(conv, &stored(conv, config), zero_point, &sizes, input, config))
+        }
+        Constants::Zeros => Array::zeros(DType::I8, &shape),
+    };
+    let w = b.input(&format!("{prefix}weights"), DType::I8, &shape);
+    let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
+    let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
+    let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
+    let reduce = [("d", in_blocks), ("r", kh), ("s", kw), ("k", block)];
+    let sums = b.sum_from(
+        &format!("{prefix}sums"),
+        &[images, out_blocks, height, width, block],
+        &reduce,
+        |_| Expr::i32(0),
+        |i, t| {
+            let row = i[2].clone() * row_step + t[1].clone() * row_tap;
+            let column = i[3].clone() * column_step + t[2].clone() * column_tap;
+            let x = match data.rows {
+                None => data.tensor.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]),
+                Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * block + t[3].clone()]),
+            };
+            let x = x.cast(DType::I32);
+            let w = w.at(&[&[i[1].clone()], &t[..3], &[i[4].clone(), t[3].clone()]].concat()).cast(DType::I32);
+            x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }
+        },
+    );
+    (sums, w, weights)
+}
+
 /// Adds the data with a whole window as the channels of a pixel.
 fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> Option<TensorRef> {
     let windows = input.windows()?;
@@ -290,7 +308,7 @@ fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwC
 }
 
 /// Adds the data as the windows read them: with padding, and without rows that no window reads.
-fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> TensorRef {
+pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> TensorRef {
     let block = i64::from(config.block());
     let [images, height] = [input.n, input.h].map(|n| n as i64);
     let blocks = input.c.div_ceil(config.block() as usize) as i64;

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `gemm` | products of gemm |
 //! | `simple` | operations of the vector lanes, and lookups |
+//! | `mac` | products of the vector unit |
 //! | `deep` | operations of the requantize lanes |
 //! | `stored`, `entry`, `instruction` | what they share |
 
@@ -15,6 +16,7 @@ mod deep;
 mod entry;
 mod gemm;
 mod instruction;
+mod mac;
 mod simple;
 mod stored;
 
@@ -30,6 +32,7 @@ pub use deep::requant_intrinsic;
 pub use entry::Entry;
 pub use gemm::gemm_intrinsic;
 pub use instruction::{Candidate, Instruction, VectorCall, called};
+pub use mac::mac_intrinsic;
 
 /// Names of the instructions that [`candidates`] knows.
 pub fn names(config: &HwConfig) -> Vec<&'static str> {
@@ -39,7 +42,8 @@ pub fn names(config: &HwConfig) -> Vec<&'static str> {
 
 /// Returns whether an operation has a form for schedules.
 fn is_known(op: VecOp) -> bool {
-    SIMPLE.iter().any(|s| s.op == op) || matches!(op, VecOp::Requant | VecOp::Mul | VecOp::Qadd | VecOp::Lut)
+    SIMPLE.iter().any(|s| s.op == op)
+        || matches!(op, VecOp::Requant | VecOp::Mul | VecOp::Qadd | VecOp::Lut | VecOp::Mac)
 }
 
 /// Returns the intrinsics that the instruction `name` could be for a block.
@@ -67,6 +71,7 @@ pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) ->
             VecOp::Requant => stored.requant(),
             VecOp::Mul => stored.mul(),
             VecOp::Lut => stored.lut(),
+            VecOp::Mac => stored.mac(),
             _ => stored.qadd(),
         },
     }

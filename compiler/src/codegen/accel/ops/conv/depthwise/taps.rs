@@ -5,8 +5,8 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE};
 
 use crate::codegen::accel::emit::TileWork;
-use crate::codegen::accel::mapped::{MapError, Mapped, intrinsic};
-use crate::codegen::accel::scheduled::intrinsics::{Entry, gemm_intrinsic};
+use crate::codegen::accel::mapped::{MapError, Mapped};
+use crate::codegen::accel::scheduled::intrinsics::{Entry, gemm_intrinsic, mac_intrinsic};
 use crate::te::{Builder, Combiner, DType, Expr};
 use crate::tir::{Scope, TirError};
 
@@ -114,8 +114,7 @@ fn mac(config: &HwConfig, t: &Taps, zero_point: i8) -> Result<Mapped, TirError> 
     let entries = i64::from(t.stored) / rows;
     let w = b.input("taps", DType::I8, &[i64::from(t.blocks), entries, stride, bo]);
     // Both the intrinsic's text and the expression omit a zero point of 0.
-    let (less, zero) =
-        if zero_point == 0 { (String::new(), None) } else { (format!(" - {zero_point}i32"), Some(zero_point)) };
+    let zero = (zero_point != 0).then_some(zero_point);
     let reduce = [("t", i64::from(t.count))];
     let sum = b.reduce("sum", DType::I32, &t.shape(t.pixels, [n, bo]), &reduce, Combiner::Sum, |o, r| {
         let place = |k: usize| t.place(k, &o[k + 1], &r[0]);
@@ -130,12 +129,7 @@ fn mac(config: &HwConfig, t: &Taps, zero_point: i8) -> Result<Mapped, TirError> 
         reads: vec![("data", Scope::Inp), ("taps", Scope::Param)],
         result: Scope::Acc,
         loops: [vec!["i0", "i1", "i2"], vec!["t"], vec!["i3", "i4"]],
-        intrinsic: intrinsic(&format!(
-            "intrinsic mac {{ param acc: i32[{n}, {bo}] in acc param data: i8[{n}, {bo}] in inp
-               param taps: i8[{bo}] in param
-               for n in {n} {{ for o in {bo} {{ block lane {{
-                 acc[n, o] = acc[n, o] + i32(data[n, o]) * (i32(taps[o]){less}) }} }} }} }}"
-        ))?,
+        intrinsic: mac_intrinsic(config, Entry::of_batch(config), zero_point)?,
         operands: [&[0], &[1], &[2]],
     })
 }

@@ -1,0 +1,182 @@
+//! The strips of a chain.
+
+use super::Chain;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::ops::conv::sizes::{Sizes, column_span, row_span};
+use crate::codegen::accel::padded_range::{PaddedRange, reach};
+use crate::codegen::accel::parts::{cut, parts};
+use crate::codegen::accel::requant::keeps_params;
+use crate::codegen::accel::view::View;
+use std::ops::Range;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// How a chain is cut into strips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChainTile {
+    /// Rows of the depthwise convolution's results in a strip.
+    pub rows: usize,
+    /// Columns of them.
+    pub columns: usize,
+    /// Blocks of their channels.
+    pub blocks: usize,
+    /// Number of taps of the depthwise convolution that the array sums.
+    pub array_taps: usize,
+    /// Estimated cycles.
+    pub cycles: u64,
+}
+
+/// Estimated cycles of an instruction beyond its work: its start, and the drain of its unit.
+const GEMM_START: u64 = 12;
+const VECTOR_START: u64 = 24;
+
+/// Estimated bytes of instructions per iteration of the pipeline.
+const INSN_BYTES: u64 = 12 * 32;
+
+/// A chain with the sizes of its layer.
+pub struct Sized<'a> {
+    chain: &'a Chain,
+    input: View,
+    output: View,
+    config: &'a HwConfig,
+}
+
+/// Sums over all strips along one dimension.
+#[derive(Debug, Clone, Copy, Default)]
+struct Along {
+    /// Positions of wide tensors that strips compute, and the most of one strip with padding.
+    wide: usize,
+    widest: usize,
+    /// Positions of data that strips load, and the most of one strip with padding.
+    data: usize,
+    longest: usize,
+}
+
+impl<'a> Sized<'a> {
+    /// The sizes of a chain.
+    pub fn new(chain: &'a Chain, layer: &Layer, config: &'a HwConfig) -> Sized<'a> {
+        Sized { chain, input: layer.input_view(), output: layer.output_view(), config }
+    }
+
+    /// Blocks of channels of the wide tensors.
+    pub fn blocks(&self) -> usize {
+        self.chain.depth.c.div_ceil(self.config.block() as usize)
+    }
+
+    /// Whether param holds all parameters and taps of the vector unit at once.
+    pub fn keeps_params(&self) -> bool {
+        let taps = self.chain.depthwise.taps().div_ceil(PARAM_ROWS as usize);
+        let last = self.chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(self.config.block() as usize));
+        // Each requantization has a descriptor of its own, and so have the taps.
+        let descriptors = 2 * self.config.descriptor_entries() as usize;
+        keeps_params(self.blocks() * (2 + taps) + last + descriptors, self.config)
+    }
+
+    /// Rows (`k` = 0) or columns of the wide tensor that some outputs read.
+    fn span(&self, k: usize, outputs: &Range<usize>) -> PaddedRange {
+        let c = &self.chain.depthwise;
+        let size = [self.chain.wide.h, self.chain.wide.w][k];
+        PaddedRange::new(
+            outputs.start,
+            outputs.len(),
+            c.strides[k],
+            c.pads[k],
+            reach(c.kernel[k], c.dilations[k]),
+            size,
+        )
+    }
+
+    fn along(&self, k: usize, step: usize) -> Option<Along> {
+        let mut sum = Along::default();
+        for part in cut([self.chain.depth.h, self.chain.depth.w][k], step) {
+            let wide = self.span(k, &part);
+            if wide.inside == 0 {
+                return None;
+            }
+            let first = &self.chain.first;
+            let data = match k {
+                0 => row_span(first, wide.start, wide.inside, self.input).0,
+                _ => column_span(first, wide.start, wide.inside, self.input),
+            };
+            sum.wide += wide.inside;
+            sum.widest = sum.widest.max(wide.padded());
+            sum.data += data.inside;
+            sum.longest = sum.longest.max(data.padded());
+        }
+        Some(sum)
+    }
+
+    /// Returns a tile with its estimated cycles; `None` if it does not fit.
+    pub fn cost(&self, tile: ChainTile) -> Option<ChainTile> {
+        let ChainTile { rows, columns, blocks, array_taps, .. } = tile;
+        let (chain, config) = (self.chain, self.config);
+        let taps = chain.depthwise.taps();
+        if array_taps == 0 || array_taps >= taps {
+            return None;
+        }
+        let sizes = Sizes::new(&chain.first, self.input, chain.wide, config);
+        let (all, in_blocks) = (self.blocks(), sizes.in_blocks);
+        let [y, x] = [self.along(0, rows)?, self.along(1, columns)?];
+        let bank = |mem: Mem| (config.entries(mem) / config.banks(mem)) as usize;
+        let narrow = self.output.c.div_ceil(config.block() as usize);
+        let last = if chain.last.is_some() { 1 } else { 0 };
+        let outputs = rows * columns;
+        // Each bank has one of two slots of every buffer.
+        let inp = in_blocks * y.longest * x.longest + blocks * (y.widest * x.widest + last * outputs);
+        let acc = blocks * (y.widest * x.widest + outputs) + last * narrow * outputs;
+        let array_rows = array_taps.div_ceil(chain.depthwise.kernel[1]);
+        let product = in_blocks * chain.first.taps();
+        let wgt = all * (product + array_rows * chain.depthwise.kernel[1] + last * narrow);
+        let out = if last == 1 { narrow } else { blocks } * outputs;
+        let fits = inp <= bank(Mem::Inp)
+            && acc <= bank(Mem::Acc)
+            && wgt <= config.entries(Mem::Wgt) as usize
+            && 2 * out <= config.entries(Mem::Out) as usize;
+        if !fits {
+            return None;
+        }
+        let images = self.output.n as u64;
+        let wide = images * (all * y.wide * x.wide) as u64;
+        let depth = images * (all * chain.depth.h * chain.depth.w) as u64;
+        let ends = if last == 1 { images * (narrow * chain.depth.h * chain.depth.w) as u64 } else { 0 };
+        let pixels = chain.depth.h.div_ceil(rows) * chain.depth.w.div_ceil(columns);
+        let iterations = images * (pixels * all.div_ceil(blocks)) as u64;
+        let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
+        let requant = u64::from(config.deep_row_cycles(1));
+        let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
+        let gemm = wide * product as u64
+            + depth * array_taps as u64
+            + ends * all as u64
+            + iterations * GEMM_START * (3 + last as u64);
+        let vector = (wide + depth + ends) * requant
+            + depth * (taps - array_taps) as u64 * mac
+            + iterations * VECTOR_START * (3 + last as u64);
+        // Two strips of channels need the data in both banks.
+        let copies = all.div_ceil(blocks).min(2) as u64;
+        let data = images * copies * (in_blocks * y.data * x.data) as u64 * beats(Mem::Inp);
+        let stored = if last == 1 { ends } else { depth } * beats(Mem::Out);
+        let fetched = (iterations * INSN_BYTES).div_ceil(u64::from(config.bus_bytes()));
+        let bus = data + wgt as u64 * beats(Mem::Wgt) + stored + fetched;
+        let longest = gemm.max(vector).max(bus + bus / 16);
+        // The first iterations of the pipeline and its last ones run alone.
+        let ends = (gemm + vector) / iterations.max(1) * 3 / 2;
+        Some(ChainTile { cycles: longest + ends, ..tile })
+    }
+
+    /// Returns at most `most` tiles with the fewest estimated cycles, the fastest first.
+    pub fn tiles(&self, most: usize) -> Vec<ChainTile> {
+        let mut found = Vec::new();
+        for rows in parts(self.chain.depth.h) {
+            for columns in parts(self.chain.depth.w) {
+                for blocks in if self.chain.last.is_some() { vec![self.blocks()] } else { parts(self.blocks()) } {
+                    for array_taps in 1..self.chain.depthwise.taps() {
+                        found.extend(self.cost(ChainTile { rows, columns, blocks, array_taps, cycles: 0 }));
+                    }
+                }
+            }
+        }
+        found.sort_by_key(|t| t.cycles);
+        found.truncate(most);
+        found
+    }
+}

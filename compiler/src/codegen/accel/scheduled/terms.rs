@@ -1,0 +1,43 @@
+//! Terms of sums that count only under a condition.
+
+use crate::schedule::bounds;
+use crate::te::{BinOp, DType, Expr};
+use crate::tir::{Action, Block, Function, affine::interval, simplify};
+
+/// Returns a block that adds `select(CONDITION, TERM, 0)` as one that adds the term where the condition holds; `None` if
+/// it adds no such term.
+///
+/// # Errors
+/// The sum starts from a constant, and its first term does not always count. The first product of a sum overwrites, so it
+/// cannot be left out.
+pub fn guarded(f: &Function, block: &Block) -> Result<Option<Block>, String> {
+    let Action::Store { buffer, indices, value } = &block.action else { return Ok(None) };
+    let Expr::Binary(BinOp::Add, sum, term) = value else { return Ok(None) };
+    let Expr::Select(condition, term, zero) = term.as_ref() else { return Ok(None) };
+    let own = matches!(sum.as_ref(), Expr::Load { buffer: from, indices: at, .. } if from == buffer && at == indices);
+    if !own || **zero != Expr::Int(0, DType::I32) {
+        return Ok(None);
+    }
+    let conditions = condition.conjuncts();
+    let mut constant = matches!(block.init, Some(Expr::Int(..)));
+    f.body.visit_blocks(&mut |_, other| {
+        let starts = |value: &Expr| matches!(value, Expr::Int(..));
+        constant |= matches!(&other.action, Action::Store { buffer: to, value, .. } if to == buffer && starts(value));
+    });
+    let ranges = bounds(f);
+    let first = |v: &crate::te::Name| block.reduce.contains(v).then(|| Expr::int(0));
+    let always = |e: &&Expr| interval(&simplify(&e.substitute(&first), &ranges), &ranges) == Some((1, 1));
+    if constant && let Some(e) = conditions.iter().find(|e| !always(e)) {
+        return Err(format!(
+            "the sum {buffer} starts from a constant, and its first term counts only if {e}; let the sum start with a term \
+             that always counts"
+        ));
+    }
+    let action = Action::Store {
+        buffer: buffer.clone(),
+        indices: indices.clone(),
+        value: Expr::Binary(BinOp::Add, sum.clone(), term.clone()),
+    };
+    let guards = block.guards.iter().cloned().chain(conditions.into_iter().cloned()).collect();
+    Ok(Some(Block { guards, action, ..block.clone() }))
+}
