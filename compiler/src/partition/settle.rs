@@ -92,7 +92,9 @@ pub(super) fn settle(
                 return Settled { partition: Partition { regions, explanations, replay }, cycles };
             }
             Err(error) => {
-                if std::env::var("TW_CHAIN").is_ok() { eprintln!("refused {} {error}", error.layer); }
+                if std::env::var("TW_CHAIN").is_ok() {
+                    eprintln!("refused {} {error}", error.layer);
+                }
                 if !left_out.add(&placed, &error) {
                     task.refuse(&mut refused, &placed, &error);
                     plain = task.place(Offload::All, &refused);

@@ -146,7 +146,9 @@ fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Resu
     {
         return Err(FuseError::Unfit);
     }
-    if std::env::var("TW_CHAIN").is_ok() { eprintln!("chain {} together {together} apart {apart} {:?}", second.name, planned.decisions()); }
+    if std::env::var("TW_CHAIN").is_ok() {
+        eprintln!("chain {} together {together} apart {apart} {:?}", second.name, planned.decisions());
+    }
     if together > apart && std::env::var("TW_CHAIN").is_err() {
         let reason = format!("separately both take {apart} cycles by the estimate, together {together}");
         return Err(FuseError::Reason(reason));

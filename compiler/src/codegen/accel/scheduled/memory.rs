@@ -118,10 +118,11 @@ pub fn places(
             .collect();
         let banks = if matches!(mem, Mem::Acc | Mem::Out | Mem::Inp) { config.banks(mem) } else { 1 };
         let names: Vec<&Name> = own.iter().map(|(b, _)| &b.name).collect();
-        let in_turn = needs.stages.as_ref().filter(|_| banks > 1).and_then(|stages| {
-            let slots = turns(&names, &sizes, stages, mem, pipelines, there / banks, banks)?;
-            Some(slots)
-        });
+        let in_turn = needs
+            .stages
+            .as_ref()
+            .filter(|_| banks > 1)
+            .and_then(|stages| turns(&names, &sizes, stages, mem, pipelines, there / 2));
         let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
         if in_turn.is_none() && needed > u64::from(there) {
             let list = own.iter().map(|(b, p)| match p.slots() {
@@ -148,19 +149,18 @@ pub fn places(
 }
 
 /// Places the buffers of a memory so that, in each step of a software pipeline, the array and the vector unit use
-/// different banks. The slots of a buffer that the pipeline's iterations use in turn are in the banks in turn; what is
-/// searched is the bank of each buffer's first slot. Returns the first entry of each slot; `None` if there are not enough
-/// entries or nothing is in turn.
+/// different banks. The memory is taken as two halves of one or more banks. The slots of a buffer that the pipeline's
+/// iterations use in turn are in the halves in turn; what is searched is the half of each buffer's first slot. Returns the
+/// first entry of each slot; `None` if there are not enough entries or nothing is in turn.
 fn turns(
     names: &[&Name],
     sizes: &[[u32; 2]],
     stages: &Stages,
     mem: Mem,
     pipelines: &HashMap<Name, Name>,
-    bank: u32,
-    banks: u32,
+    half: u32,
 ) -> Option<Vec<Vec<u32>>> {
-    let alternates = |i: usize| sizes[i][0].is_multiple_of(banks) && pipelines.get(names[i]) == Some(&stages.pipeline);
+    let alternates = |i: usize| sizes[i][0].is_multiple_of(2) && pipelines.get(names[i]) == Some(&stages.pipeline);
     let list: Vec<usize> = (0..names.len()).filter(|&i| alternates(i)).collect();
     if list.is_empty() || list.len() > MOST_IN_TURN {
         return None;
@@ -170,36 +170,34 @@ fn turns(
         own.filter_map(|c| Some((list.iter().position(|&i| *names[i] == c.buffer)?, c.stage))).collect()
     };
     let (products, others) = (uses(Unit::Gemm), uses(Unit::Vector));
-    let bank_in = |turns: &[u32], (buffer, stage): (usize, u32)| {
-        (turns[buffer] + banks * stages.last().div_ceil(banks) + banks - stage) % banks
-    };
-    let choices = banks.pow(list.len() as u32 - 1);
+    let half_in = |turns: &[u32], (buffer, stage): (usize, u32)| (turns[buffer] + stage) % 2;
+    let choices = 1u32 << (list.len() - 1);
     let mut best: Option<(usize, Vec<Vec<u32>>)> = None;
     for choice in 0..choices {
-        let turns: Vec<u32> = (0..list.len() as u32).map(|i| (choice / banks.pow(i)) % banks).collect();
-        let meet = |a: &&(usize, u32), b: &&(usize, u32)| bank_in(&turns, **a) == bank_in(&turns, **b);
+        let turns: Vec<u32> = (0..list.len() as u32).map(|i| choice >> i & 1).collect();
+        let meet = |a: &&(usize, u32), b: &&(usize, u32)| half_in(&turns, **a) == half_in(&turns, **b);
         let meetings = products.iter().map(|a| others.iter().filter(|b| meet(&a, b)).count()).sum::<usize>();
         if best.as_ref().is_some_and(|b| b.0 <= meetings) {
             continue;
         }
-        let mut filled = vec![0; banks as usize];
+        let mut filled = [0; 2];
         let mut made: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
         for (at, &i) in list.iter().enumerate() {
             for slot in 0..sizes[i][0] {
-                let k = (slot + turns[at]) % banks;
-                made[i].push(k * bank + filled[k as usize]);
+                let k = (slot + turns[at]) % 2;
+                made[i].push(k * half + filled[k as usize]);
                 filled[k as usize] += sizes[i][1];
             }
         }
         let mut fits = true;
         for i in (0..names.len()).filter(|i| !list.contains(i)) {
             for _ in 0..sizes[i][0] {
-                let least = (0..banks as usize).min_by_key(|&k| filled[k]).unwrap_or(0);
-                made[i].push(least as u32 * bank + filled[least]);
+                let least = (0..2usize).min_by_key(|&k| filled[k]).unwrap_or(0);
+                made[i].push(least as u32 * half + filled[least]);
                 filled[least] += sizes[i][1];
             }
         }
-        fits &= filled.iter().all(|&n| n <= bank);
+        fits &= filled.iter().all(|&n| n <= half);
         if fits {
             best = Some((meetings, made));
         }

@@ -117,19 +117,19 @@ impl<'a> Sized<'a> {
         let sizes = Sizes::new(&chain.first, self.input, chain.wide, config);
         let (all, in_blocks) = (self.blocks(), sizes.in_blocks);
         let [y, x] = [self.along(0, rows)?, self.along(1, columns)?];
-        let bank = |mem: Mem| (config.entries(mem) / config.banks(mem)) as usize;
+        let half = |mem: Mem| (config.entries(mem) / 2) as usize;
         let narrow = self.output.c.div_ceil(config.block() as usize);
         let last = if chain.last.is_some() { 1 } else { 0 };
         let outputs = rows * columns;
-        // Each bank has one of two slots of every buffer.
+        // Each half of the banks has one of two slots of every buffer.
         let inp = in_blocks * y.longest * x.longest + blocks * (y.widest * x.widest + last * outputs);
         let acc = blocks * (y.widest * x.widest + outputs) + last * narrow * outputs;
         let array_rows = array_taps.div_ceil(chain.depthwise.kernel[1]);
         let product = in_blocks * chain.first.taps();
         let wgt = all * (product + array_rows * chain.depthwise.kernel[1] + last * narrow);
         let out = if last == 1 { narrow } else { blocks } * outputs;
-        let fits = inp <= bank(Mem::Inp)
-            && acc <= bank(Mem::Acc)
+        let fits = inp <= half(Mem::Inp)
+            && acc <= half(Mem::Acc)
             && wgt <= config.entries(Mem::Wgt) as usize
             && 2 * out <= config.entries(Mem::Out) as usize;
         if !fits {

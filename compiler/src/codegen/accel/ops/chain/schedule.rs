@@ -2,12 +2,13 @@
 //!
 //! | stage | array | vector unit |
 //! |---|---|---|
-//! | 0 | the first product | |
-//! | 1 | | its requantization, to inp |
-//! | 2 | some taps of the depthwise convolution, with diagonal weights | |
-//! | 3 | | the other taps, and the requantization |
-//! | 4 | the last product | |
-//! | 5 | | its requantization |
+//! | 0 (loads) | | |
+//! | 1 | the first product | |
+//! | 2 | | its requantization, to inp |
+//! | 3 | some taps of the depthwise convolution, with diagonal weights | |
+//! | 4 | | the other taps, and the requantization |
+//! | 5 | the last product | |
+//! | 6 | | its requantization |
 
 use super::Chain;
 use super::plan::{ChainTile, Sized};
@@ -41,9 +42,9 @@ pub fn schedule(
             made.steps += &format!("set_scope {} inp; set_scope {} acc; ", depth.name, sums.name);
             made.kept(&sums, &w);
             made.tensorized += &gemm(&sums);
-            let result = made.requantized(&sums, last, "last_", 5);
+            let result = made.requantized(&sums, last, "last_", 6);
             made.within.extend([(depth.name.to_string(), true), (sums.name.to_string(), true)]);
-            made.stages += &format!("stage {0} 4; stage {0}.init 4; ", sums.name);
+            made.stages += &format!("stage {0} 5; stage {0}.init 5; ", sums.name);
             result
         }
     };
@@ -128,16 +129,16 @@ impl<'a> Stages<'a> {
             weights: Vec::new(),
             parameters: Vec::new(),
             tensorized: gemm(&sums),
-            stages: "stage wide 1; ".into(),
+            stages: format!("stage {0} 1; stage {0}.init 1; stage wide 2; ", sums.name),
         };
         made.kept(&sums, &w);
-        made.parameters(&parameters, &wide, 1);
+        made.parameters(&parameters, &wide, 2);
         made.inputs.extend(parameters.inputs);
         if padding > 0 {
             made.tensorized += "decompose_padding wide wide.i0; ";
         }
         made.tensorized += "tensorize wide.i4 requant; ";
-        made.stages.extend((0..padding).map(|i| format!("stage wide.pad{i} 1; ")));
+        made.stages.extend((0..padding).map(|i| format!("stage wide.pad{i} 2; ")));
         made
     }
 
@@ -257,14 +258,14 @@ impl<'a> Stages<'a> {
         );
         self.steps += "set_scope array acc; set_scope both acc; cache_read both taps param; ";
         self.kept(&summed, &diagonal);
-        self.parameters.push(("taps.param".into(), 3));
+        self.parameters.push(("taps.param".into(), 4));
         self.within.extend([("array".into(), true), ("both".into(), true)]);
         self.tensorized += "reorder array.i0 array.i1 array.i2 array.i3 array.r array.s array.i4 array.k; \
                             decompose_reduction array array.i0; tensorize array.i4 gemm; \
                             reorder both.i0 both.i1 both.i2 both.i3 both.r both.s both.i4; \
                             decompose_reduction both both.i0; tensorize both.i4 mac; ";
-        self.stages += "stage array 2; stage array.init 2; stage both 3; stage both.init 3; ";
-        self.requantized(&both, conv, "depth_", 3)
+        self.stages += "stage array 3; stage array.init 3; stage both 4; stage both.init 4; ";
+        self.requantized(&both, conv, "depth_", 4)
     }
 
     /// Returns the schedule.
@@ -278,8 +279,8 @@ impl<'a> Stages<'a> {
     ) -> LayerSchedule {
         let name = result.name.to_string();
         let (blocks, stage) = match &chain.last {
-            Some(_) => (result.shape[1], 5),
-            None => (tile.blocks as i64, 3),
+            Some(_) => (result.shape[1], 6),
+            None => (tile.blocks as i64, 4),
         };
         let [image, block_tiles, row_tiles, column_tiles] =
             ["i0", "i1.0", "i2.0", "i3.0"].map(|axis| format!("{name}.write.{axis}"));
@@ -311,7 +312,7 @@ impl<'a> Stages<'a> {
         }
         if !keeps_params {
             for (copy, stage) in &self.parameters {
-                steps += &format!("slots {copy} {}; ", stage + 1);
+                steps += &format!("slots {copy} {}; ", stage);
             }
         }
         steps += &self.tensorized;
