@@ -23,6 +23,12 @@ pub(super) fn poolings(placed: &Placed) -> impl Iterator<Item = Fusion> {
     pooled.filter_map(|l| last(&l.layer, &l.planned))
 }
 
+/// Returns the chains, each with the index of its layer.
+pub(super) fn chains(placed: &Placed) -> impl Iterator<Item = (Fusion, usize)> {
+    let all = placed.layers.iter().enumerate().filter(|(_, l)| accel::is_chain(&l.planned));
+    all.filter_map(|(i, l)| Some((last(&l.layer, &l.planned)?, i)))
+}
+
 /// Operators that must not be fused, each with the reason.
 pub(super) type Apart = HashMap<Fusion, String>;
 

@@ -59,9 +59,6 @@ pub fn partition_by(
         return best.partition;
     }
     // If a lower optimization level is known to need fewer cycles, use it.
-    if std::env::var("TW_CHAIN").is_ok() {
-        return best.partition;
-    }
     for options in options.below() {
         let below = settled(options);
         if below.beats(&best) {

@@ -70,6 +70,7 @@ pub(super) fn settle(
     let task = Task { graph, config, options, oracle, build };
     let mut judge = task.judge();
     let mut weighing = Weighing::new(weigh::MOST_INSNS);
+    let mut known = HashSet::new();
     let (mut refused, mut left_out) = (Refused::new(), LeftOut::default());
     let mut plain = task.place(Offload::All, &refused);
     loop {
@@ -78,6 +79,11 @@ pub(super) fn settle(
         let mut placed = task.choose(all, &offered, &refused, &left_out);
         match build(&placed) {
             Ok(regions) => {
+                let chains = task.chains_apart(judge.as_mut(), &mut known, &placed, (&plain, &left_out));
+                if !chains.is_empty() {
+                    left_out.apart.extend(chains);
+                    continue;
+                }
                 let cycles = task.timed(&mut placed, &regions);
                 if let Some((fusion, why)) = task.pooling_apart(&mut weighing, &placed, cycles, (&plain, &left_out)) {
                     left_out.apart.insert(fusion, why);
@@ -92,9 +98,6 @@ pub(super) fn settle(
                 return Settled { partition: Partition { regions, explanations, replay }, cycles };
             }
             Err(error) => {
-                if std::env::var("TW_CHAIN").is_ok() {
-                    eprintln!("refused {} {error}", error.layer);
-                }
                 if !left_out.add(&placed, &error) {
                     task.refuse(&mut refused, &placed, &error);
                     plain = task.place(Offload::All, &refused);
@@ -155,6 +158,36 @@ impl<'a> Task<'a> {
     /// Returns the cycles of all programs if they are known, and gives each layer its share.
     fn timed(&self, placed: &mut Placed, regions: &[Region]) -> Option<u64> {
         tune::share_cycles(placed, regions, self.oracle.clock()?)
+    }
+
+    /// Returns the chains whose layers take fewer cycles one by one, together with their neighbors, each with the reason
+    /// to show. `known` has the chains that were compared before.
+    fn chains_apart(
+        &self,
+        judge: Option<&mut Judge>,
+        known: &mut HashSet<fuse::Fusion>,
+        placed: &Placed,
+        (plain, left_out): (&Placed, &LeftOut),
+    ) -> Vec<(fuse::Fusion, String)> {
+        let Some(judge) = judge.filter(|_| self.options.offload == Offload::All) else { return Vec::new() };
+        let mut apart = Vec::new();
+        for (fusion, layer) in fuse::chains(placed) {
+            if !known.insert(fusion) {
+                continue;
+            }
+            let mut left_out = left_out.clone();
+            left_out.apart.insert(fusion, String::new());
+            let other = self.with_level(plain.clone(), &left_out);
+            let nodes = &placed.layers[layer].layer.nodes;
+            let cycles = [placed, &other].map(|placed| judge.around_nodes(placed, nodes));
+            if let [Some(together), Some(alone)] = cycles
+                && alone < together
+            {
+                let why = format!("as a chain, with their neighbors they take {together} cycles, one by one {alone}");
+                apart.push((fusion, why));
+            }
+        }
+        apart
     }
 
     /// Returns a fused pooling whose separation leads to fewer cycles than `cycles`, with the reason to show.

@@ -9,7 +9,7 @@ use super::window::{Surroundings, Window, times};
 use super::{Code, Options, Region};
 use crate::codegen::accel::Planned;
 use crate::cost::Clock;
-use crate::graph::Graph;
+use crate::graph::{Graph, NodeId};
 use crate::records::{Records, Replay};
 use std::collections::HashMap;
 use tilewright_hw::HwConfig;
@@ -136,6 +136,23 @@ impl<'a> Judge<'a> {
             }
         }
         set_plan(placed, group[at], planned);
+    }
+
+    /// Returns the fewest cycles of the layers that compute some nodes, with the layers before and after, as a separate
+    /// program; `None` if they are unknown.
+    pub fn around_nodes(&mut self, placed: &Placed, nodes: &[NodeId]) -> Option<u64> {
+        let own = |i: &usize| placed.layers[*i].layer.nodes.iter().any(|node| nodes.contains(node));
+        let group = placed.by_depth().into_values().find(|group| group.iter().any(own))?;
+        let (first, last) = (group.iter().position(own)?, group.iter().rposition(own)?);
+        let some = &group[first.saturating_sub(1)..(last + 2).min(group.len())];
+        let layer = |i: &usize| (placed.layers[*i].layer.clone(), placed.layers[*i].planned.clone());
+        let window = Window { layers: some.iter().map(layer).collect(), own: 0 };
+        // The number of chains limits these programs.
+        let left = std::mem::replace(&mut self.left, usize::MAX);
+        let timings = self.timings();
+        let cycles = timings.iter().filter_map(|&timing| self.cycles(placed, &window, timing)).min();
+        self.left = left;
+        cycles
     }
 
     fn around<'p>(&self, placed: &'p Placed) -> Surroundings<'p>

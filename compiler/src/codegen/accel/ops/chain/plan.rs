@@ -26,6 +26,9 @@ pub struct ChainTile {
     pub cycles: u64,
 }
 
+/// Slots of weights that are loaded for each iteration: those of the last stage that reads them wait for three others.
+pub const WEIGHT_SLOTS: usize = 4;
+
 /// Estimated cycles of an instruction beyond its work: its start, and the drain of its unit.
 const GEMM_START: u64 = 12;
 const VECTOR_START: u64 = 24;
@@ -70,6 +73,20 @@ impl<'a> Sized<'a> {
         // Each requantization has a descriptor of its own, and so have the taps.
         let descriptors = 2 * self.config.descriptor_entries() as usize;
         keeps_params(self.blocks() * (2 + taps) + last + descriptors, self.config)
+    }
+
+    /// Weight tiles of all products, if the array sums that many taps.
+    fn weights(&self, array_taps: usize) -> usize {
+        let (chain, config) = (self.chain, self.config);
+        let in_blocks = self.input.c.div_ceil(config.block() as usize);
+        let [_, columns] = chain.depthwise.kernel;
+        let last = chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(config.block() as usize));
+        self.blocks() * (in_blocks * chain.first.taps() + array_taps.div_ceil(columns) * columns + last)
+    }
+
+    /// Whether wgt holds the weights of all products at once.
+    pub fn keeps_weights(&self, array_taps: usize) -> bool {
+        self.weights(array_taps) <= self.config.entries(Mem::Wgt) as usize
     }
 
     /// Rows (`k` = 0) or columns of the wide tensor that some outputs read.
@@ -126,11 +143,13 @@ impl<'a> Sized<'a> {
         let acc = blocks * (y.widest * x.widest + outputs) + last * narrow * outputs;
         let array_rows = array_taps.div_ceil(chain.depthwise.kernel[1]);
         let product = in_blocks * chain.first.taps();
-        let wgt = all * (product + array_rows * chain.depthwise.kernel[1] + last * narrow);
+        let wgt = self.weights(array_taps);
         let out = if last == 1 { narrow } else { blocks } * outputs;
+        let keeps_weights = self.keeps_weights(array_taps);
+        let iteration = WEIGHT_SLOTS * blocks * (product + array_rows * chain.depthwise.kernel[1]);
         let fits = inp <= half(Mem::Inp)
             && acc <= half(Mem::Acc)
-            && wgt <= config.entries(Mem::Wgt) as usize
+            && (keeps_weights || (last == 0 && iteration <= config.entries(Mem::Wgt) as usize))
             && 2 * out <= config.entries(Mem::Out) as usize;
         if !fits {
             return None;
@@ -156,7 +175,8 @@ impl<'a> Sized<'a> {
         let data = images * copies * (in_blocks * y.data * x.data) as u64 * beats(Mem::Inp);
         let stored = if last == 1 { ends } else { depth } * beats(Mem::Out);
         let fetched = (iterations * INSN_BYTES).div_ceil(u64::from(config.bus_bytes()));
-        let bus = data + wgt as u64 * beats(Mem::Wgt) + stored + fetched;
+        let times = if keeps_weights { 1 } else { images * pixels as u64 };
+        let bus = data + times * wgt as u64 * beats(Mem::Wgt) + stored + fetched;
         let longest = gemm.max(vector).max(bus + bus / 16);
         // The first iterations of the pipeline and its last ones run alone.
         let ends = (gemm + vector) / iterations.max(1) * 3 / 2;

@@ -11,7 +11,7 @@
 //! | 6 | | its requantization |
 
 use super::Chain;
-use super::plan::{ChainTile, Sized};
+use super::plan::{ChainTile, Sized, WEIGHT_SLOTS};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::rest::{stored, stored_zero_point};
@@ -298,7 +298,11 @@ impl<'a> Stages<'a> {
         for copy in &self.weights {
             steps += &format!("compute_at {copy} {block_tiles}; ");
         }
-        let keeps_params = Sized::new(chain, layer, config).keeps_params();
+        let sized = Sized::new(chain, layer, config);
+        let (keeps_params, keeps_weights) = (sized.keeps_params(), sized.keeps_weights(tile.array_taps));
+        for copy in self.weights.iter().filter(|_| !keeps_weights) {
+            steps += &format!("compact {copy}; ");
+        }
         if !keeps_params {
             for (copy, _) in &self.parameters {
                 steps += &format!("compute_at {copy} {block_tiles}; compact {copy}; ");
@@ -309,6 +313,9 @@ impl<'a> Stages<'a> {
         }
         for at in [&image, &row_tiles, &column_tiles, &block_tiles] {
             steps += &format!("annotate {at} pipeline; ");
+        }
+        for copy in self.weights.iter().filter(|_| !keeps_weights) {
+            steps += &format!("slots {copy} {WEIGHT_SLOTS}; ");
         }
         if !keeps_params {
             for (copy, stage) in &self.parameters {
