@@ -51,8 +51,13 @@ pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart:
         };
         let Some((product, layer, planned)) = (0..at).rev().find_map(found) else {
             let alone = &placed.layers[at].layer;
-            if let (Planned::Pool(..), Some(reason)) = (&placed.layers[at].planned, reason) {
-                let note = format!("not fused into the product before it: {reason}");
+            let what = match &placed.layers[at].planned {
+                Planned::Pool(..) => Some("not fused into the product before it"),
+                planned if accel::continues_chain(planned) => Some("not in one chain with the product before it"),
+                _ => None,
+            };
+            if let (Some(what), Some(reason)) = (what, reason) {
+                let note = format!("{what}: {reason}");
                 placed.notes.extend(alone.nodes.iter().map(|&node| (node, note.clone())));
             }
             at += 1;

@@ -179,8 +179,7 @@ impl<'a> Task<'a> {
             left_out.apart.insert(fusion, String::new());
             let other = self.with_level(plain.clone(), &left_out);
             let nodes = &placed.layers[layer].layer.nodes;
-            let cycles = [placed, &other].map(|placed| judge.around_nodes(placed, nodes));
-            if let [Some(together), Some(alone)] = cycles
+            if let Some([together, alone]) = judge.compare([placed, &other], nodes)
                 && alone < together
             {
                 let why = format!("as a chain, with their neighbors they take {together} cycles, one by one {alone}");

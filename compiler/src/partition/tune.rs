@@ -11,7 +11,7 @@ use crate::codegen::accel::Planned;
 use crate::cost::Clock;
 use crate::graph::{Graph, NodeId};
 use crate::records::{Records, Replay};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tilewright_hw::HwConfig;
 
 /// Maximum number of plans of a layer that are compared.
@@ -138,21 +138,37 @@ impl<'a> Judge<'a> {
         set_plan(placed, group[at], planned);
     }
 
-    /// Returns the fewest cycles of the layers that compute some nodes, with the layers before and after, as a separate
-    /// program; `None` if they are unknown.
-    pub fn around_nodes(&mut self, placed: &Placed, nodes: &[NodeId]) -> Option<u64> {
+    /// Compares two placements by the fewest cycles of the layers that compute some nodes, with the layers before and
+    /// after, as separate programs. Layers that only one placement fuses with those are included in both.
+    pub fn compare(&mut self, placements: [&Placed; 2], nodes: &[NodeId]) -> Option<[u64; 2]> {
+        let mut nodes: HashSet<NodeId> = nodes.iter().copied().collect();
+        loop {
+            let before = nodes.len();
+            for layer in placements.iter().flat_map(|placed| &placed.layers) {
+                if layer.layer.nodes.iter().any(|node| nodes.contains(node)) {
+                    nodes.extend(&layer.layer.nodes);
+                }
+            }
+            if nodes.len() == before {
+                break;
+            }
+        }
+        // The number of chains limits these programs.
+        let left = std::mem::replace(&mut self.left, usize::MAX);
+        let [a, b] = placements.map(|placed| self.around_nodes(placed, &nodes));
+        self.left = left;
+        Some([a?, b?])
+    }
+
+    fn around_nodes(&mut self, placed: &Placed, nodes: &HashSet<NodeId>) -> Option<u64> {
         let own = |i: &usize| placed.layers[*i].layer.nodes.iter().any(|node| nodes.contains(node));
         let group = placed.by_depth().into_values().find(|group| group.iter().any(own))?;
         let (first, last) = (group.iter().position(own)?, group.iter().rposition(own)?);
         let some = &group[first.saturating_sub(1)..(last + 2).min(group.len())];
         let layer = |i: &usize| (placed.layers[*i].layer.clone(), placed.layers[*i].planned.clone());
         let window = Window { layers: some.iter().map(layer).collect(), own: 0 };
-        // The number of chains limits these programs.
-        let left = std::mem::replace(&mut self.left, usize::MAX);
         let timings = self.timings();
-        let cycles = timings.iter().filter_map(|&timing| self.cycles(placed, &window, timing)).min();
-        self.left = left;
-        cycles
+        timings.iter().filter_map(|&timing| self.cycles(placed, &window, timing)).min()
     }
 
     fn around<'p>(&self, placed: &'p Placed) -> Surroundings<'p>

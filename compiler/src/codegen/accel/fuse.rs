@@ -61,6 +61,11 @@ pub fn is_chain(planned: &Planned) -> bool {
     matches!(planned, Planned::Chain(..))
 }
 
+/// Whether the layer is a depthwise convolution, which continues a chain.
+pub fn continues_chain(planned: &Planned) -> bool {
+    matches!(planned, Planned::Conv(conv, _) if conv.groups > 1)
+}
+
 /// Returns the first layer with the second's operator fused into its tiles. `alone`: nothing else reads the first
 /// layer's result.
 ///

@@ -125,6 +125,10 @@ impl<'a> Sized<'a> {
 
     /// Returns a tile with its estimated cycles; `None` if it does not fit.
     pub fn cost(&self, tile: ChainTile) -> Option<ChainTile> {
+        self.cost_of(tile, [self.along(0, tile.rows)?, self.along(1, tile.columns)?])
+    }
+
+    fn cost_of(&self, tile: ChainTile, [y, x]: [Along; 2]) -> Option<ChainTile> {
         let ChainTile { rows, columns, blocks, array_taps, .. } = tile;
         let (chain, config) = (self.chain, self.config);
         let taps = chain.depthwise.taps();
@@ -133,7 +137,6 @@ impl<'a> Sized<'a> {
         }
         let sizes = Sizes::new(&chain.first, self.input, chain.wide, config);
         let (all, in_blocks) = (self.blocks(), sizes.in_blocks);
-        let [y, x] = [self.along(0, rows)?, self.along(1, columns)?];
         let half = |mem: Mem| (config.entries(mem) / 2) as usize;
         let narrow = self.output.c.div_ceil(config.block() as usize);
         let last = if chain.last.is_some() { 1 } else { 0 };
@@ -186,11 +189,17 @@ impl<'a> Sized<'a> {
     /// Returns at most `most` tiles with the fewest estimated cycles, the fastest first.
     pub fn tiles(&self, most: usize) -> Vec<ChainTile> {
         let mut found = Vec::new();
-        for rows in parts(self.chain.depth.h) {
-            for columns in parts(self.chain.depth.w) {
-                for blocks in if self.chain.last.is_some() { vec![self.blocks()] } else { parts(self.blocks()) } {
+        let along = |k: usize, size: usize| -> Vec<(usize, Along)> {
+            parts(size).into_iter().filter_map(|step| Some((step, self.along(k, step)?))).collect()
+        };
+        let (rows, columns) = (along(0, self.chain.depth.h), along(1, self.chain.depth.w));
+        let all_blocks = if self.chain.last.is_some() { vec![self.blocks()] } else { parts(self.blocks()) };
+        for &(rows, y) in &rows {
+            for &(columns, x) in &columns {
+                for &blocks in &all_blocks {
                     for array_taps in 1..self.chain.depthwise.taps() {
-                        found.extend(self.cost(ChainTile { rows, columns, blocks, array_taps, cycles: 0 }));
+                        let tile = ChainTile { rows, columns, blocks, array_taps, cycles: 0 };
+                        found.extend(self.cost_of(tile, [y, x]));
                     }
                 }
             }
