@@ -2,7 +2,7 @@
 
 use super::Chain;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::ops::conv::sizes::{Sizes, column_span, row_span};
+use crate::codegen::accel::ops::conv::sizes::{Sizes, column_span, row_span, skips_rows};
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
 use crate::codegen::accel::requant::keeps_params;
@@ -68,6 +68,7 @@ impl<'a> Sized<'a> {
 
     /// Whether param holds all parameters and taps of the vector unit at once.
     pub fn keeps_params(&self) -> bool {
+        // At most all taps are the vector unit's.
         let taps = self.chain.depthwise.taps().div_ceil(PARAM_ROWS as usize);
         let last = self.chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(self.config.block() as usize));
         // Each requantization has a descriptor of its own, and so have the taps.
@@ -115,10 +116,15 @@ impl<'a> Sized<'a> {
                 0 => row_span(first, wide.start, wide.inside, self.input).0,
                 _ => column_span(first, wide.start, wide.inside, self.input),
             };
+            // The buffer has room for what padding would read.
+            let longest = match k {
+                0 if skips_rows(first) => wide.padded(),
+                _ => (wide.padded() - 1) * first.strides[k] + reach(first.kernel[k], first.dilations[k]),
+            };
             sum.wide += wide.inside;
             sum.widest = sum.widest.max(wide.padded());
             sum.data += data.inside;
-            sum.longest = sum.longest.max(data.padded());
+            sum.longest = sum.longest.max(longest);
         }
         Some(sum)
     }

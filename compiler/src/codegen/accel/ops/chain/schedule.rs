@@ -228,17 +228,19 @@ impl<'a> Stages<'a> {
                 }
             },
         );
-        let shape = [blocks, taps, lanes];
+        // The vector unit's taps in whole rows of the kernel, likewise.
+        let first_row = array / kernel_columns;
+        let first_tap = first_row * kernel_columns;
+        let shape = [blocks, taps - first_tap, lanes];
         let rest = self.b.input("taps", DType::I8, &shape);
         let bytes = match given {
             false => vec![0; shape.iter().product::<i64>() as usize],
             true => {
-                let places = (0..blocks).flat_map(|b| (0..taps).flat_map(move |t| (0..lanes).map(move |o| (b, t, o))));
-                places.map(|(block, tap, lane)| weight(block * lanes + lane, tap)).collect()
+                let rows = (0..blocks).flat_map(|block| (first_tap..taps).map(move |tap| (block, tap)));
+                rows.flat_map(|(block, tap)| (0..lanes).map(move |lane| weight(block * lanes + lane, tap))).collect()
             }
         };
         self.inputs.push(LayerInput::Constant(Array { dtype: DType::I8, shape: shape.to_vec(), bytes }));
-        let first_row = array / kernel_columns;
         let reduce = [("r", kernel_rows - first_row), ("s", kernel_columns)];
         let both = self.b.sum_from(
             "both",
@@ -247,12 +249,12 @@ impl<'a> Stages<'a> {
             |i| summed.at(i),
             |i, t| {
                 let row = if first_row == 0 { t[0].clone() } else { t[0].clone() + Expr::int(first_row) };
-                let tap = row.clone() * kernel_columns + t[1].clone();
+                let tap = t[0].clone() * kernel_columns + t[1].clone();
                 let w = rest.at(&[i[1].clone(), tap.clone(), i[4].clone()]).cast(DType::I32);
                 let term = x(i, row, t[1].clone(), &i[4]) * less(w);
-                match array % kernel_columns {
+                match array - first_tap {
                     0 => term,
-                    _ => Expr::int(array).le(tap).select(term, Expr::i32(0)),
+                    others => Expr::int(others).le(tap).select(term, Expr::i32(0)),
                 }
             },
         );
