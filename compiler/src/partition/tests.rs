@@ -2,6 +2,7 @@
 //! bit.
 
 mod auto;
+mod chained;
 mod drawn;
 mod fused;
 mod kept;

@@ -1,7 +1,7 @@
 //! Draws plans from the spaces of operators: each is refused with a reason, or computes what the evaluator computes.
 
 use super::problems::{MAKERS, int8};
-use super::{Code, NewDevice, configs, csim, fsim, fused, kept, partition, run};
+use super::{Code, NewDevice, chained, configs, csim, fsim, fused, kept, partition, run};
 use crate::codegen::accel::Layer;
 use crate::codegen::accel::Planned;
 use crate::graph::{Graph, eval_all};
@@ -115,10 +115,11 @@ fn every_plan_in_the_space_is_refused_or_right() {
     while outcomes.drawn < 2000 {
         let mut rng = StdRng::seed_from_u64(round);
         let config = &configs[round as usize % configs.len()];
-        let kind = rng.random_range(0..MAKERS.len() + 6);
+        let kind = rng.random_range(0..MAKERS.len() + 8);
         let (graph, options) = match kind.checked_sub(MAKERS.len()) {
             None => (MAKERS[kind](&mut rng), Options::default()),
             Some(0 | 1) => (Some(fused::network(&mut rng)), Options { fuse: true, ..Options::default() }),
+            Some(2 | 3) => (Some(chained::network(&mut rng)), Options { fuse: true, ..Options::default() }),
             Some(_) => {
                 let graph = kept::network(&mut rng);
                 (Some(graph), Options { keep_on_chip: true, fuse: rng.random(), ..Options::default() })
@@ -133,7 +134,7 @@ fn every_plan_in_the_space_is_refused_or_right() {
     println!("{drawn} plans, {strict} in strict mode; {fitting:#?} {refused:#?}");
     assert!(wrong.is_empty(), "{} of {round} programs are wrong: {wrong:#?}", wrong.len());
     assert!(10 * strict >= 7 * drawn, "only {strict} of {drawn} plans ran in strict mode");
-    for name in ["Conv", "ConvTranspose", "Pool", "MatMul", "Pairwise", "Lookup", "Copy"] {
+    for name in ["Conv", "ConvTranspose", "Pool", "MatMul", "Pairwise", "Lookup", "Copy", "Chain"] {
         assert!(fitting.get(name).is_some_and(|n| *n >= 20), "{name}: {fitting:?}");
     }
 }

@@ -467,3 +467,80 @@ fn a_table_is_a_copy() {
     let error = m.lower().unwrap_err().to_string();
     assert!(error.contains("a table is copied to param as a whole"), "{error}");
 }
+
+/// A pointwise product, and a depthwise convolution of its padded results. The array sums 4 taps, the vector unit the
+/// others.
+const STRIPS: &str = "te strips {
+  input x: i8[1, 16, 16, 16]
+  input w: i8[4, 1, 16, 16]
+  input bias: i32[4, 16] input multiplier: i32[4, 16] input shift: i32[4, 16]
+  product: i32[b in 4, y in 16, x in 16, c in 16] = sum(k in 1, i in 16) i32(x[k, y, x, i]) * i32(w[b, k, c, i])
+  wide: i8[b in 4, y in 18, x in 18, c in 16] = select(1 <= y && y < 17 && 1 <= x && x < 17, i8(offset_clamp(
+    scale_double(product[b, y - 1, x - 1, c] + bias[b, c], multiplier[b, c], shift[b, c]), 3i32, -128i32, 127i32)), 3i8)
+  input diagonal: i8[4, 6, 16, 16]
+  input taps: i8[4, 9, 16]
+  array: i32[b in 4, y in 16, x in 16, c in 16] = sum(r in 2, s in 3, i in 16) select(r * 3 + s < 4,
+    i32(wide[b, y + r, x + s, i]) * i32(diagonal[b, r * 3 + s, c, i]), 0i32)
+  sums: i32[b in 4, y in 16, x in 16, c in 16] = sum(r in 3, s in 3 from array[b, y, x, c]) select(4 <= r * 3 + s,
+    i32(wide[b, y + r, x + s, c]) * i32(taps[b, r * 3 + s, c]), 0i32)
+  output z: i8[b in 4, y in 16, x in 16, c in 16] = i8(min(max(sums[b, y, x, c] >> 8i32, -128i32), 127i32))
+}";
+
+const STRIP_STEPS: &str = "set_scope product acc; set_scope wide inp; set_scope array acc; set_scope sums acc
+  cache_read product x inp; cache_read product w wgt; cache_read array diagonal wgt; cache_read sums taps param
+  cache_read wide bias param; cache_read wide multiplier param; cache_read wide shift param; cache_write z out
+  split z.write.i1 4; reorder z.write.i1.0 z.write.i0 z.write.i1.1
+  compute_at z z.write.i0; compute_at sums z.write.i0; compute_at array z.write.i0; compute_at wide z.write.i0
+  compute_at product z.write.i0; compute_at x.inp z.write.i0; compute_at w.wgt z.write.i0
+  compute_at diagonal.wgt z.write.i0
+  compact z.out; compact sums; compact array; compact wide; compact product; compact x.inp
+  annotate z.write.i1.0 pipeline; annotate z.write.i0 pipeline
+  reorder product.b product.y product.x product.k product.c product.i; decompose_reduction product product.b
+  tensorize product.c gemm; decompose_padding wide wide.b; tensorize wide.c requant
+  reorder array.b array.y array.x array.r array.s array.c array.i; decompose_reduction array array.b
+  tensorize array.c gemm
+  reorder sums.b sums.y sums.x sums.r sums.s sums.c; decompose_reduction sums sums.b; tensorize sums.c mac
+  tensorize z.c shr;";
+
+const STRIP_STAGES: &str = "stage product 1; stage product.init 1; stage wide 2; stage wide.pad0 2; stage wide.pad1 2
+  stage wide.pad2 2; stage wide.pad3 2; stage array 3; stage array.init 3; stage sums 4; stage sums.init 4; stage z 4
+  stage z.write 4";
+
+#[test]
+fn strips_pass_the_stages_of_a_pipeline() {
+    let (plain, _) = check(&preset("1x16x16"), STRIPS, STRIP_STEPS);
+    let (staged, text) = check(&preset("1x16x16"), STRIPS, &format!("{STRIP_STEPS} {STRIP_STAGES}"));
+    assert_eq!((plain, staged), STRIP_CYCLES);
+    assert_eq!(text.matches("op=mac").count(), 16, "{text}");
+    // Each strip of data is loaded for both slots, the padding at the left and the right only for the first strips.
+    assert_eq!(text.matches("load base=1").count(), 2 * 4 + 4 + 4 + 1, "{text}");
+}
+
+#[test]
+fn stages_are_refused_that_would_use_data_at_the_wrong_time() {
+    let config = preset("1x16x16");
+    let refused = |stages: &str| refused(&config, STRIPS, &format!("{STRIP_STEPS} {stages}"));
+    assert_eq!(
+        refused("stage product 1; stage product.init 1"),
+        "block wide: stage 0 uses product before stage 1 has written it"
+    );
+    assert_eq!(
+        refused("slots wide 1; stage z 2; stage z.write 2; stage sums 2; stage sums.init 2"),
+        "buffer wide: it is used from stage 0 to stage 2 of z.write.i0, so it needs 2 slots, each for one iteration; it has 1"
+    );
+    assert_eq!(
+        refused("stage taps.param 1"),
+        "cannot apply `stage taps.param 1`: no loop around taps.param is a pipeline; annotate one first"
+    );
+}
+
+#[test]
+fn the_first_term_of_a_sum_always_counts() {
+    let late = STRIPS.replace("select(r * 3 + s < 4,", "select(0 < r * 3 + s,");
+    let reason = refused(&preset("1x16x16"), &late, STRIP_STEPS);
+    assert_eq!(
+        reason,
+        "cannot apply `tensorize array.c gemm`: the sum array starts from a constant, and its first term counts only if 0 < \
+         array.r * 3 + array.s; let the sum start with a term that always counts"
+    );
+}

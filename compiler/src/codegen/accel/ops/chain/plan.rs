@@ -50,6 +50,8 @@ struct Along {
     /// Positions of wide tensors that strips compute, and the most of one strip with padding.
     wide: usize,
     widest: usize,
+    /// The most without padding.
+    summed: usize,
     /// Positions of data that strips load, and the most of one strip with padding.
     data: usize,
     longest: usize,
@@ -116,13 +118,16 @@ impl<'a> Sized<'a> {
                 0 => row_span(first, wide.start, wide.inside, self.input).0,
                 _ => column_span(first, wide.start, wide.inside, self.input),
             };
-            // The buffer has room for what padding would read.
-            let longest = match k {
-                0 if skips_rows(first) => wide.padded(),
-                _ => (wide.padded() - 1) * first.strides[k] + reach(first.kernel[k], first.dilations[k]),
+            // The buffer has room for what padding would read, but not for more than there is.
+            let reads = |rows: usize| match k {
+                0 if skips_rows(first) => rows,
+                _ => (rows - 1) * first.strides[k] + reach(first.kernel[k], first.dilations[k]),
             };
+            let all = [self.chain.wide.h, self.chain.wide.w][k];
+            let longest = reads(wide.padded()).min(reads(all));
             sum.wide += wide.inside;
             sum.widest = sum.widest.max(wide.padded());
+            sum.summed = sum.summed.max(wide.padded().min(all));
             sum.data += data.inside;
             sum.longest = sum.longest.max(longest);
         }
@@ -149,7 +154,7 @@ impl<'a> Sized<'a> {
         let outputs = rows * columns;
         // Each half of the banks has one of two slots of every buffer.
         let inp = in_blocks * y.longest * x.longest + blocks * (y.widest * x.widest + last * outputs);
-        let acc = blocks * (y.widest * x.widest + outputs) + last * narrow * outputs;
+        let acc = blocks * (y.summed * x.summed + outputs) + last * narrow * outputs;
         let array_rows = array_taps.div_ceil(chain.depthwise.kernel[1]);
         let product = in_blocks * chain.first.taps();
         let wgt = self.weights(array_taps);
