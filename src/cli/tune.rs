@@ -120,13 +120,23 @@ impl Tune {
             percent(before, after)
         );
         let known = if report.known > 0 { format!(", {} known before", report.known) } else { String::new() };
-        let rate = if report.seconds > 0.0 { report.trials as f64 / report.seconds } else { 0.0 };
+        let rate = |n: usize, seconds: f64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
         let _ = writeln!(
             text,
-            "{} trials{known}, {rate:.0} a second on each core, {} different layers; log in {}",
+            "{} trials{known}, {:.0} a second on each core, {} different layers; log in {}",
             report.trials,
+            rate(report.trials, report.seconds),
             report.layers.len(),
             self.log.display()
+        );
+        let _ = writeln!(
+            text,
+            "they are the best of {} plans that were timed without neighbors, {:.0} a second on each core, and of {} \
+             that were estimated, {:.0} a second",
+            report.alone,
+            rate(report.alone, report.alone_seconds),
+            report.estimated,
+            rate(report.estimated, report.estimate_seconds)
         );
         let mut better: Vec<(&LayerResult, u64)> =
             report.layers.iter().map(|l| (l, l.gain)).filter(|(_, gain)| *gain > 0).collect();
@@ -164,6 +174,10 @@ fn json(tuning: &Tuning) -> Value {
         "stale_trials": report.stale,
         "skipped_lines": skipped,
         "trial_seconds": report.seconds,
+        "timed_alone": report.alone,
+        "timed_alone_seconds": report.alone_seconds,
+        "estimated": report.estimated,
+        "estimate_seconds": report.estimate_seconds,
         "layers": report.layers.iter().map(layer).collect::<Vec<_>>(),
     })
 }

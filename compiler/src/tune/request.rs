@@ -76,6 +76,14 @@ pub struct Report {
     pub stale: usize,
     /// Seconds that threads spent on trials, together.
     pub seconds: f64,
+    /// Number of plans whose cycles were estimated, and the seconds of that, drawing included.
+    pub estimated: usize,
+    /// See `estimated`.
+    pub estimate_seconds: f64,
+    /// Number of plans that were timed without their neighbors, and the seconds that threads spent on that, together.
+    pub alone: usize,
+    /// See `alone`.
+    pub alone_seconds: f64,
     /// The different layers.
     pub layers: Vec<LayerResult>,
 }
