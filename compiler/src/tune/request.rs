@@ -46,6 +46,19 @@ pub enum TuneError {
         /// The names of all layers.
         there: Vec<String>,
     },
+    /// There is no layer with a choice on the CPU.
+    #[error(
+        "no layer has a choice on the CPU, so there is nothing to tune; products with constant weights and poolings have"
+    )]
+    NothingOnCpu,
+    /// There is no such layer with a choice on the CPU.
+    #[error("no layer with a choice on the CPU contains a node {layer}; the layers are: {}", .there.join(", "))]
+    NoCpuLayer {
+        /// The name.
+        layer: String,
+        /// The names of all layers with a choice.
+        there: Vec<String>,
+    },
     /// The programs cannot be timed.
     #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
     Untimed,
