@@ -70,7 +70,7 @@ pub fn tune_cpu(
 ) -> Result<CpuTuning, ModelError> {
     let backend = LlvmBackend::new().map_err(CompileError::from)?;
     let key = backend.processor().key();
-    let (log, mut file) = open(request.log, &[key.clone()])?;
+    let (log, mut file) = open(request.log, std::slice::from_ref(&key))?;
     let options = Options { offload: Offload::None, ..request.options };
     let layers = layers(graph, &options, &backend, request.layer)?;
     let found: Vec<MeasuredLayer> = layers.iter().map(|layer| layer.found.clone()).collect();
