@@ -18,8 +18,7 @@ use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
-pub use space::TileSpace;
-pub use tile::{Outer, ProductKind, Tile};
+pub use tile::{Outer, ProductKind, Tile, TileSpace};
 
 /// Schedules a function for the CPU. `tile` is the tile of its product if the weights are packed. Every step is
 /// optional: a step that is rejected leaves the function unchanged.

@@ -2,26 +2,13 @@
 
 use tilewright_compiler::codegen::accel::space::{Choice, Decisions, Knob, Space};
 
-use super::tile::{MOST_VECTORS, Outer, ProductKind, Tile};
+use super::tile::{MOST_VECTORS, Outer, ProductKind, Tile, TileSpace};
 
 /// What `Tile::outer` decides.
 const OUTER: [(Outer, &str); 3] = [(Outer::BySize, "by_size"), (Outer::Channels, "channels"), (Outer::Rows, "rows")];
 
 /// Most rows or columns of a tile.
 const MOST_ROWS: i64 = 32;
-
-/// Sizes that limit the tiles of a product or a pooling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TileSpace {
-    /// Extents in the last two dimensions in front of the channels.
-    pub rows: [i64; 2],
-    /// Channels of the result.
-    pub channels: i64,
-    /// Channels per vector.
-    pub lanes: i64,
-    /// Vector registers of the processor.
-    pub registers: i64,
-}
 
 impl TileSpace {
     /// Returns the decisions for tiles of the same kind, with their possible values.

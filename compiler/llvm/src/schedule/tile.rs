@@ -4,7 +4,6 @@ use tilewright_compiler::graph::op::Layout;
 use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::te::ops::{Blocks, in_fours, is_depthwise, takes_blocks};
 
-use super::space::TileSpace;
 use crate::{Architecture, Processor};
 
 /// The part of a product whose sums stay in registers: some pixels or rows times some vectors of output channels.
@@ -31,6 +30,19 @@ pub enum Outer {
     Channels,
     /// The one over rows: the weights are read again for each row of tiles.
     Rows,
+}
+
+/// Sizes that limit the tiles of a product or a pooling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileSpace {
+    /// Extents in the last two dimensions in front of the channels.
+    pub rows: [i64; 2],
+    /// Channels of the result.
+    pub channels: i64,
+    /// Channels per vector.
+    pub lanes: i64,
+    /// Vector registers of the processor.
+    pub registers: i64,
 }
 
 /// What a product sums up.
