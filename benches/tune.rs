@@ -1,16 +1,24 @@
-//! Measures how many plans of a layer `tune` draws and estimates in a second, and how many it times. The layers are
-//! convolutions of ResNet-50 on 1x16x16, alone and together with their neighbors.
+//! Measures how many plans of a layer `tune` draws and estimates in a second, and how many of the promising ones it times,
+//! alone and together with their neighbors. The layers are convolutions of ResNet-50 on 1x16x16.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use tilewright::model::clock::CycleModel;
 use tilewright::model::{Options, partitioned, shapes};
+use tilewright_compiler::codegen::accel::Planned;
+use tilewright_compiler::cost::Clock;
 use tilewright_compiler::tune::Candidates;
 use tilewright_hw::config::HwConfig;
 
 /// The layers: 1x1 and 3x3 convolutions of the first and the last part of the network.
 const LAYERS: [usize; 4] = [2, 3, 46, 47];
+
+/// Number of decisions that are drawn for each layer.
+const DRAWN: usize = 500_000;
+
+/// Number of plans for which the compiler keeps its work, so that more of them are needed for a fair measurement.
+const CACHED: usize = 512;
 
 fn candidates(criterion: &mut Criterion) {
     let config = HwConfig::load("1x16x16").expect("a preset");
@@ -23,17 +31,30 @@ fn candidates(criterion: &mut Criterion) {
     for layer in LAYERS {
         let mut candidates = Candidates::new(&graph, &config, &partition, layer, 1).expect("there is such a layer");
         let name = candidates.name().to_string();
-        group.bench_function(format!("{name}: drawn and estimated"), |b| b.iter(|| black_box(candidates.draw())));
-        let plans: Vec<_> = std::iter::repeat_with(|| candidates.draw()).flatten().take(64).collect();
-        for (what, alone) in [("timed alone", true), ("timed with its neighbors", false)] {
+        group.bench_function(format!("{name}: estimated"), |b| {
+            // Decisions that do not fit are drawn again.
+            b.iter(|| {
+                let plan = std::iter::repeat_with(|| candidates.draw()).flatten().next();
+                black_box(candidates.estimate(plan.as_ref()))
+            });
+        });
+        // The plans that a search times: those whose estimate is close to that of the compiler's plan.
+        let limit = candidates.estimate(None) * 5 / 4;
+        let drawn: Vec<_> = std::iter::repeat_with(|| candidates.draw()).take(DRAWN).flatten().collect();
+        let plans: Vec<_> = drawn.into_iter().filter(|plan| candidates.estimate(Some(plan)) <= limit).collect();
+        assert!(plans.len() > CACHED, "{name}: only {} plans", plans.len());
+        let clock: &dyn Clock = &clock;
+        let mut time = |what: &str, cycles: &dyn Fn(&Planned) -> Option<u64>| {
             let mut next = plans.iter().cycle();
             group.bench_function(format!("{name}: {what}"), |b| {
                 b.iter(|| {
                     let plan = next.next().expect("there are plans");
-                    assert!(candidates.cycles(plan, alone, &clock).is_some(), "{} cannot be timed", plan.decisions());
+                    assert!(cycles(plan).is_some(), "{} cannot be timed", plan.decisions());
                 });
             });
-        }
+        };
+        time("timed alone", &|plan| candidates.cycles_alone(plan, clock));
+        time("timed with its neighbors", &|plan| candidates.cycles(plan, clock));
     }
     group.finish();
 }

@@ -58,8 +58,11 @@ enum Command {
     Bisect(bisect::Bisect),
     /// Run a tensor expression as its schedule says, and check the result
     Schedule(schedule::ScheduleArguments),
-    /// Search for faster tiles of a model's layers with the cycle model, and log them
+    /// Search for faster tiles of a model's layers, with the cycle model or by measured times, and log them
     Tune(Box<tune::Tune>),
+    /// Print the median nanoseconds of an artifact's steps on the CPU; `tune --device cpu` runs this
+    #[command(hide = true)]
+    MeasureArtifact(tune::MeasureArtifact),
     /// Quantize a float model to int8, calibrated with samples of its data
     Quantize(quantize::Quantize),
     /// Describe an artifact or a model
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Profile(command) => command.run(),
         Command::Schedule(command) => command.run(),
         Command::Tune(command) => command.run(),
+        Command::MeasureArtifact(command) => command.run(),
         Command::Quantize(command) => command.run(),
         Command::Inspect(command) => command.run(),
         Command::Asm(command) => command.run(),

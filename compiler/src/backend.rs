@@ -20,6 +20,7 @@ use thiserror::Error;
 use tilewright_runtime::artifact::Place;
 
 use crate::graph::{DType, Graph, NodeId, ValueId};
+use crate::records::Replay;
 use crate::schedule::Step;
 use crate::te::Program;
 use crate::tir::Function;
@@ -143,6 +144,11 @@ pub trait Backend {
     /// # Errors
     /// [`BackendError`] for the first node that does not compile.
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError>;
+
+    /// Returns how the code that was compiled so far uses records of `tune`. Layers without a record do not count.
+    fn replay(&self) -> Replay {
+        Replay::default()
+    }
 
     /// Returns the names of the forms of code that it can list, such as `asm`.
     fn forms(&self) -> &'static [&'static str];

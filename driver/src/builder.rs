@@ -40,6 +40,8 @@ pub struct Builder {
     config: HwConfig,
     regions: Vec<MemoryRegion>,
     constants: Vec<u8>,
+    /// Whether `constants` holds their bytes, not only region 0 their size.
+    keeps_constants: bool,
     sections: Vec<Section>,
     inputs: Vec<Binding>,
     outputs: Vec<Binding>,
@@ -109,6 +111,7 @@ impl Builder {
             config: config.clone(),
             regions: vec![MemoryRegion { name: "constants".into(), role: Role::Constants, bytes: 0 }],
             constants: Vec::new(),
+            keeps_constants: true,
             sections: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
@@ -121,6 +124,12 @@ impl Builder {
             uop_loads: Vec::new(),
             loaded: None,
         })
+    }
+
+    /// Gives constants their places, but does not keep their bytes: the program takes the same cycles, but computes
+    /// other values.
+    pub fn without_constants(self) -> Builder {
+        Builder { keeps_constants: false, ..self }
     }
 
     /// The configuration.
@@ -164,12 +173,15 @@ impl Builder {
 
     /// Adds constants and returns their offset in region 0, a multiple of 64.
     pub fn constant(&mut self, name: &str, role: Role, data: &[u8]) -> u64 {
-        let offset = self.constants.len().next_multiple_of(64);
-        self.constants.resize(offset, 0);
-        self.constants.extend_from_slice(data);
-        self.sections.push(Section { name: name.into(), role, offset: offset as u64, bytes: data.len() as u64 });
-        self.regions[0].bytes = self.constants.len() as u64;
-        offset as u64
+        let bytes = data.len() as u64;
+        let offset = self.regions[0].bytes.next_multiple_of(64);
+        if self.keeps_constants {
+            self.constants.resize(offset as usize, 0);
+            self.constants.extend_from_slice(data);
+        }
+        self.sections.push(Section { name: name.into(), role, offset, bytes });
+        self.regions[0].bytes = offset + bytes;
+        offset
     }
 
     /// Declares a tensor that the host writes.
@@ -415,18 +427,13 @@ impl Builder {
 
     /// Finishes the program, but leaves the order of its instructions open.
     pub fn record(mut self) -> Recording {
-        let images = [self.gemm_uops, self.vector_uops].map(UopCache::into_image);
+        let images = [&mut self.gemm_uops, &mut self.vector_uops].map(UopCache::take_image);
         let mut offsets = [0u64; 2];
         for ((image, name), offset) in images.iter().zip(["gemm micro-ops", "vector micro-ops"]).zip(&mut offsets) {
             if !image.is_empty() {
-                *offset = self.constants.len().next_multiple_of(64) as u64;
-                self.constants.resize(*offset as usize, 0);
-                self.constants.extend_from_slice(image);
-                let bytes = image.len() as u64;
-                self.sections.push(Section { name: name.into(), role: Role::Uops, offset: *offset, bytes });
+                *offset = self.constant(name, Role::Uops, image);
             }
         }
-        self.regions[0].bytes = self.constants.len() as u64;
         for &i in &self.uop_loads {
             if let Op::Load(load) = &mut self.insns[i].op {
                 load.offset += offsets[usize::from(load.mem == Mem::VectorUop)];

@@ -69,12 +69,16 @@ impl<T: Copy> ByPort<T> {
     }
 }
 
-/// The last instructions that touched each entry of one memory; counts from 1, 0 for none.
+/// The last instructions that read an entry, by unit, and the last one that wrote it; counts from 1, 0 for none.
+type Last = [u32; 5];
+
+/// Place of the last write.
+const WRITTEN: usize = 4;
+
+/// The last instructions that touched each entry of one memory.
 struct MemHistory {
     bank_entries: u32,
-    written: Vec<u32>,
-    /// By unit.
-    read: [Vec<u32>; 4],
+    entries: Vec<Last>,
 }
 
 /// The last load and store of each granule of a region.
@@ -95,12 +99,9 @@ impl History {
     /// An empty history.
     pub fn new(config: &HwConfig) -> History {
         let memories = Mem::ALL.iter().map(|&mem| {
-            let entries = config.entries(mem) as usize;
-            MemHistory {
-                bank_entries: config.entries(mem) / config.banks(mem),
-                written: vec![0; entries],
-                read: std::array::from_fn(|_| vec![0; entries]),
-            }
+            let entries = config.entries(mem);
+            let bank_entries = entries / config.banks(mem);
+            MemHistory { bank_entries, entries: vec![[0; 5]; entries as usize] }
         });
         History { memories: memories.collect(), regions: Vec::new(), count: 0 }
     }
@@ -115,21 +116,25 @@ impl History {
                     found.ports.push(port);
                 }
             }
-            let mut last = [0; 5];
+            let mut before: Last = [0; 5];
             for entry in touch.set.iter() {
-                let entry = entry as usize;
-                let mut note = |at: usize, count: u32| {
-                    if count != last[at] {
-                        last[at] = count;
-                        found.after.push(count);
+                let last = memory.entries[entry as usize];
+                // Most entries were last touched together with the one before.
+                if last == before {
+                    continue;
+                }
+                let mut note = |by: usize| {
+                    if last[by] != before[by] {
+                        found.after.push(last[by]);
                     }
                 };
-                note(4, memory.written[entry]);
                 if touch.write {
-                    memory.read.iter().enumerate().for_each(|(other, read)| note(other, read[entry]));
+                    (0..last.len()).for_each(note);
                 } else {
-                    note(unit as usize, memory.read[unit as usize][entry]);
+                    note(WRITTEN);
+                    note(unit as usize);
                 }
+                before = last;
             }
         }
         if let Some(touch) = &footprint.dram {
@@ -164,9 +169,9 @@ impl History {
         let count = self.count;
         for touch in &footprint.scratch {
             let memory = &mut self.memories[touch.mem as usize];
-            let table = if touch.write { &mut memory.written } else { &mut memory.read[unit as usize] };
+            let by = if touch.write { WRITTEN } else { unit as usize };
             for entry in touch.set.iter() {
-                table[entry as usize] = count;
+                memory.entries[entry as usize][by] = count;
             }
         }
         let Some(touch) = footprint.dram.as_ref().filter(|touch| touch.base > 0) else { return };

@@ -37,8 +37,12 @@ impl EntrySet {
         if last >= self.entries.into() {
             return Err(last);
         }
-        for entry in start..=last {
-            self.words[entry as usize / 64] |= 1 << (entry % 64);
+        let (first_word, last_word) = (start as usize / 64, last as usize / 64);
+        let (from, to) = (u64::MAX << (start % 64), u64::MAX >> (63 - last % 64));
+        for (i, word) in self.words[first_word..=last_word].iter_mut().enumerate() {
+            let from = if i == 0 { from } else { u64::MAX };
+            let to = if first_word + i == last_word { to } else { u64::MAX };
+            *word |= from & to;
         }
         Ok(())
     }
@@ -119,7 +123,11 @@ impl EntrySet {
 
     /// Bit mask of the banks that the set touches, each of `bank_entries` entries.
     pub fn banks(&self, bank_entries: u32) -> u32 {
-        self.iter().fold(0, |mask, entry| mask | 1 << (entry / bank_entries.max(1)))
+        if bank_entries == 0 || !bank_entries.is_multiple_of(64) {
+            return self.iter().fold(0, |mask, entry| mask | 1 << (entry / bank_entries.max(1)));
+        }
+        let banks = self.words.chunks(bank_entries as usize / 64).enumerate();
+        banks.filter(|(_, words)| words.iter().any(|word| *word != 0)).fold(0, |mask, (bank, _)| mask | 1 << bank)
     }
 }
 
@@ -138,6 +146,20 @@ mod tests {
             expected.sort_unstable();
             expected.dedup();
             assert_eq!(set.iter().collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn ranges_and_banks_equal_single_entries() {
+        for (start, count) in [(0, 64), (5, 3), (60, 10), (63, 2), (64, 128), (100, 200), (255, 1), (0, 512)] {
+            let (mut range, mut single) = (EntrySet::new(512), EntrySet::new(512));
+            range.insert_range(start, count).unwrap();
+            (start..start + count).for_each(|entry| single.insert(entry).unwrap());
+            assert_eq!(range, single);
+            for bank_entries in [64, 100, 128, 512] {
+                let expected = single.iter().fold(0, |mask, entry| mask | 1 << (entry / bank_entries));
+                assert_eq!(range.banks(bank_entries), expected);
+            }
         }
     }
 

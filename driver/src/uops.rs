@@ -93,8 +93,8 @@ impl UopCache {
     }
 
     /// The image of all kernels.
-    pub fn into_image(self) -> Vec<u8> {
-        self.image
+    pub fn take_image(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.image)
     }
 }
 

@@ -1,13 +1,24 @@
-//! `tune`: searches for plans of a model's layers that take fewer cycles.
+//! `tune`: searches for plans of a model's layers that take fewer cycles, or less time on the CPU.
 
 use std::fmt::Write as _;
+#[cfg(feature = "llvm")]
+use std::io::Read as _;
+#[cfg(feature = "llvm")]
+use std::path::Path;
 use std::path::PathBuf;
+#[cfg(feature = "llvm")]
+use std::process::{Command, Stdio};
 use std::time::Duration;
+#[cfg(feature = "llvm")]
+use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
+#[cfg(feature = "llvm")]
+use tilewright::model::tuned::cpu::CpuTuning;
 use tilewright::model::tuned::{self, TuneRequest, Tuning};
 use tilewright::model::{self, Options};
+use tilewright_compiler::graph::Graph;
 use tilewright_compiler::tune::{LayerResult, Report};
 
 use super::compile::OpenSizes;
@@ -23,6 +34,10 @@ pub struct Tune {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
+    /// Where the layers run that are tuned: on the accelerator, timed with the cycle model (csim), or on this machine's
+    /// CPU, by measured times (cpu)
+    #[arg(long, value_enum, default_value = "csim")]
+    device: TunedDevice,
     /// Number of trials, including those that the log already has
     #[arg(long, value_name = "N", group = "limit", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
@@ -51,6 +66,22 @@ pub struct Tune {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
+}
+
+/// Where the layers run that are tuned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum TunedDevice {
+    /// The accelerator.
+    Csim,
+    /// The CPU.
+    Cpu,
+}
+
+/// Arguments of `measure-artifact`.
+#[derive(clap::Args)]
+pub struct MeasureArtifact {
+    /// The artifact
+    file: PathBuf,
 }
 
 /// Parses a time: a number with the unit s, m or h.
@@ -89,6 +120,9 @@ impl Tune {
             layer: self.layer.as_deref(),
         };
         let all = self.trials.map_or(0, |n| n as usize);
+        if self.device == TunedDevice::Cpu {
+            return self.run_on_cpu(graph, &request, all);
+        }
         let progress = Progress::new("tune", all);
         let tuning = tuned::tune(graph, &request, &mut |p| {
             progress.step(&format!("{} cycles", p.best), p.trials, all.max(p.trials));
@@ -110,6 +144,58 @@ impl Tune {
         Ok(Verdict::Fine)
     }
 
+    #[cfg(feature = "llvm")]
+    fn run_on_cpu(&self, graph: Graph, request: &TuneRequest, all: usize) -> Result<Verdict> {
+        let progress = Progress::new("tune", all);
+        let tuning = tuned::cpu::tune_cpu(graph, request, &mut measure, &mut |n| {
+            progress.step("trials on the CPU", n, all.max(n));
+        });
+        progress.end();
+        let tuning = tuning.with_context(|| self.file.display().to_string())?;
+        for (reason, n) in &tuning.skipped {
+            note(&format!("{}: {n} lines skipped: {reason}", self.log.display()));
+        }
+        let text = if self.json { format!("{}\n", cpu_json(&tuning)) } else { self.cpu_text(&tuning) };
+        write_or_print(None, text.as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn run_on_cpu(&self, _: Graph, _: &TuneRequest, _: usize) -> Result<Verdict> {
+        anyhow::bail!("this program was built without LLVM; build it with the feature `llvm`")
+    }
+
+    #[cfg(feature = "llvm")]
+    fn cpu_text(&self, tuning: &CpuTuning) -> String {
+        let [before, after] = tuning.ns();
+        let mut text = format!(
+            "{}: {:.1} us for the tuned layers, {:.1} us before ({:+.1} %)\n",
+            self.file.display(),
+            after as f64 / 1e3,
+            before as f64 / 1e3,
+            percent(before, after)
+        );
+        let report = &tuning.report;
+        let known = if report.known > 0 { format!(", {} known before", report.known) } else { String::new() };
+        let _ = writeln!(
+            text,
+            "{} trials{known}, {} different layers; log in {}",
+            report.trials,
+            report.layers.len(),
+            self.log.display()
+        );
+        for ((name, places), layer) in tuning.layers.iter().zip(&report.layers) {
+            let [Some(before), Some(after)] = layer.ns else { continue };
+            if after < before {
+                let times = if *places > 1 { format!(", {places} times") } else { String::new() };
+                let gain = (before - after) as f64 / 1e3;
+                let _ = writeln!(text, "  {name}{times}: {gain:.1} us less; {}", layer.decisions);
+            }
+        }
+        let _ = writeln!(text, "use them with: --tuned {}", self.log.display());
+        text
+    }
+
     fn text(&self, report: &Report) -> String {
         let [before, after] = report.cycles;
         let mut text = format!(
@@ -120,13 +206,23 @@ impl Tune {
             percent(before, after)
         );
         let known = if report.known > 0 { format!(", {} known before", report.known) } else { String::new() };
-        let rate = if report.seconds > 0.0 { report.trials as f64 / report.seconds } else { 0.0 };
+        let rate = |n: usize, seconds: f64| if seconds > 0.0 { n as f64 / seconds } else { 0.0 };
         let _ = writeln!(
             text,
-            "{} trials{known}, {rate:.0} a second on each core, {} different layers; log in {}",
+            "{} trials{known}, {:.0} a second on each core, {} different layers; log in {}",
             report.trials,
+            rate(report.trials, report.seconds),
             report.layers.len(),
             self.log.display()
+        );
+        let _ = writeln!(
+            text,
+            "they are the best of {} plans that were timed without neighbors, {:.0} a second on each core, and of {} \
+             that were estimated, {:.0} a second",
+            report.alone,
+            rate(report.alone, report.alone_seconds),
+            report.estimated,
+            rate(report.estimated, report.estimate_seconds)
         );
         let mut better: Vec<(&LayerResult, u64)> =
             report.layers.iter().map(|l| (l, l.gain)).filter(|(_, gain)| *gain > 0).collect();
@@ -164,7 +260,81 @@ fn json(tuning: &Tuning) -> Value {
         "stale_trials": report.stale,
         "skipped_lines": skipped,
         "trial_seconds": report.seconds,
+        "timed_alone": report.alone,
+        "timed_alone_seconds": report.alone_seconds,
+        "estimated": report.estimated,
+        "estimate_seconds": report.estimate_seconds,
         "layers": report.layers.iter().map(layer).collect::<Vec<_>>(),
+    })
+}
+
+/// Seconds after which a measurement is given up.
+#[cfg(feature = "llvm")]
+const MOST_SECONDS: u64 = 60;
+
+/// Measures an artifact in a process of its own; `None` if that fails or takes too long.
+#[cfg(feature = "llvm")]
+fn measure(artifact: &Path) -> Option<u64> {
+    let mut child = Command::new(std::env::current_exe().ok()?)
+        .arg("measure-artifact")
+        .arg(artifact)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if start.elapsed().as_secs() < MOST_SECONDS => std::thread::sleep(Duration::from_millis(2)),
+            _ => {
+                // The child can have ended in between.
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    };
+    let mut text = String::new();
+    child.stdout.take()?.read_to_string(&mut text).ok()?;
+    text.trim().parse().ok().filter(|_| status.success())
+}
+
+impl MeasureArtifact {
+    #[cfg(feature = "llvm")]
+    pub fn run(self) -> Result<Verdict> {
+        let artifact = tilewright_runtime::artifact::Artifact::read(&self.file)?;
+        write_or_print(None, format!("{}\n", tuned::cpu::measured_ns(artifact)?).as_bytes())?;
+        Ok(Verdict::Fine)
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    pub fn run(self) -> Result<Verdict> {
+        anyhow::bail!("{}: this program was built without LLVM; build it with the feature `llvm`", self.file.display())
+    }
+}
+
+#[cfg(feature = "llvm")]
+fn cpu_json(tuning: &CpuTuning) -> Value {
+    let layer = |((name, places), layer): (&(String, usize), &tilewright_compiler::tune::MeasuredResult)| {
+        json!({
+            "layer": name,
+            "places": places,
+            "trials": layer.trials,
+            "ns_before": layer.ns[0],
+            "ns": layer.ns[1],
+            "decisions": layer.decisions,
+        })
+    };
+    let [before, after] = tuning.ns();
+    json!({
+        "ns_before": before,
+        "ns": after,
+        "trials": tuning.report.trials,
+        "known_trials": tuning.report.known,
+        "skipped_lines": tuning.skipped,
+        "layers": tuning.layers.iter().zip(&tuning.report.layers).map(layer).collect::<Vec<_>>(),
     })
 }
 

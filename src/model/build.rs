@@ -80,7 +80,8 @@ pub struct Options<'c> {
     pub stages: &'c [Stage],
     /// Schedules of layers of the accelerator, in place of the compiler's.
     pub schedules: &'c [GivenSchedule],
-    /// Plans of layers that were found earlier, which the levels 2 and 3 use.
+    /// Plans of layers that were found earlier, for the accelerator and for this machine's processor, which the levels 2
+    /// and 3 use.
     pub records: Option<&'c Records>,
 }
 
@@ -166,7 +167,9 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
 /// Same as [`build`].
 pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Built, ModelError> {
     let host = match options.fallback {
-        Fallback::Cpu => cpu_backend(options.processor, options.symbols)?,
+        Fallback::Cpu => {
+            cpu_backend(options.processor, options.symbols, options.records.filter(|_| options.level >= 2))?
+        }
         Fallback::Cuda(precision) => cuda_backend(precision)?,
     };
     let (graph, mut partition) = partitioned(graph, options, dump)?;
@@ -179,7 +182,8 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     let (artifact, layers) =
         compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
     let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
-    let (schedules, replay) = (schedules::all(&partition), partition.replay);
+    let (schedules, mut replay) = (schedules::all(&partition), partition.replay);
+    replay.add(host.replay());
     Ok(Built { graph, nodes, artifact, schedules, layers, replay })
 }
 
@@ -205,7 +209,7 @@ pub fn partitioned(
     let split = partition::Options { offload, keep_values, ..of_level };
     let analytic = Analytic { config: options.config };
     let measured = match options.measure {
-        true => Some(Measured::new(&graph, analytic, cpu_backend(None, None)?.as_ref())?),
+        true => Some(Measured::new(&graph, analytic, cpu_backend(None, None, None)?.as_ref())?),
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
@@ -217,7 +221,8 @@ pub fn partitioned(
     Ok((graph, partition))
 }
 
-fn opt_level(level: u8) -> OptLevel {
+/// The optimization level of a number.
+pub(super) fn opt_level(level: u8) -> OptLevel {
     match level {
         0 => OptLevel::O0,
         1 => OptLevel::O1,
@@ -267,7 +272,11 @@ pub fn data_object(_: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, String> {
 
 /// The code generator for a processor by its name, or for this machine. It caches the code that it generates.
 #[cfg(feature = "llvm")]
-fn cpu_backend(processor: Option<&str>, symbols: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
+fn cpu_backend(
+    processor: Option<&str>,
+    symbols: Option<&str>,
+    records: Option<&Records>,
+) -> Result<Box<dyn Backend>, CompileError> {
     use tilewright_llvm::{LlvmBackend, Processor};
     let mut backend = match processor {
         Some(name) => LlvmBackend::for_processor(Processor::named(name).map_err(|e| {
@@ -277,6 +286,9 @@ fn cpu_backend(processor: Option<&str>, symbols: Option<&str>) -> Result<Box<dyn
     };
     if let Some(prefix) = symbols {
         backend = backend.with_symbols(prefix);
+    }
+    if let Some(records) = records {
+        backend = backend.with_records(records.clone());
     }
     // Without a cache folder, nothing is cached.
     Ok(Box::new(match tilewright_sim::rtl::default_cache_dir() {
@@ -304,7 +316,7 @@ fn cuda_backend(_: Precision) -> Result<Box<dyn Backend>, CompileError> {
 
 /// Fails, because this program was built without the code generator for CPUs.
 #[cfg(not(feature = "llvm"))]
-fn cpu_backend(_: Option<&str>, _: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
+fn cpu_backend(_: Option<&str>, _: Option<&str>, _: Option<&Records>) -> Result<Box<dyn Backend>, CompileError> {
     Err(tilewright_compiler::backend::BackendError::Toolchain {
         backend: "llvm",
         message: "this program was built without it; build it with the feature `llvm`".to_string(),

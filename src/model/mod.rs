@@ -12,6 +12,7 @@ pub mod listing;
 pub mod measure;
 pub mod picture;
 pub mod plans;
+mod processor;
 pub mod quantize;
 pub mod schedules;
 pub mod shapes;

@@ -8,6 +8,7 @@ use tilewright_compiler::records::{Log, Records, config_key};
 use tilewright_hw::config::HwConfig;
 
 use super::error::ModelError;
+use super::processor;
 
 /// The log that this program brings along; `make tuned-log` writes it.
 const SHIPPED: &str = include_str!("tuned/shipped.jsonl");
@@ -29,7 +30,7 @@ pub enum Tuned {
     },
 }
 
-/// The records for a configuration.
+/// The records for a configuration and for this machine's processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     records: Option<Records>,
@@ -67,7 +68,7 @@ impl Tuned {
         };
         let mut skipped = BTreeMap::new();
         if let Tuned::File { path, text } = self {
-            let log = parse(path, text, config)?;
+            let log = parse(path, text, &[config_key(config)].into_iter().chain(processor::key()).collect::<Vec<_>>())?;
             records.add(&log.records);
             skipped = log.skipped;
         }
@@ -75,12 +76,12 @@ impl Tuned {
     }
 }
 
-/// Reads the text of a log.
+/// Reads the text of a log for the configurations and processors with these keys.
 ///
 /// # Errors
 /// [`ModelError::Log`]: a line is damaged.
-pub fn parse(path: &Path, text: &str, config: &HwConfig) -> Result<Log, ModelError> {
-    Log::parse(text, config).map_err(|e| ModelError::Log { path: path.into(), reason: e.to_string() })
+pub fn parse(path: &Path, text: &str, keys: &[String]) -> Result<Log, ModelError> {
+    Log::parse_for(text, keys).map_err(|e| ModelError::Log { path: path.into(), reason: e.to_string() })
 }
 
 /// Returns the records that this program brings along for a configuration; `None` if there are none.

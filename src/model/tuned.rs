@@ -1,20 +1,21 @@
 //! `tune`: a search whose records go to a log.
 
+#[cfg(feature = "llvm")]
+pub mod cpu;
+
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use tilewright_compiler::graph::Graph;
-use tilewright_compiler::records::{Log, Record};
-use tilewright_compiler::tune::{self, Progress, Report};
-use tilewright_hw::config::HwConfig;
-
 use super::build::{Options, partitioned};
 use super::clock::CycleModel;
 use super::error::ModelError;
 use super::plans::{Tuned, parse};
+use tilewright_compiler::graph::Graph;
+use tilewright_compiler::records::{Log, Record, config_key};
+use tilewright_compiler::tune::{self, Progress, Report};
 
 /// How to tune a model.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ pub struct Tuning {
 /// the model does not compile.
 pub fn tune(graph: Graph, request: &TuneRequest, progress: &mut dyn FnMut(Progress)) -> Result<Tuning, ModelError> {
     let config = request.options.config;
-    let (log, mut file) = open(request.log, config)?;
+    let (log, mut file) = open(request.log, &[config_key(config)])?;
     let (graph, partition) = partitioned(graph, &request.options, &mut |_, _| {})?;
     let request = tune::Request {
         graph: &graph,
@@ -72,10 +73,10 @@ pub fn tune(graph: Graph, request: &TuneRequest, progress: &mut dyn FnMut(Progre
 }
 
 /// Opens a log to append records to it. An incomplete last line is removed.
-fn open(path: &Path, config: &HwConfig) -> Result<(Log, File), ModelError> {
+fn open(path: &Path, keys: &[String]) -> Result<(Log, File), ModelError> {
     let fail = |what: &str, e: io::Error| ModelError::Log { path: path.into(), reason: format!("{what}: {e}") };
     let log = match Tuned::read(path) {
-        Ok(Tuned::File { text, .. }) => parse(path, &text, config)?,
+        Ok(Tuned::File { text, .. }) => parse(path, &text, keys)?,
         Err(error) if path.exists() => return Err(error),
         _ => Log::default(),
     };
@@ -91,12 +92,13 @@ fn open(path: &Path, config: &HwConfig) -> Result<(Log, File), ModelError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_hw::config::HwConfig;
 
     #[test]
     fn an_incomplete_line_is_removed_before_others_are_appended() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log.jsonl");
-        let config = HwConfig::default();
+        let config = [config_key(&HwConfig::default())];
         std::fs::write(&path, "\n{\"schema\":1").unwrap();
         let (log, mut file) = open(&path, &config).unwrap();
         assert_eq!(log.skipped.values().sum::<usize>(), 1);

@@ -15,7 +15,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/quantize.md", 1),
     ("docs/debug.md", 5),
     ("docs/extend.md", 3),
-    ("docs/tune.md", 2),
+    ("docs/tune.md", 4),
     ("docs/tutorials/1-vector-add.md", 5),
     ("docs/tutorials/2-matrix-product.md", 4),
     ("docs/tutorials/3-convolution.md", 4),

@@ -47,7 +47,7 @@ fn a_log_is_continued_and_replayed() {
     assert_eq!(again["cycles"], first["cycles"]);
     // A killed search leaves an incomplete line.
     let text = std::fs::read_to_string(&log).unwrap();
-    std::fs::write(&log, text + "{\"schema\":1,\"con").unwrap();
+    std::fs::write(&log, text + "{\"schema\":2,\"con").unwrap();
     let more = tune(&["--trials", "90"]);
     assert_eq!(more["trials"].as_u64().unwrap() + more["known_trials"].as_u64().unwrap(), 90);
     assert!(more["known_trials"].as_u64() >= Some(42), "{more}");
@@ -129,12 +129,65 @@ fn bad_input_is_refused_or_counted() {
     let count = lines.lines().count();
     let other = compile("1x8x8", "log");
     assert!(other.contains(&format!("{count} lines skipped: for another hardware configuration")), "{other}");
-    std::fs::write(dir.join("newer"), lines.replace("{\"schema\":1,", "{\"schema\":2,")).unwrap();
+    std::fs::write(dir.join("newer"), lines.replace("{\"schema\":2,", "{\"schema\":3,")).unwrap();
     let newer = compile("1x16x16", "newer");
-    assert!(newer.contains(&format!("{count} lines skipped: schema version 2 instead of 1")), "{newer}");
+    assert!(newer.contains(&format!("{count} lines skipped: schema version 3 instead of 2")), "{newer}");
     // Decisions that do not fit are refused with the reason, and the layer is planned as without a record.
     let wrong: Vec<String> = lines.lines().map(|line| line.replace("\"rows\":", "\"rows\":9999")).collect();
     std::fs::write(dir.join("wrong"), wrong.join("\n") + "\n").unwrap();
     let told = compile("1x16x16", "wrong");
     assert!(told.contains(" cannot: the decision rows is 9999"), "{told}");
+}
+
+#[test]
+fn cpu_code_is_tuned_and_replayed_with_the_same_results() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for model in ["zoo:lenet", "zoo:lenet-int8"] {
+        let tune = |trials: &str| {
+            let all = ["tune", model, "--device", "cpu", "--log", "cpu.jsonl", "--json", "--trials", trials];
+            json(&fine(dir, &all))
+        };
+        let first = tune("12");
+        assert_eq!((first["trials"].as_u64(), first["known_trials"].as_u64()), (Some(12), Some(0)), "{first}");
+        assert!(first["ns"].as_u64() <= first["ns_before"].as_u64() && first["ns"].as_u64() > Some(0), "{first}");
+        let again = tune("14");
+        assert_eq!((again["trials"].as_u64(), again["known_trials"].as_u64()), (Some(2), Some(12)), "{again}");
+        let run = |folder: &str, tuned: &str| {
+            let all = ["run", model, "--device", "cpu", "--input", "random", "--output-dir", folder, "--tuned", tuned];
+            let outcome = tilewright(dir, &all);
+            assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+            outcome.stderr
+        };
+        run("a", "none");
+        let told = run("b", "cpu.jsonl");
+        let layers = first["layers"].as_array().unwrap();
+        let places: u64 = layers.iter().map(|layer| layer["places"].as_u64().unwrap()).sum();
+        assert!(told.contains(&format!("cpu.jsonl: {places} of {places} layers use a record")), "{told}");
+        for file in std::fs::read_dir(dir.join("a")).unwrap().map(|file| file.unwrap().file_name()) {
+            let read = |folder: &str| std::fs::read(dir.join(folder).join(&file)).unwrap();
+            assert!(read("a") == read("b"), "{model}: {}", file.display());
+        }
+        let log = std::fs::read_to_string(dir.join("cpu.jsonl")).unwrap();
+        // Another processor's records do not count.
+        let other: Vec<String> = log.lines().map(|line| line.replace("\"config\":\"", "\"config\":\"f")).collect();
+        std::fs::write(dir.join("other.jsonl"), other.join("\n") + "\n").unwrap();
+        let told = run("b", "other.jsonl");
+        let count = log.lines().count();
+        assert!(told.contains(&format!("0 of 0 layers use a record; {count} lines skipped: for another")), "{told}");
+        // Decisions that do not fit are refused, and the layer has its usual code.
+        let wrong: Vec<String> = log.lines().map(|line| line.replace("\"vectors\":", "\"vectors\":99")).collect();
+        std::fs::write(dir.join("wrong.jsonl"), wrong.join("\n") + "\n").unwrap();
+        let told = run("b", "wrong.jsonl");
+        assert!(told.contains("cannot: the decision vectors is 99"), "{told}");
+        std::fs::remove_file(dir.join("cpu.jsonl")).unwrap();
+    }
+    let outcome =
+        tilewright(dir, &["tune", "zoo:lenet", "--device", "cpu", "--log", "l", "--trials", "3", "--layer", "x"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("contains a node x; the layers are: "), "{}", outcome.stderr);
+    let outcome = tilewright(dir, &["tune", "zoo:lenet", "--device", "cpu", "--log", "no/l", "--trials", "3"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("no/l: the log cannot be written"), "{}", outcome.stderr);
+    std::fs::write(dir.join("damaged"), "{\n").unwrap();
+    let outcome = tilewright(dir, &["tune", "zoo:lenet", "--device", "cpu", "--log", "damaged", "--trials", "3"]);
+    assert!(outcome.code == 2 && outcome.stderr.contains("damaged: line 1 is damaged"), "{}", outcome.stderr);
 }

@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 use tilewright_runtime::artifact::Place;
 
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand};
+use tilewright_compiler::codegen::accel::space::{Decisions, Space};
 use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::groups::{groups, is_elementwise};
+use tilewright_compiler::records::{Records, Replay, Workload};
 use tilewright_compiler::schedule::{Source, Step, hoist};
 use tilewright_compiler::te::{Program, ops};
 use tilewright_compiler::tir;
 
 use crate::constants::Constants;
 use crate::emit::emit;
-use crate::schedule::{Tile, scheduled};
+use crate::schedule::{Tile, TileSpace, scheduled};
 use crate::{EmitError, Processor, cache};
 
 /// Compiles graphs to CPU code, by default for this machine.
@@ -23,6 +26,22 @@ pub struct LlvmBackend {
     processor: Processor,
     cache: Option<PathBuf>,
     symbols: String,
+    records: Option<Arc<Records>>,
+    /// How the code compiled so far uses the records.
+    replay: Arc<Mutex<Replay>>,
+}
+
+/// A layer whose code has decisions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TunedLayer {
+    /// Its nodes.
+    pub nodes: Vec<NodeId>,
+    /// What determines its time: the processor, the computation and its shapes, but no values.
+    pub workload: Workload,
+    /// The decisions with their possible values.
+    pub space: Space,
+    /// The decisions without records.
+    pub decisions: Decisions,
 }
 
 /// Default prefix of function names.
@@ -42,7 +61,7 @@ impl LlvmBackend {
     /// Creates a backend for another processor. Values computed at compile time, such as packed weights, use code for
     /// this machine if it cannot run the other processor's code.
     pub fn for_processor(processor: Processor) -> LlvmBackend {
-        LlvmBackend { processor, cache: None, symbols: SYMBOLS.into() }
+        LlvmBackend { processor, cache: None, symbols: SYMBOLS.into(), records: None, replay: Arc::default() }
     }
 
     /// Returns a backend for this machine with the same cache.
@@ -53,6 +72,43 @@ impl LlvmBackend {
     /// Caches generated code in a folder.
     pub fn with_cache(self, folder: impl Into<PathBuf>) -> LlvmBackend {
         LlvmBackend { cache: Some(folder.into()), ..self }
+    }
+
+    /// Uses the decisions of records for layers that have one.
+    pub fn with_records(self, records: Records) -> LlvmBackend {
+        LlvmBackend { records: Some(Arc::new(records)).filter(|records| !records.is_empty()), ..self }
+    }
+
+    /// Returns the layers whose code has decisions, in the order of the graph.
+    pub fn layers(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<TunedLayer> {
+        let layer = |group: Vec<NodeId>| {
+            let (tile, space) = Tile::of(graph, *group.first()?, &self.processor)?;
+            let workload = self.workload(graph, &group)?;
+            Some(TunedLayer { nodes: group, workload, space: space.space(&tile), decisions: space.decisions(&tile) })
+        };
+        groups(graph, nodes, MOST_JOINED, joins).into_iter().filter_map(layer).collect()
+    }
+
+    /// What determines the time of a group of nodes; `None` if there is no code for it.
+    fn workload(&self, graph: &Graph, group: &[NodeId]) -> Option<Workload> {
+        let outputs = &graph.node(*group.last()?).outputs;
+        let region = ops::program(graph, "layer", group, outputs).ok()?;
+        Some(Workload::new(&format!("{}on {}", region.program, self.processor.key())))
+    }
+
+    /// Returns the tile of a group's record, or else the given one.
+    fn tuned(&self, graph: &Graph, group: &[NodeId], (tile, space): (Tile, TileSpace), replay: &mut Replay) -> Tile {
+        let Some(records) = &self.records else { return tile };
+        let workload = self.workload(graph, group);
+        match workload.and_then(|workload| Some(space.tile(&tile, records.anywhere(&workload)?))) {
+            Some(Ok(tuned)) => {
+                replay.used += 1;
+                return tuned;
+            }
+            Some(Err(reason)) => *replay.refused.entry(reason).or_default() += 1,
+            None => {}
+        }
+        tile
     }
 
     /// Sets the prefix of function names, which must start like an identifier.
@@ -108,7 +164,8 @@ impl Backend for LlvmBackend {
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
-        let Planned { functions, mut entries, code_of, own, .. } = self.plan(graph, nodes)?;
+        let Planned { functions, mut entries, code_of, own, replay, .. } = self.plan(graph, nodes)?;
+        self.replay.lock().unwrap_or_else(PoisonError::into_inner).add(replay);
         let (bytes, workspaces) = self.code(&functions).map_err(|(i, e)| {
             let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
             BackendError::Codegen { entry, message: e.to_string() }
@@ -118,6 +175,10 @@ impl Backend for LlvmBackend {
         }
         let target = format!("{} {} {}", self.processor.triple, self.processor.cpu, self.processor.features);
         Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, self)? })
+    }
+
+    fn replay(&self) -> Replay {
+        self.replay.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn forms(&self) -> &'static [&'static str] {
@@ -155,6 +216,8 @@ pub(crate) struct Planned {
     /// For each entry, the index of its function.
     code_of: Vec<usize>,
     own: Constants,
+    /// How records are used.
+    replay: Replay,
 }
 
 impl LlvmBackend {
@@ -194,7 +257,7 @@ impl LlvmBackend {
         // Networks repeat their blocks. Nodes with the same computation on the same shapes share a function.
         let mut known: HashMap<String, usize> = HashMap::new();
         let mut own = Constants::default();
-        let (mut entries, mut code_of) = (Vec::new(), Vec::new());
+        let (mut entries, mut code_of, mut replay) = (Vec::new(), Vec::new(), Replay::default());
         for group in groups(graph, nodes, MOST_JOINED, joins) {
             let last = *group.last().unwrap_or(&nodes[0]);
             let node = graph.node(last);
@@ -202,6 +265,7 @@ impl LlvmBackend {
             let unsupported =
                 |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
             let tile = group.first().and_then(|product| Tile::of(graph, *product, &self.processor));
+            let tile = tile.map(|tile| self.tuned(graph, &group, tile, &mut replay));
             let blocks = |id: NodeId| tile.filter(|_| group.first() == Some(&id)).map(|tile| tile.blocks());
             let region = ops::program_in_blocks(graph, "entry", &group, &node.outputs, &blocks);
             let region = region.map_err(|e| unsupported(e.to_string()))?;
@@ -214,7 +278,7 @@ impl LlvmBackend {
                 Source::Part(p) => Operand::Own(parts[*p]),
             });
             let inputs = inputs.collect();
-            let place = *known.entry(hoisted.rest.to_string()).or_insert_with(|| {
+            let place = *known.entry(format!("{}{tile:?}", hoisted.rest)).or_insert_with(|| {
                 let program = hoisted.program(&region.program);
                 let scheduled = scheduled(hoisted.rest, tile.as_ref());
                 sources.push((program, scheduled.trace().to_vec()));
@@ -225,7 +289,7 @@ impl LlvmBackend {
             code_of.push(place);
             entries.push(Entry { symbol, nodes: group, inputs, outputs: region.outputs, workspace_bytes: 0 });
         }
-        Ok(Planned { functions, sources, entries, code_of, own })
+        Ok(Planned { functions, sources, entries, code_of, own, replay })
     }
 }
 

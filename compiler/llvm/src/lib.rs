@@ -15,7 +15,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-pub use backend::{LlvmBackend, compile_functions};
+pub use backend::{LlvmBackend, TunedLayer, compile_functions};
 pub use emit::emit;
 pub use error::EmitError;
 pub use run::{RunError, Runner};

@@ -12,6 +12,8 @@ use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
 use inkwell::values::FunctionValue;
 
+use tilewright_compiler::records::Workload;
+
 use crate::EmitError;
 
 /// A kind of instruction set.
@@ -53,6 +55,12 @@ impl Processor {
         let cpu = TargetMachine::get_host_cpu_name().to_string();
         let features = TargetMachine::get_host_cpu_features().to_string();
         Ok(Processor { triple, cpu, features, tuned_for: None })
+    }
+
+    /// Identifies the processor in a log of `tune`, by all that selects instructions.
+    pub fn key(&self) -> String {
+        let tuned_for = self.tuned_for.as_deref().unwrap_or_default();
+        Workload::new(&format!("cpu {} {} {} {tuned_for}", self.triple, self.cpu, self.features)).hash
     }
 
     /// Returns its architecture.

@@ -73,6 +73,18 @@ impl Window {
         window
     }
 
+    /// Returns a window of the layer with another plan, without its neighbors.
+    pub fn alone(&self, planned: Planned) -> Window {
+        Window { layers: vec![(self.own().0.clone(), planned)], own: 0 }
+    }
+
+    /// Returns the cycles of the window as a separate program, in the program's own order; `None` if it cannot be built
+    /// or run.
+    pub fn cycles_in_order(&self, at: &Surroundings, clock: &dyn Clock) -> Option<u64> {
+        let [cycles, _] = times(&self.build(at).ok()?, clock, [true, false]);
+        cycles
+    }
+
     /// Builds the window's layers as a separate program.
     ///
     /// # Errors

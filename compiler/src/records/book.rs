@@ -18,7 +18,7 @@ pub struct Records {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Best {
     decisions: Decisions,
-    /// Cycles and context of the trial; `None` for a choice.
+    /// Cycles or nanoseconds, and context of the trial; `None` for a choice.
     trial: Option<(u64, String)>,
 }
 
@@ -41,7 +41,9 @@ impl Records {
             let trial = match &record.outcome {
                 Outcome::Trial { cycles: None, .. } => continue,
                 Outcome::Trial { context, cycles: Some(cycles) } => Some((*cycles, context.clone())),
-                Outcome::Chosen { .. } => None,
+                Outcome::Timed { ns: None } => continue,
+                Outcome::Timed { ns: Some(ns) } => Some((*ns, String::new())),
+                Outcome::Chosen { .. } | Outcome::Fastest { .. } => None,
             };
             let best = Best { decisions: record.decisions.clone(), trial };
             let near = (record.layer.clone(), record.near.clone());
@@ -90,6 +92,17 @@ pub struct Replay {
     pub unknown: usize,
     /// Number of layers whose records do not fit, by reason.
     pub refused: BTreeMap<String, usize>,
+}
+
+impl Replay {
+    /// Adds the layers of another part of the program.
+    pub fn add(&mut self, other: Replay) {
+        self.used += other.used;
+        self.unknown += other.unknown;
+        for (reason, n) in other.refused {
+            *self.refused.entry(reason).or_default() += n;
+        }
+    }
 }
 
 #[cfg(test)]

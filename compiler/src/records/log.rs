@@ -1,11 +1,11 @@
 //! Reads logs.
 
-use super::record::{Record, SCHEMA, config_key};
+use super::record::{OLDEST_SCHEMA, Record, SCHEMA, config_key};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilewright_hw::HwConfig;
 
-/// The records of a log for one configuration.
+/// The records of a log for a configuration, for a processor, or for both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
     /// The records, in the log's order.
@@ -27,13 +27,20 @@ pub struct LogError {
 }
 
 impl Log {
-    /// Reads a log's lines. Lines for another configuration or of another version are counted and skipped, and so is an
-    /// incomplete last line, which a killed `tune` leaves.
+    /// Reads a log's lines for a configuration. Lines for another one or of another version are counted and skipped, and
+    /// so is an incomplete last line, which a killed `tune` leaves.
     ///
     /// # Errors
     /// The first damaged line.
     pub fn parse(text: &str, config: &HwConfig) -> Result<Log, LogError> {
-        let own = config_key(config);
+        Log::parse_for(text, &[config_key(config)])
+    }
+
+    /// Like [`Log::parse`], for the configurations and processors with these keys.
+    ///
+    /// # Errors
+    /// The same as [`Log::parse`].
+    pub fn parse_for(text: &str, keys: &[String]) -> Result<Log, LogError> {
         let whole_bytes = text.rfind('\n').map_or(0, |end| end + 1);
         let mut log = Log { whole_bytes, ..Log::default() };
         let mut skip = |reason: String| *log.skipped.entry(reason).or_default() += 1;
@@ -45,7 +52,7 @@ impl Log {
             let damaged = |reason: String| LogError { line: i + 1, reason };
             let value: Value = serde_json::from_str(line).map_err(|e| damaged(format!("it is not JSON ({e})")))?;
             match value.get("schema").and_then(Value::as_u64) {
-                Some(version) if version == u64::from(SCHEMA) => {}
+                Some(version) if (u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&version) => {}
                 Some(version) => {
                     skip(format!("schema version {version} instead of {SCHEMA}"));
                     continue;
@@ -53,10 +60,10 @@ impl Log {
                 None => return Err(damaged("it has no schema version".into())),
             }
             let record: Record = serde_json::from_value(value).map_err(|e| damaged(e.to_string()))?;
-            if record.config == own {
+            if keys.contains(&record.config) {
                 log.records.push(record);
             } else {
-                skip("for another hardware configuration".into());
+                skip("for another hardware configuration or processor".into());
             }
         }
         Ok(log)
@@ -89,9 +96,14 @@ mod tests {
         let log = Log::parse(&format!("{lines}\n{{\"schema\":1,\"conf"), &config).unwrap();
         assert_eq!(log.records, vec![record(&config); 2]);
         assert_eq!(log.whole_bytes, lines.len() + 1);
+        let old = Record { schema: OLDEST_SCHEMA, ..record(&config) };
+        assert_eq!(Log::parse(&old.line(), &config).unwrap().records, [old]);
         let skipped: Vec<_> = log.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
         let newer = format!("1 schema version {} instead of {SCHEMA}", SCHEMA + 1);
-        assert_eq!(skipped, ["1 for another hardware configuration", &newer, "1 the last line is incomplete"]);
+        assert_eq!(
+            skipped,
+            ["1 for another hardware configuration or processor", &newer, "1 the last line is incomplete"]
+        );
     }
 
     #[test]

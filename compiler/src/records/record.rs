@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use tilewright_hw::HwConfig;
 
 /// Version of the lines. It changes with their fields, and with the meaning of hashes and decisions.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
+
+/// The oldest version that can be read. Version 1 has no lines with measured times.
+pub const OLDEST_SCHEMA: u32 = 1;
 
 /// A trial of `tune`, or its final choice for a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +47,16 @@ pub enum Outcome {
         /// Cycles of the program of the layer and its neighbors.
         cycles: u64,
     },
+    /// A trial of a layer on the CPU.
+    Timed {
+        /// Measured nanoseconds; `None` if its code cannot be made or run.
+        ns: Option<u64>,
+    },
+    /// The choice for a layer on the CPU after all trials.
+    Fastest {
+        /// Measured nanoseconds.
+        ns: u64,
+    },
 }
 
 impl Record {
@@ -67,7 +80,8 @@ mod tests {
     fn lines_can_be_read_back() {
         let config = HwConfig::default();
         let trial = Outcome::Trial { context: "c".into(), cycles: None };
-        for outcome in [trial, Outcome::Chosen { cycles: 12 }] {
+        let measured = [Outcome::Timed { ns: None }, Outcome::Fastest { ns: 7 }];
+        for outcome in [trial, Outcome::Chosen { cycles: 12 }].into_iter().chain(measured) {
             let decisions = Decisions::new([("rows", 7.into()), ("inner", "pixels".into())]);
             let (layer, near, text) = ("a".into(), "b".into(), "Pool".into());
             let record = Record { schema: SCHEMA, config: config_key(&config), layer, near, text, decisions, outcome };

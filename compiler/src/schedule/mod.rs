@@ -158,12 +158,26 @@ pub enum Step {
 pub struct Schedule {
     function: Function,
     trace: Vec<Step>,
+    /// Whether the function is verified after each step.
+    verifies: bool,
 }
 
 impl Schedule {
     /// Creates an empty schedule of a verified function.
     pub fn new(function: Function) -> Schedule {
-        Schedule { function, trace: Vec::new() }
+        Schedule { function, trace: Vec::new(), verifies: true }
+    }
+
+    /// Returns the schedule, which is no longer verified after each step: steps that are known to apply are then much
+    /// faster. After an error the function can be in any state.
+    pub(crate) fn without_checks(self) -> Schedule {
+        Schedule { verifies: false, ..self }
+    }
+
+    /// Verifies the function, and from now on after each step.
+    pub(crate) fn with_checks(self) -> Option<Schedule> {
+        verify(&self.function).ok()?;
+        Some(Schedule { verifies: true, ..self })
     }
 
     /// Creates an empty schedule of a function that can be tensorized with these intrinsics.
@@ -222,6 +236,12 @@ impl Schedule {
     /// # Errors
     /// [`ScheduleError`] with the step and why it cannot be applied. The function is then unchanged.
     pub fn apply(&mut self, step: Step) -> Result<Vec<Name>, ScheduleError> {
+        if !self.verifies {
+            let made = dispatch(&mut self.function, &step)
+                .map_err(|reason| ScheduleError { step: step.clone(), reason: reason.0 })?;
+            self.trace.push(step);
+            return Ok(made);
+        }
         let mut f = self.function.clone();
         let made = dispatch(&mut f, &step)
             .and_then(|made| match verify(&f) {

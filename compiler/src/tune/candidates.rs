@@ -56,11 +56,21 @@ impl<'a> Candidates<'a> {
         (plan.cycles(layer, self.around.config) > 0).then_some(plan)
     }
 
-    /// Returns the exact cycles of the layer with a plan, alone or together with its neighbors; `None` if the program
-    /// cannot be built or run.
-    pub fn cycles(&self, plan: &Planned, alone: bool, clock: &dyn Clock) -> Option<u64> {
-        let window = self.window.with(plan.clone());
-        let window = if alone { Window { layers: vec![window.own().clone()], own: 0 } } else { window };
-        least_cycles(&window.build(&self.around).ok()?, clock)
+    /// Returns the estimated cycles of a plan, or without one of the plan that the layer has.
+    pub fn estimate(&self, plan: Option<&Planned>) -> u64 {
+        let (layer, planned) = self.window.own();
+        plan.unwrap_or(planned).cycles(layer, self.around.config)
+    }
+
+    /// Returns the exact cycles of the layer with a plan, without its neighbors and in the program's own order; `None`
+    /// if the program cannot be built or run.
+    pub fn cycles_alone(&self, plan: &Planned, clock: &dyn Clock) -> Option<u64> {
+        self.window.alone(plan.clone()).cycles_in_order(&self.around, clock)
+    }
+
+    /// Returns the exact cycles of the layer with a plan together with its neighbors; `None` if the program cannot be
+    /// built or run.
+    pub fn cycles(&self, plan: &Planned, clock: &dyn Clock) -> Option<u64> {
+        least_cycles(&self.window.with(plan.clone()).build(&self.around).ok()?, clock)
     }
 }

@@ -46,6 +46,19 @@ pub enum TuneError {
         /// The names of all layers.
         there: Vec<String>,
     },
+    /// There is no layer with a choice on the CPU.
+    #[error(
+        "no layer has a choice on the CPU, so there is nothing to tune; products with constant weights and poolings have"
+    )]
+    NothingOnCpu,
+    /// There is no such layer with a choice on the CPU.
+    #[error("no layer with a choice on the CPU contains a node {layer}; the layers are: {}", .there.join(", "))]
+    NoCpuLayer {
+        /// The name.
+        layer: String,
+        /// The names of all layers with a choice.
+        there: Vec<String>,
+    },
     /// The programs cannot be timed.
     #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
     Untimed,
@@ -76,6 +89,14 @@ pub struct Report {
     pub stale: usize,
     /// Seconds that threads spent on trials, together.
     pub seconds: f64,
+    /// Number of plans whose cycles were estimated, and the seconds of that, drawing included.
+    pub estimated: usize,
+    /// See `estimated`.
+    pub estimate_seconds: f64,
+    /// Number of plans that were timed without their neighbors, and the seconds that threads spent on that, together.
+    pub alone: usize,
+    /// See `alone`.
+    pub alone_seconds: f64,
     /// The different layers.
     pub layers: Vec<LayerResult>,
 }

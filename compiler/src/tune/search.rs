@@ -6,15 +6,16 @@ use super::request::{LayerResult, Progress, Report, Request, TuneError};
 use super::task::{Task, Trials};
 use super::tasks::{Program, programs, tasks};
 use crate::codegen::accel::Planned;
+use crate::codegen::accel::space::Decisions;
 use crate::partition::window::{Surroundings, least_cycles};
 use crate::records::{Outcome, Record, config_key};
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
-/// Number of layers that are searched at the same time, and number of trials of each. They do not depend on the number
-/// of threads, so that the same seed gives the same trials everywhere.
+/// Number of layers that are searched at the same time, and number of plans of each generation that are timed with
+/// their neighbors. They do not depend on the number of threads, so that the same seed gives the same trials everywhere.
 const LAYERS: usize = 4;
-const BATCH: usize = 8;
+const FINALISTS: usize = 4;
 
 /// Share of the trials after which layers get their best plans so far, so that the other trials see them as neighbors.
 const FIRST_ROUND: f64 = 0.7;
@@ -31,6 +32,8 @@ struct Search<'a> {
     around: Vec<Surroundings<'a>>,
     /// Known trials by their context.
     known: HashMap<String, Trials>,
+    /// Cycles of layers without neighbors, by the layer's workload.
+    alone: HashMap<String, Trials>,
     /// Contexts whose known trials are counted.
     counted: HashSet<String>,
     start: Instant,
@@ -69,7 +72,8 @@ impl<'a> Search<'a> {
             }
         }
         let (config, counted, start) = (config_key(request.config), HashSet::new(), Instant::now());
-        Search { request, config, around, known, counted, start, report: Report::default() }
+        let (alone, report) = (HashMap::new(), Report::default());
+        Search { request, config, around, known, alone, counted, start, report }
     }
 
     /// Gives tasks the trials of earlier searches. Trials of a context are dropped if the best of them takes other
@@ -125,9 +129,13 @@ impl<'a> Search<'a> {
             if order.is_empty() {
                 break;
             }
+            order.truncate(LAYERS);
+            let begun: Vec<Vec<(Decisions, Planned)>> = order.iter().map(|&task| tasks[task].first(config)).collect();
+            let searched = order.iter().zip(&begun).filter(|(_, first)| first.is_empty()).map(|(&task, _)| task);
+            self.time_alone(tasks, &searched.collect::<Vec<_>>());
             let mut batch: Vec<Trial> = Vec::new();
-            for &task in order.iter().take(LAYERS) {
-                let plans = tasks[task].batch(BATCH, config);
+            for (&task, first) in order.iter().zip(begun) {
+                let plans = if first.is_empty() { tasks[task].finalists(FINALISTS, config) } else { first };
                 batch.extend(plans.into_iter().map(|(decisions, planned)| Trial { task, decisions, planned }));
             }
             batch.truncate(trials.map_or(usize::MAX, |most| most.saturating_sub(self.trials())));
@@ -141,6 +149,38 @@ impl<'a> Search<'a> {
             progress(Progress { trials: self.trials(), best: before.saturating_sub(gained) });
         }
         Ok(())
+    }
+
+    /// Draws a generation of plans for each of these tasks, and times the promising ones without their neighbors.
+    fn time_alone(&mut self, tasks: &mut [Task], searched: &[usize]) {
+        let start = Instant::now();
+        let mut batch: Vec<Trial> = Vec::new();
+        for &task in searched {
+            let (plans, estimated) = tasks[task].generation(self.request.config);
+            self.report.estimated += estimated;
+            let known = self.alone.get(&tasks[task].workloads[0].hash);
+            for (decisions, planned) in plans {
+                match known.and_then(|known| known.get(&decisions)) {
+                    Some(&cycles) => _ = tasks[task].alone.insert(decisions, cycles),
+                    None => batch.push(Trial { task, decisions, planned }),
+                }
+            }
+        }
+        self.report.estimate_seconds += start.elapsed().as_secs_f64();
+        let judge = |trial: &Trial| self.judge_alone(&tasks[trial.task], trial.planned.clone());
+        let (judged, seconds) = judge_all(batch, self.request.threads, &judge, &mut |_, _| {});
+        self.report.alone += judged.len();
+        self.report.alone_seconds += seconds;
+        for Judged { trial: Trial { task, decisions, .. }, cycles } in judged {
+            let known = self.alone.entry(tasks[task].workloads[0].hash.clone()).or_default();
+            known.insert(decisions.clone(), cycles);
+            tasks[task].alone.insert(decisions, cycles);
+        }
+    }
+
+    /// Returns the cycles of a task's layer alone with this plan.
+    fn judge_alone(&self, task: &Task, planned: Planned) -> Option<u64> {
+        task.window.alone(planned).cycles_in_order(&self.around[task.places.first()?[0]], self.request.clock)
     }
 
     /// Returns the cycles of a task's window with this plan of its layer.

@@ -10,20 +10,26 @@ use rand::{Rng, SeedableRng};
 use std::collections::{HashMap, HashSet};
 use tilewright_hw::HwConfig;
 
-/// Number of decisions that are drawn for each trial; the estimate selects among them.
-const DRAWN: usize = 24;
+/// Number of decisions that a generation draws; the estimate selects among them.
+const DRAWN: usize = 512;
 
-/// Number of the best plans that are changed.
+/// Number of plans of a generation that the cycle model times without their neighbors.
+const ALONE: usize = 32;
+
+/// Number of those that are chosen by their estimate. The estimate is not exact, so the others are drawn.
+const BY_ESTIMATE: usize = 24;
+
+/// Number of the best plans that are changed: of those timed with their neighbors, and of those timed alone.
 const PARENTS: usize = 6;
 
 /// Number of plans with the fewest estimated cycles that are tried first.
 const FIRST: usize = 8;
 
-/// Number of batches without a new plan after which a space counts as searched.
+/// Number of generations without a new plan after which a space counts as searched.
 const MOST_EMPTY: u32 = 16;
 
-/// A plan is not tried if its estimate exceeds that of the best plan by this factor, in eighths.
-const WORTH: u64 = 12;
+/// A plan is not timed if its estimate exceeds that of the best plan by this factor, in eighths.
+const WORTH: u64 = 10;
 
 /// The results of trials by decisions; `None` if the program cannot be built or run.
 pub type Trials = HashMap<Decisions, Option<u64>>;
@@ -42,11 +48,13 @@ pub struct Task {
     pub trials: Trials,
     /// The best trial.
     pub best: Option<(u64, Decisions)>,
+    /// Cycles of the layer without its neighbors by decisions; `None` if the program cannot be built or run.
+    pub alone: Trials,
     space: Space,
     rng: StdRng,
-    /// Number of batches since the best trial changed.
+    /// Number of generations since the best trial changed.
     idle: u32,
-    /// Number of batches in a row that were empty.
+    /// Number of generations in a row that were empty.
     empty: u32,
 }
 
@@ -63,8 +71,8 @@ impl Task {
         let own = u64::from_str_radix(&workloads[2].hash, 16).unwrap_or_default();
         let (space, current) = (planned.space(layer, config), planned.decisions());
         let rng = StdRng::seed_from_u64(seed ^ own);
-        let (trials, best) = (Trials::new(), None);
-        Task { window, places, workloads, current, trials, best, space, rng, idle: 0, empty: 0 }
+        let (trials, best, alone) = (Trials::new(), None, Trials::new());
+        Task { window, places, workloads, current, trials, best, alone, space, rng, idle: 0, empty: 0 }
     }
 
     /// Name of the layer.
@@ -93,8 +101,8 @@ impl Task {
         both.map_or(0, |(now, cycles)| now.saturating_sub(cycles) * self.places.len() as u64)
     }
 
-    /// How much further trials are worth: the cycles of all places of the layer, less with every batch that did not
-    /// find a better plan. 0 if there is nothing else to try.
+    /// How much further trials are worth: the cycles of all places of the layer, less with every generation that
+    /// did not find a better plan. 0 if there is nothing else to try.
     pub fn worth(&self) -> u64 {
         let idle = u64::from(self.idle) + 1;
         let cycles = self.best.as_ref().map_or(u64::MAX / 4, |(cycles, _)| cycles * self.places.len() as u64);
@@ -112,31 +120,32 @@ impl Task {
         self.trials.insert(decisions, cycles);
     }
 
-    /// Returns plans to try next, at most `most`; none if no drawn plan is new and promising.
-    pub fn batch(&mut self, most: usize, config: &HwConfig) -> Vec<(Decisions, Planned)> {
+    /// Returns the plans that are tried before any others: the current one, so that every other one can be compared with
+    /// it, and those with the fewest estimated cycles. None if they are tried.
+    pub fn first(&self, config: &HwConfig) -> Vec<(Decisions, Planned)> {
+        let (layer, planned) = self.window.own();
+        let mut found: Vec<(Decisions, Planned)> = Vec::new();
+        for plan in std::iter::once(planned.clone()).chain(planned.alternatives(layer, config, FIRST)) {
+            let decisions = plan.decisions();
+            if !self.trials.contains_key(&decisions) && found.iter().all(|(d, _)| *d != decisions) {
+                found.push((decisions, plan));
+            }
+        }
+        found
+    }
+
+    /// Draws plans, and returns those to time alone, with the number of plans that were estimated. Returns none if no
+    /// drawn plan is new and promising.
+    pub fn generation(&mut self, config: &HwConfig) -> (Vec<(Decisions, Planned)>, usize) {
         self.idle += 1;
         let (layer, planned) = self.window.own().clone();
         let mut found: Vec<(u64, Decisions, Planned)> = Vec::new();
         let mut seen = HashSet::new();
-        let mut add = |task: &Task, plan: Planned| {
-            let decisions = plan.decisions();
-            if !task.trials.contains_key(&decisions) && seen.insert(decisions.clone()) {
-                found.push((plan.cycles(&layer, config), decisions, plan));
-            }
-        };
-        // The current plan comes first, so that every other one can be compared with it.
-        add(self, planned.clone());
-        for plan in planned.alternatives(&layer, config, FIRST) {
-            add(self, plan);
-        }
-        if !found.is_empty() {
-            found.truncate(most);
-            return found.into_iter().map(|(_, decisions, plan)| (decisions, plan)).collect();
-        }
         let parents = self.parents();
         let limit = self.best.as_ref().and_then(|(_, best)| planned.with(best, &layer, config).ok());
         let limit = limit.map_or(u64::MAX, |best| best.cycles(&layer, config).saturating_mul(WORTH) / 8);
-        for _ in 0..DRAWN * most {
+        let mut estimated = 0;
+        for _ in 0..DRAWN {
             let drawn = match parents.len() {
                 0 => random(&self.space, &mut self.rng),
                 _ if self.rng.random_bool(0.4) => random(&self.space, &mut self.rng),
@@ -146,10 +155,11 @@ impl Task {
                 }
             };
             let Some(decisions) = drawn else { continue };
-            if self.trials.contains_key(&decisions) || !seen.insert(decisions.clone()) {
+            if self.is_known(&decisions) || !seen.insert(decisions.clone()) {
                 continue;
             }
             if let Ok(plan) = planned.with(&decisions, &layer, config) {
+                estimated += 1;
                 let cycles = plan.cycles(&layer, config);
                 if cycles <= limit {
                     found.push((cycles, decisions, plan));
@@ -157,22 +167,31 @@ impl Task {
             }
         }
         self.empty = if found.is_empty() { self.empty + 1 } else { 0 };
-        // Mostly the plans with the fewest estimated cycles, because the estimate is not exact also some others.
         found.sort_by_key(|(cycles, ..)| *cycles);
-        let best = (3 * most).div_ceil(4).min(found.len());
-        let mut chosen: Vec<_> = found.drain(..best).collect();
-        while chosen.len() < most && !found.is_empty() {
+        let mut chosen: Vec<_> = found.drain(..BY_ESTIMATE.min(found.len())).collect();
+        while chosen.len() < ALONE && !found.is_empty() {
             chosen.push(found.swap_remove(self.rng.random_range(0..found.len())));
         }
-        chosen.into_iter().map(|(_, decisions, plan)| (decisions, plan)).collect()
+        (chosen.into_iter().map(|(_, decisions, plan)| (decisions, plan)).collect(), estimated)
     }
 
-    /// The best plans so far. Plans with the same cycles are in the order of their decisions.
+    /// Whether a plan was timed, alone or with its neighbors.
+    fn is_known(&self, decisions: &Decisions) -> bool {
+        self.trials.contains_key(decisions) || self.alone.contains_key(decisions)
+    }
+
+    /// Returns the plans to time with their neighbors next: those with the fewest cycles alone, at most `most`.
+    pub fn finalists(&self, most: usize, config: &HwConfig) -> Vec<(Decisions, Planned)> {
+        let (layer, planned) = self.window.own();
+        let open = ordered(&self.alone).into_iter().filter(|(_, decisions)| !self.trials.contains_key(*decisions));
+        let plan = |(_, d): (u64, &Decisions)| Some((d.clone(), planned.with(d, layer, config).ok()?));
+        open.take(most).filter_map(plan).collect()
+    }
+
+    /// The best plans so far.
     fn parents(&self) -> Vec<Decisions> {
-        let timed = |(d, cycles): (&Decisions, &Option<u64>)| Some(((*cycles)?, d.clone()));
-        let mut all: Vec<(u64, Decisions)> = self.trials.iter().filter_map(timed).collect();
-        all.sort();
-        all.into_iter().take(PARENTS).map(|(_, decisions)| decisions).collect()
+        let best = |trials| ordered(trials).into_iter().take(PARENTS).map(|(_, decisions)| decisions.clone());
+        best(&self.trials).chain(best(&self.alone)).collect()
     }
 
     /// Returns the record of a trial.
@@ -193,4 +212,13 @@ impl Task {
         let (layer, near) = (layer.hash.clone(), near.hash.clone());
         Record { schema: SCHEMA, config: config.into(), layer, near, text, decisions, outcome }
     }
+}
+
+/// Returns the plans whose cycles are known, the best ones first. Plans with the same cycles are in the order of their
+/// decisions.
+fn ordered(trials: &Trials) -> Vec<(u64, &Decisions)> {
+    let timed = |(decisions, cycles): (_, &Option<u64>)| Some(((*cycles)?, decisions));
+    let mut all: Vec<(u64, &Decisions)> = trials.iter().filter_map(timed).collect();
+    all.sort();
+    all
 }

@@ -10,6 +10,7 @@
 
 pub mod dot;
 mod product;
+mod space;
 mod tile;
 
 use tilewright_compiler::cost::PARALLEL_WORK;
@@ -17,7 +18,7 @@ use tilewright_compiler::schedule::Schedule;
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Block, Function, LoopKind};
 
-pub use tile::{ProductKind, Tile};
+pub use tile::{Outer, ProductKind, Tile, TileSpace};
 
 /// Schedules a function for the CPU. `tile` is the tile of its product if the weights are packed. Every step is
 /// optional: a step that is rejected leaves the function unchanged.

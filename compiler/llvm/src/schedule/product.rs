@@ -4,7 +4,7 @@ use tilewright_compiler::schedule::{Schedule, ScheduleError};
 use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Function, LoopKind, Scope};
 
-use super::{ProductKind, Tile, dot, nest, readers};
+use super::{Outer, ProductKind, Tile, dot, nest, readers};
 
 /// Largest image or packed weights, in bytes, that stay in a core's cache while rows are processed.
 const CACHED: i64 = 512 << 10;
@@ -51,10 +51,13 @@ pub fn tile(s: &mut Schedule, tile: &Tile) -> Result<(), ScheduleError> {
     // If a cache holds the weights and the image, read the weights again for each row of tiles. Otherwise keep a block
     // of weights for all rows. Even weights of some ten kilobytes need this: layers with a large image were a quarter
     // slower without it.
-    let at = match tile.kind {
-        ProductKind::Window => tiles.len(),
-        _ if most_read(s.function(), &product) > CACHED => 0,
-        _ => tiles.len().saturating_sub(1),
+    let weights_again = tiles.len().saturating_sub(1);
+    let at = match (tile.kind, tile.outer) {
+        (ProductKind::Window, _) => tiles.len(),
+        (_, Outer::Channels) => 0,
+        (_, Outer::Rows) => weights_again,
+        (_, Outer::BySize) if most_read(s.function(), &product) > CACHED => 0,
+        (_, Outer::BySize) => weights_again,
     };
     tiles.insert(at, channel[0].clone());
     let order: Vec<&str> = tiles.iter().chain(&inner).chain([&channel[1]]).map(Name::as_str).collect();

@@ -17,6 +17,32 @@ pub struct Tile {
     pub lanes: i64,
     /// What it sums up.
     pub kind: ProductKind,
+    /// Which loop over tiles is the outer one.
+    pub outer: Outer,
+}
+
+/// Which loop over tiles is the outer one, which also runs in parallel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outer {
+    /// Chosen by the size of the data and the weights.
+    BySize,
+    /// The one over channels: a block of weights stays in the cache for all rows.
+    Channels,
+    /// The one over rows: the weights are read again for each row of tiles.
+    Rows,
+}
+
+/// Sizes that limit the tiles of a product or a pooling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TileSpace {
+    /// Extents in the last two dimensions in front of the channels.
+    pub rows: [i64; 2],
+    /// Channels of the result.
+    pub channels: i64,
+    /// Channels per vector.
+    pub lanes: i64,
+    /// Vector registers of the processor.
+    pub registers: i64,
 }
 
 /// What a product sums up.
@@ -74,12 +100,12 @@ impl Machine {
 }
 
 /// Most vectors next to each other if there are few rows.
-const MOST_VECTORS: i64 = 8;
+pub const MOST_VECTORS: i64 = 8;
 
 impl Tile {
-    /// Returns the tile of a pooling, or of a product that can be packed in blocks, chosen by cycles. Returns `None`
-    /// for other nodes and for unknown weights.
-    pub fn of(graph: &Graph, node: NodeId, processor: &Processor) -> Option<Tile> {
+    /// Returns the tile of a pooling, or of a product that can be packed in blocks, chosen by cycles, and the space of
+    /// other tiles. Returns `None` for other nodes and for unknown weights.
+    pub fn of(graph: &Graph, node: NodeId, processor: &Processor) -> Option<(Tile, TileSpace)> {
         let n = graph.node(node);
         let pools = pools(&n.op);
         if !pools && (!takes_blocks(graph, node) || graph.constant(*n.inputs.get(1)?).is_none()) {
@@ -88,13 +114,17 @@ impl Tile {
         let shape: Vec<i64> = graph.ty(n.output()).shape()?.into_iter().map(|n| n as i64).collect();
         let (channels, outer) = shape.split_last()?;
         let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
+        let machine = Machine::of(processor);
+        let rows = [row(2), row(1)];
+        let space = TileSpace { rows, channels: *channels, lanes: machine.lanes, registers: machine.registers };
         if pools || is_depthwise(graph, node) {
-            return Some(of_window(&Machine::of(processor), row(1), *channels));
+            return Some((of_window(&machine, rows[1], *channels), space));
         }
-        let tile = best(&Machine::of(processor), [row(2), row(1)], *channels)?;
+        let tile = best(&machine, rows, *channels)?;
         // Instructions of x86-64 take unsigned data, those of Arm signed data.
         let signed = processor.architecture() != Architecture::X86;
-        Some(if in_fours(graph, node) { Tile { kind: ProductKind::Fours { signed }, ..tile } } else { tile })
+        let fours = in_fours(graph, node);
+        Some((if fours { Tile { kind: ProductKind::Fours { signed }, ..tile } } else { tile }, space))
     }
 
     /// Returns how the product's weights are packed.
@@ -122,7 +152,7 @@ fn of_window(machine: &Machine, width: i64, channels: i64) -> Tile {
     // Use half of the registers for sums, the others for weights and data.
     let most = machine.registers / 2 / vectors;
     let pixels = (1..=most.min(8)).rev().find(|d| width % d == 0).unwrap_or(1);
-    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: ProductKind::Window }
+    Tile { rows: [1, pixels], vectors, lanes: machine.lanes, kind: ProductKind::Window, outer: Outer::BySize }
 }
 
 /// Returns the tile with the fewest cycles per result.
@@ -149,7 +179,13 @@ fn best(machine: &Machine, rows: [i64; 2], channels: i64) -> Option<Tile> {
                 if found.is_none_or(|(least, _)| each < least) {
                     found = Some((
                         each,
-                        Tile { rows: [outer, inner], vectors, lanes: machine.lanes, kind: ProductKind::Plain },
+                        Tile {
+                            rows: [outer, inner],
+                            vectors,
+                            lanes: machine.lanes,
+                            kind: ProductKind::Plain,
+                            outer: Outer::BySize,
+                        },
                     ));
                 }
             }

@@ -184,7 +184,7 @@ fn convolutions_stay_in_registers() {
         let shapes: [&[usize]; 3] = [&[1, size, size, channels], &[channels, kernel, kernel, channels], &[channels]];
         let g = graph(&mut n, conv(kernel, 1, Layout::Nhwc), &shapes, true);
         let product = g.nodes().find(|(_, n)| matches!(n.op, Op::Conv2d(_))).unwrap().0;
-        let tile = Tile::of(&g, product, backend.processor()).expect("it has a tile");
+        let (tile, _) = Tile::of(&g, product, backend.processor()).expect("it has a tile");
         let functions = backend.plan(&g, &g.nodes().map(|(id, _)| id).collect::<Vec<_>>()).unwrap().functions;
         let (_, f) = functions.last().unwrap();
         let mut kinds = Vec::new();

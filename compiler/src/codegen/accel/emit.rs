@@ -105,9 +105,10 @@ impl<'c> Emit<'c> {
     /// # Errors
     /// The driver refuses the configuration.
     pub fn new(config: &'c HwConfig, constants: Constants, aliases: Aliases<'c>) -> Result<Emit<'c>, DriverError> {
+        let b = Builder::new(config)?;
         Ok(Emit {
             config,
-            b: Builder::new(config)?,
+            b: if constants == Constants::Zeros { b.without_constants() } else { b },
             inp: Ring::new(config, Mem::Inp),
             wgt: Ring::new(config, Mem::Wgt),
             acc: Ring::banked(config, Mem::Acc),

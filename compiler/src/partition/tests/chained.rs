@@ -16,24 +16,25 @@ pub(super) fn network(rng: &mut StdRng) -> Graph {
     let (h, w) = (rng.random_range(6..24), rng.random_range(6..24));
     let mut b = GraphBuilder::new("chain");
     let x = b.input("x", TensorType::new(DType::I8, &shape(order, n, narrow, h, w)));
-    let conv = |rng: &mut StdRng, b: &mut GraphBuilder, x: ValueId, [inputs, outputs, groups]: [usize; 3], most: usize| {
-        let kernel = [rng.random_range(1..=most), rng.random_range(1..=most)];
-        let weights = int8(rng, &[outputs, kernel[0], kernel[1], inputs / groups]);
-        let weights = b.constant("", weights);
-        let step = if most == 1 { 1 } else { 2 };
-        let op = Conv2d {
-            strides: std::array::from_fn(|k| rng.random_range(1..=step.min(kernel[k]))),
-            pads: std::array::from_fn(|i| rng.random_range(0..kernel[i % 2])),
-            dilations: [1, if most > 3 { rng.random_range(1..=2) } else { 1 }],
-            groups,
-            layout: order,
-            data_zero_point: rng.random_range(-128..128),
-            weight_zero_point: if rng.random() { rng.random_range(-128..128) } else { 0 },
+    let conv =
+        |rng: &mut StdRng, b: &mut GraphBuilder, x: ValueId, [inputs, outputs, groups]: [usize; 3], most: usize| {
+            let kernel = [rng.random_range(1..=most), rng.random_range(1..=most)];
+            let weights = int8(rng, &[outputs, kernel[0], kernel[1], inputs / groups]);
+            let weights = b.constant("", weights);
+            let step = if most == 1 { 1 } else { 2 };
+            let op = Conv2d {
+                strides: std::array::from_fn(|k| rng.random_range(1..=step.min(kernel[k]))),
+                pads: std::array::from_fn(|i| rng.random_range(0..kernel[i % 2])),
+                dilations: [1, if most > 3 { rng.random_range(1..=2) } else { 1 }],
+                groups,
+                layout: order,
+                data_zero_point: rng.random_range(-128..128),
+                weight_zero_point: if rng.random() { rng.random_range(-128..128) } else { 0 },
+            };
+            let acc = b.node("conv", op, &[x, weights]).ok()?;
+            let terms = kernel[0] * kernel[1] * inputs / groups;
+            Some(requantize(rng, b, acc, order.channel_axis(), terms))
         };
-        let acc = b.node("conv", op, &[x, weights]).ok()?;
-        let terms = kernel[0] * kernel[1] * inputs / groups;
-        Some(requantize(rng, b, acc, order.channel_axis(), terms))
-    };
     let most = if rng.random_bool(0.7) { 1 } else { 3 };
     let mut y = conv(rng, &mut b, x, [narrow, wide, 1], most).unwrap_or(x);
     if let Some(depth) = conv(rng, &mut b, y, [wide, wide, wide], 4) {

@@ -13,12 +13,12 @@ use crate::tir::{Action, Affine, Block, For, Scope, View};
 /// Most iterations of a reduction that become micro-ops of one kernel.
 const MOST_UOPS: i64 = 4096;
 
-impl Lower<'_> {
+impl<'l> Lower<'l> {
     /// Adds the instructions of a nest of calls. Returns `false` if its outermost loop must run on its own.
     ///
     /// # Errors
     /// An operand is not an entry of a scratchpad, or the driver refuses the instruction.
-    pub fn calls(&mut self, loops: &[&For], block: &Block) -> Result<bool, LowerError> {
+    pub fn calls(&mut self, loops: &[&'l For], block: &'l Block) -> Result<bool, LowerError> {
         let Action::Call { intrinsic, args } = &block.action else { return Ok(false) };
         let instruction = self.instruction(block)?;
         let Some(desc) = self.f.intrinsic(intrinsic) else { return Ok(false) };

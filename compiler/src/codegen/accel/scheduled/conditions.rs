@@ -77,9 +77,9 @@ pub fn ranges(loops: &[NestLoop], sums: &[Affine]) -> Ranges {
     if ranges.iter().any(|r| r.1 <= r.0) { Ranges::Never } else { Ranges::Of(ranges) }
 }
 
-impl Lower<'_> {
+impl<'l> Lower<'l> {
     /// Returns conditions as sums that must be at least 0; `None` if one is not affine.
-    pub fn sums(&self, conditions: &[Expr]) -> Option<Vec<Affine>> {
+    pub fn sums(&self, conditions: &'l [Expr]) -> Option<Vec<Affine>> {
         let mut sums = Vec::new();
         for condition in conditions {
             self.add_sums(condition, &mut sums)?;
@@ -87,7 +87,7 @@ impl Lower<'_> {
         Some(sums)
     }
 
-    fn add_sums(&self, condition: &Expr, sums: &mut Vec<Affine>) -> Option<()> {
+    fn add_sums(&self, condition: &'l Expr, sums: &mut Vec<Affine>) -> Option<()> {
         let (a, b, slack) = match condition {
             Expr::Binary(BinOp::And, a, b) => {
                 self.add_sums(a, sums)?;

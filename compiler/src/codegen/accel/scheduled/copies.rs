@@ -71,17 +71,17 @@ impl Copy<'_> {
     }
 }
 
-impl Lower<'_> {
+impl<'l> Lower<'l> {
     /// Adds the load or store of a nest that copies. Returns `false` if it is no single load or store.
     ///
     /// # Errors
     /// The block is no copy, or its rows are none that a load or store can move.
     pub fn copy(
         &mut self,
-        loops: &[&For],
-        block: &Block,
-        (to, indices): (&Name, &[Expr]),
-        value: &Expr,
+        loops: &[&'l For],
+        block: &'l Block,
+        (to, indices): (&'l Name, &'l [Expr]),
+        value: &'l Expr,
     ) -> Result<bool, LowerError> {
         let (source, inside, pad) = match value {
             Expr::Load { .. } => (value, None, 0),
@@ -161,9 +161,9 @@ impl Lower<'_> {
     /// A load cannot write the value.
     pub fn fill(
         &mut self,
-        loops: &[&For],
-        block: &Block,
-        (to, indices): (&Name, &[Expr]),
+        loops: &[&'l For],
+        block: &'l Block,
+        (to, indices): (&'l Name, &'l [Expr]),
         value: i64,
     ) -> Result<bool, LowerError> {
         let Some(place) = self.places.get(to).cloned() else {

@@ -37,7 +37,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, schedule: LayerSchedule) -> Result<(), 
 
 fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), LowerError> {
     let config = e.config;
-    let prepared = prepare(config, schedule)?;
+    let prepared = prepare(config, schedule, layer.given.is_none())?;
     let Prepared { function, instructions, needs, places } = &*prepared;
     let mut places = places.clone();
     let first = after_the_layer_before(e, needs, &mut places, needs.descriptor_entries(config));

@@ -47,6 +47,22 @@ impl LayerSchedule {
         File { program: self.program.clone(), steps: (1..).zip(self.steps.iter().cloned()).collect() }
     }
 
+    /// Applies the steps of an operator. They are verified only at the end. If one does not apply, all are repeated with
+    /// checks, so that the error names it.
+    ///
+    /// # Errors
+    /// The same as [`LayerSchedule::mapping`].
+    pub(super) fn mapping_of_operator(&self, config: &HwConfig) -> Result<Mapping, LowerError> {
+        if !cfg!(debug_assertions) {
+            let mut quick = Mapping::new(config, &self.program)?.without_checks();
+            let applied = self.steps.iter().try_for_each(|step| quick.apply(step.clone()).map(|_| ()));
+            if let (Ok(()), Some(quick)) = (applied, quick.with_checks()) {
+                return Ok(quick);
+            }
+        }
+        self.mapping(config)
+    }
+
     /// Applies the steps for a configuration.
     ///
     /// # Errors

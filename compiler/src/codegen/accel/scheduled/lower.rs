@@ -1,6 +1,8 @@
 //! Walks through a loop program and adds its instructions.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
 
 use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_program};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -128,9 +130,23 @@ type Loaded = (Name, [u32; 5]);
 
 /// The loops around an iteration of a software pipeline.
 struct Iteration {
-    values: HashMap<Name, i64>,
+    values: Vec<Option<i64>>,
     begun: HashMap<Name, u64>,
 }
+
+/// A sum over all loops.
+struct LoopSum {
+    constant: i64,
+    /// Number, variable and coefficient of each loop; [`NO_LOOP`] for other variables.
+    terms: Vec<(usize, Name, i64)>,
+}
+
+/// The number of a variable that is no loop.
+const NO_LOOP: usize = usize::MAX;
+
+/// Sums by the address of their first expression and the number of indices, 0 for a single expression; `None` if they
+/// are not affine. The expressions are borrowed as long as the sums exist, so that addresses are not used again.
+type LoopSums = HashMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
 
 /// The state of lowering.
 pub(super) struct Lower<'l> {
@@ -142,8 +158,12 @@ pub(super) struct Lower<'l> {
     /// Where each tensor is in device memory, and each buffer of param in packed form.
     pub tensors: HashMap<Name, Address>,
     pub places: HashMap<Name, Place>,
-    /// Values of the loops that run one iteration after the other.
-    pub values: HashMap<Name, i64>,
+    /// Numbers of all loops.
+    numbers: HashMap<Name, usize>,
+    /// Values of the loops that run one iteration after the other, by the loop's number.
+    values: Vec<Option<i64>>,
+    /// Indices and positions, so that an iteration only puts in the values of its loops.
+    sums: RefCell<LoopSums>,
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
     begun: HashMap<Name, u64>,
     /// The software pipeline, if blocks have stages.
@@ -322,18 +342,21 @@ impl<'l> Lower<'l> {
         places: HashMap<Name, Place>,
         tensors: HashMap<Name, Address>,
     ) -> Lower<'l> {
+        let bounds = bounds(f);
         Lower {
             config,
             f,
             b,
             tensors,
             places,
-            values: HashMap::new(),
+            numbers: bounds.keys().cloned().zip(0..).collect(),
+            values: vec![None; bounds.len()],
+            sums: RefCell::default(),
             begun: HashMap::new(),
             stages: needs.stages.clone(),
             late: VecDeque::new(),
             taps: needs.taps.clone(),
-            bounds: bounds(f),
+            bounds,
             shares: needs.shares.clone(),
             reuses: needs.reuses.clone(),
             whole: needs.whole.clone(),
@@ -397,7 +420,7 @@ impl<'l> Lower<'l> {
         LowerError::Block { block: block.name.clone(), reason: reason.into() }
     }
 
-    fn statement(&mut self, s: &Stmt) -> Result<(), LowerError> {
+    fn statement(&mut self, s: &'l Stmt) -> Result<(), LowerError> {
         if let Some((loops, block)) = memory::leaf(s) {
             return self.nest(&loops, block);
         }
@@ -408,14 +431,14 @@ impl<'l> Lower<'l> {
                     Some(stages) if stages.pipeline == l.var => self.staged(l)?,
                     _ => self.each(l, |lower| lower.statement(&l.body))?,
                 }
-                if self.values.is_empty() { self.end_pipeline() } else { Ok(()) }
+                if self.values.iter().all(Option::is_none) { self.end_pipeline() } else { Ok(()) }
             }
             Stmt::Block(block) => self.nest(&[], block),
         }
     }
 
     /// Runs the iterations of a loop whose statements have stages.
-    fn staged(&mut self, l: &For) -> Result<(), LowerError> {
+    fn staged(&mut self, l: &'l For) -> Result<(), LowerError> {
         self.each(l, |lower| {
             let iteration = Iteration { values: lower.values.clone(), begun: lower.begun.clone() };
             lower.step(Some(iteration))
@@ -456,9 +479,15 @@ impl<'l> Lower<'l> {
     }
 
     /// Runs the iterations of a loop one after the other.
-    fn each(&mut self, l: &For, mut body: impl FnMut(&mut Self) -> Result<(), LowerError>) -> Result<(), LowerError> {
+    fn each(
+        &mut self,
+        l: &'l For,
+        mut body: impl FnMut(&mut Self) -> Result<(), LowerError>,
+    ) -> Result<(), LowerError> {
+        let number = self.numbers.get(&l.var).copied().unwrap_or(NO_LOOP);
+        let set = |values: &mut [Option<i64>], value| values.get_mut(number).map(|at| *at = value);
         for i in 0..l.extent {
-            self.values.insert(l.var.clone(), i);
+            set(&mut self.values, Some(i));
             if l.kind == LoopKind::Pipeline {
                 *self.begun.entry(l.var.clone()).or_default() += 1;
             }
@@ -467,13 +496,13 @@ impl<'l> Lower<'l> {
                 return Err(LowerError::TooLong { most: MOST_INSTRUCTIONS });
             }
         }
-        self.values.remove(&l.var);
+        set(&mut self.values, None);
         Ok(())
     }
 
     /// Adds a nest around one block. If it is no single copy or nest of instructions, its outermost loop runs on its
     /// own.
-    fn nest(&mut self, loops: &[&For], block: &Block) -> Result<(), LowerError> {
+    fn nest(&mut self, loops: &[&'l For], block: &'l Block) -> Result<(), LowerError> {
         let is_param = |name: &Name| self.f.buffer(name).is_some_and(|b| b.scope == Scope::Param);
         if !block.target().is_some_and(is_param) {
             self.load_scalars()?;
@@ -507,9 +536,7 @@ impl<'l> Lower<'l> {
     pub fn overwrites(&self, block: &Block, dst: &Name, identity: i64) -> Result<bool, LowerError> {
         match self.inits.get(dst) {
             None => Ok(false),
-            Some(v) if *v == identity => {
-                Ok(block.reduce.iter().all(|r| self.values.get(r).is_none_or(|&value| value == 0)))
-            }
+            Some(v) if *v == identity => Ok(block.reduce.iter().all(|r| self.value(r).is_none_or(|value| value == 0))),
             Some(v) => Err(self.refuse(
                 block,
                 format!("its reduction starts from {v}; the accelerator can only start this one from {identity}"),
@@ -523,20 +550,52 @@ impl<'l> Lower<'l> {
         self.descriptors.iter().find(|d| Some(&d.0) == bytes.as_ref()).map_or(0, |d| d.1)
     }
 
+    /// Returns the value of a loop that runs one iteration after the other.
+    fn value(&self, loop_: &Name) -> Option<i64> {
+        self.values.get(*self.numbers.get(loop_)?).copied().flatten()
+    }
+
     /// Returns an index as an affine function of the loops that are not running yet; `None` if it is not affine.
-    pub fn affine(&self, e: &Expr) -> Option<Affine> {
-        let known = e.substitute(&|v| self.values.get(v).map(|&k| Expr::int(k)));
-        Affine::of(&simplify(&known, &self.bounds))
+    pub fn affine(&self, e: &'l Expr) -> Option<Affine> {
+        self.put_in((e, 0), || Affine::of(e)).or_else(|| {
+            // With the values of the loops, it can become affine.
+            let known = e.substitute(&|v| self.value(v).map(Expr::int));
+            Affine::of(&simplify(&known, &self.bounds))
+        })
     }
 
     /// Returns the position of an element in its buffer, row by row; `None` if an index is not affine.
-    pub fn position(&self, buffer: &Name, indices: &[Expr]) -> Option<Affine> {
+    pub fn position(&self, buffer: &Name, indices: &'l [Expr]) -> Option<Affine> {
         let shape = &self.f.buffer(buffer)?.shape;
-        let mut at = Affine::default();
-        for (e, &n) in indices.iter().zip(shape) {
-            at = at.times(n).plus(&self.affine(e)?, 1);
+        let row_by_row = |index: &dyn Fn(&'l Expr) -> Option<Affine>| {
+            let mut at = Affine::default();
+            for (e, &n) in indices.iter().zip(shape) {
+                at = at.times(n).plus(&index(e)?, 1);
+            }
+            Some(at)
+        };
+        // The elements of a list of indices belong to one buffer.
+        self.put_in((indices.as_ptr(), indices.len()), || row_by_row(&|e| Affine::of(e)))
+            .or_else(|| row_by_row(&|e| self.affine(e)))
+    }
+
+    /// Returns a sum over all loops with the values of those that are running. `make` returns the sum when it is needed
+    /// for the first time.
+    fn put_in(&self, key: (*const Expr, usize), make: impl FnOnce() -> Option<Affine>) -> Option<Affine> {
+        let number = |v: &Name| self.numbers.get(v).copied().unwrap_or(NO_LOOP);
+        let over_loops = |sum: Affine| {
+            let terms = sum.terms.into_iter().map(|(v, c)| (number(&v), v, c)).collect();
+            Rc::new(LoopSum { constant: sum.constant, terms })
+        };
+        let sum = self.sums.borrow_mut().entry(key).or_insert_with(|| make().map(over_loops)).clone()?;
+        let mut now = Affine { constant: sum.constant, ..Affine::default() };
+        for (number, v, c) in &sum.terms {
+            match self.values.get(*number).copied().flatten() {
+                Some(value) => now.constant = now.constant.wrapping_add(c.wrapping_mul(value)),
+                None => _ = now.terms.insert(v.clone(), *c),
+            }
         }
-        Some(at)
+        Some(now)
     }
 
     /// Returns the first entry of a buffer, in the slot of the running iteration.
@@ -549,7 +608,7 @@ impl<'l> Lower<'l> {
     ///
     /// # Errors
     /// The argument is not one entry.
-    pub fn entry(&self, block: &Block, view: &View, shape: &[i64]) -> Result<Option<Affine>, LowerError> {
+    pub fn entry(&self, block: &Block, view: &'l View, shape: &[i64]) -> Result<Option<Affine>, LowerError> {
         let Some(place) = self.places.get(&view.buffer) else {
             return Err(self.refuse(block, format!("its operand {} is not in a scratchpad", view.buffer)));
         };

@@ -94,6 +94,16 @@ impl Mapping {
         Ok(Mapping { config: config.clone(), schedule, instructions: HashMap::new() })
     }
 
+    /// See [`Schedule::without_checks`].
+    fn without_checks(self) -> Mapping {
+        Mapping { schedule: self.schedule.without_checks(), ..self }
+    }
+
+    /// See [`Schedule::with_checks`].
+    fn with_checks(self) -> Option<Mapping> {
+        Some(Mapping { schedule: self.schedule.with_checks()?, ..self })
+    }
+
     /// Returns the configuration.
     pub fn config(&self) -> &HwConfig {
         &self.config

@@ -36,16 +36,16 @@ thread_local! {
     static KNOWN: RefCell<HashMap<String, Rc<Prepared>>> = RefCell::default();
 }
 
-/// Applies the steps of a schedule and places its buffers.
+/// Applies the steps of a schedule, which an operator or a person wrote, and places its buffers.
 ///
 /// # Errors
 /// The first step that cannot be applied, or a buffer that does not fit.
-pub fn prepare(config: &HwConfig, schedule: &LayerSchedule) -> Result<Rc<Prepared>, LowerError> {
+pub fn prepare(config: &HwConfig, schedule: &LayerSchedule, by_operator: bool) -> Result<Rc<Prepared>, LowerError> {
     let key = format!("{:x} {}", config.hash(), schedule.file());
     if let Some(found) = KNOWN.with_borrow(|known| known.get(&key).cloned()) {
         return Ok(found);
     }
-    let mapping = schedule.mapping(config)?;
+    let mapping = if by_operator { schedule.mapping_of_operator(config) } else { schedule.mapping(config) }?;
     let function = mapping.function();
     let needs = Needs::of(config, &function, &mapping.instructions, &mapping.marks())?;
     let places = memory::places(config, &function, &needs, needs.descriptor_entries(config))?;
