@@ -50,11 +50,11 @@ fn networks_take_these_cycles() {
         &files,
         &expect![[r#"
             resnet8-cifar10 -O2                 66531  73.4 %
-            resnet8-cifar10 -O3                 57107  85.5 %
+            resnet8-cifar10 -O3                 57075  85.6 %
             kws-dscnn -O2                       30341  34.2 %
-            kws-dscnn -O3                       28831  36.0 %
+            kws-dscnn -O3                       28020  37.0 %
             vww-mobilenet-96 -O2               123219  23.7 %
-            vww-mobilenet-96 -O3               101862  28.7 %
+            vww-mobilenet-96 -O3               101703  28.8 %
         "#]],
     );
 }
@@ -129,9 +129,9 @@ fn networks_of_known_shapes_take_these_cycles() {
     shapes(
         &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16", "vgg16-batch4", "efficientnet-lite0-int8"],
         &expect![[r#"
-        resnet18                          7328304  96.7 %
+        resnet18                          7328653  96.7 %
         resnet50                         17029755  93.8 %
-        mobilenet-v2                      2574278  45.6 %
+        mobilenet-v2                      2575312  45.6 %
         deit-tiny                         5419806  90.4 %
         vgg16                            75943838  79.6 %
         vgg16-batch4                     256659432  94.2 %

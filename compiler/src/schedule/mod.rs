@@ -18,6 +18,7 @@ mod error;
 pub mod file;
 mod fuse;
 mod hoist;
+mod keep;
 mod reorder;
 mod slots;
 mod split;
@@ -87,6 +88,15 @@ pub enum Step {
     CacheWrite {
         /// The writing block.
         block: String,
+        /// Scope of the new buffer.
+        scope: String,
+    },
+    /// Copies what a block copies to a tensor also to a buffer in another scope, which holds the whole tensor.
+    Keep {
+        /// The block.
+        block: String,
+        /// The loop around the copy of one part of the tensor.
+        target: String,
         /// Scope of the new buffer.
         scope: String,
     },
@@ -382,6 +392,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
             cache::cache_read(f, &block.into(), &buffer.into(), scope_of(scope)?)
         }
         Step::CacheWrite { block, scope } => cache::cache_write(f, &block.into(), scope_of(scope)?),
+        Step::Keep { block, target, scope } => keep::keep(f, &block.into(), &target.into(), scope_of(scope)?),
         Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
         Step::Compact { buffer } => compact::compact(f, &buffer.into()),
         Step::Slots { buffer, count } => slots::slots(f, &buffer.into(), *count),

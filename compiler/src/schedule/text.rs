@@ -54,6 +54,10 @@ pub fn parse(line: &str) -> Result<Step, String> {
             _ => return Err(wrong("BLOCK BUFFER SCOPE")),
         },
         "cache_write" => two("BLOCK SCOPE").map(|(block, scope)| Step::CacheWrite { block, scope })?,
+        "keep" => match operands {
+            [block, target, scope] => Step::Keep { block: block.clone(), target: target.clone(), scope: scope.clone() },
+            _ => return Err(wrong("BLOCK LOOP SCOPE")),
+        },
         "set_scope" => two("BUFFER SCOPE").map(|(buffer, scope)| Step::SetScope { buffer, scope })?,
         "compact" => Step::Compact { buffer: one("BUFFER")? },
         "slots" => {
@@ -86,6 +90,7 @@ impl Display for Step {
             Step::ComputeInline { block } => write!(f, "compute_inline {block}"),
             Step::CacheRead { block, buffer, scope } => write!(f, "cache_read {block} {buffer} {scope}"),
             Step::CacheWrite { block, scope } => write!(f, "cache_write {block} {scope}"),
+            Step::Keep { block, target, scope } => write!(f, "keep {block} {target} {scope}"),
             Step::SetScope { buffer, scope } => write!(f, "set_scope {buffer} {scope}"),
             Step::Compact { buffer } => write!(f, "compact {buffer}"),
             Step::Slots { buffer, count } => write!(f, "slots {buffer} {count}"),
@@ -106,10 +111,10 @@ mod tests {
     #[test]
     fn steps_read_back() {
         let text = "split i 4 2; fuse a b; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
-                    cache_read b x inp; cache_write b acc; set_scope b out; compact b; slots b 3; annotate i pipeline; stage b 1; bind i block_x\n\
+                    cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; annotate i pipeline; stage b 1; bind i block_x\n\
                     decompose_padding b i; decompose_reduction b k; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 16);
+        assert_eq!(steps.len(), 17);
         assert_eq!(steps[3], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));

@@ -58,6 +58,21 @@ impl<K: PartialEq> Ring<K> {
         start
     }
 
+    /// Allocates entries for `slots` tiles of `count` entries that are used in turn, and returns the first of each. The
+    /// memory must have room for all of them.
+    pub fn take_slots(&mut self, slots: u32, count: u32) -> Vec<u32> {
+        // Slots do not reach over the end of the memory, so a slot may have to begin some entries later.
+        let fits = |start: &u32| (self.entries - start) / count + start / count >= slots;
+        let later = self.next..(self.next + count).min(self.entries);
+        self.next = later.into_iter().find(fits).unwrap_or(0);
+        (0..slots).map(|_| self.take(count)).collect()
+    }
+
+    /// Continues behind entry `end` with the next tile.
+    pub fn resume(&mut self, end: u32) {
+        self.next = (end - self.first).next_multiple_of(self.align);
+    }
+
     /// Forgets all tiles that the memory holds.
     pub fn forget(&mut self) {
         self.held.clear();
@@ -76,5 +91,16 @@ mod tests {
         assert_eq!((ring.find(&1), ring.find(&2), ring.find(&3)), (None, Some(600), Some(0)));
         let mut acc: Ring<u32> = Ring::banked(&config, Mem::Acc);
         assert_eq!([acc.take(10), acc.take(600), acc.take(10), acc.take(1)], [0, 512, 1536, 0]);
+    }
+
+    #[test]
+    fn slots_go_around_the_end() {
+        let mut ring: Ring<u32> = Ring::new(&HwConfig::default(), Mem::Wgt);
+        ring.take(650);
+        assert_eq!(ring.take_slots(3, 280), [650, 0, 280]);
+        ring.resume(500);
+        assert_eq!(ring.take_slots(3, 280), [560, 0, 280]);
+        ring.resume(1024);
+        assert_eq!(ring.take_slots(2, 512), [0, 512]);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::emit::Emit;
 use super::kept::{Kept, OnChip};
-use tilewright_driver::{Dim, DriverError, Nest, Role};
+use tilewright_driver::{Builder, Dim, DriverError, Nest, Role};
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::pack_descriptor;
@@ -18,14 +18,29 @@ impl Kept {
         Target { at: self.at(block, row as i64, column as i64), ..self.frame().target() }
     }
 
-    /// Writes the border with a clip whose bounds are both the padding value; `source` is an operand it can read.
-    fn write_border(&self, e: &mut Emit, name: &str, source: (VecSrc, u32)) -> Result<(), DriverError> {
+    /// Loads the bounds of the clip that writes the border: both are the padding value.
+    fn clip(&self, e: &mut Emit, name: &str) -> Result<BorderClip, DriverError> {
         let value = i32::from(self.pad_value);
         let bytes = pack_descriptor(e.config, &Descriptor { lo: value, hi: value, ..Descriptor::default() });
         let offset = e.b.constant(&format!("{name} padding"), Role::Params, &bytes);
         let row = e.param.take(PARAM_ROWS * e.config.descriptor_entries());
         e.b.load_linear(Mem::Param, e.b.constants(), offset, row, bytes.len() as u64)?;
-        self.frame().write(e, row / PARAM_ROWS, source)
+        Ok(BorderClip { frame: self.frame(), descriptor: row / PARAM_ROWS })
+    }
+}
+
+/// The clip that writes the border of a kept tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BorderClip {
+    frame: Frame,
+    /// The entry of param with its bounds.
+    descriptor: u32,
+}
+
+impl BorderClip {
+    /// Writes the border; `source` is an operand that the clip can read.
+    pub fn write(&self, b: &mut Builder, source: (VecSrc, u32)) -> Result<(), DriverError> {
+        self.frame.write(b, self.descriptor, source)
     }
 }
 
@@ -59,7 +74,7 @@ impl Frame {
 
     /// Writes the border with a clip. Both bounds in `descriptor` are the padding value; `source` is an operand it can
     /// read.
-    pub fn write(&self, e: &mut Emit, descriptor: u32, source: (VecSrc, u32)) -> Result<(), DriverError> {
+    pub fn write(&self, b: &mut Builder, descriptor: u32, source: (VecSrc, u32)) -> Result<(), DriverError> {
         let clip = Vector { op: VecOp::Clip, dst: self.dst, a: source.0, descriptor, ..Vector::default() };
         let ([rows, columns], [top, left, bottom, right]) = (self.size(), self.border);
         let block = Dim::new(self.blocks, [rows * columns, 0, 0]);
@@ -74,7 +89,7 @@ impl Frame {
         for (first, dims) in runs {
             let dims = std::iter::once(block).chain(dims).collect();
             let nest = Nest { at: [self.entry + first, source.1, 0], body: vec![[0; 3]], dims };
-            e.b.vector_nest(clip, &nest)?;
+            b.vector_nest(clip, &nest)?;
         }
         Ok(())
     }
@@ -151,9 +166,14 @@ impl PendingBorder {
     /// Writes the border if it is not written yet. `acc` is an entry of acc that has been requantized.
     pub fn late(&mut self, e: &mut Emit, name: &str, acc: u32) -> Result<(), DriverError> {
         e.summed = Some(acc);
-        match self.0.take() {
-            Some(kept) => kept.write_border(e, name, (VecSrc::Acc, acc)),
+        match self.clip(e, name)? {
+            Some(clip) => clip.write(&mut e.b, (VecSrc::Acc, acc)),
             None => Ok(()),
         }
+    }
+
+    /// Returns the clip that writes the border if it is not written yet, for a caller who adds it.
+    pub fn clip(&mut self, e: &mut Emit, name: &str) -> Result<Option<BorderClip>, DriverError> {
+        self.0.take().map(|kept| kept.clip(e, name)).transpose()
     }
 }

@@ -128,6 +128,9 @@ impl<'l> Lower<'l> {
             Instruction::Gemm { zero_point } => self.gemm(block, &args[2].buffer, zero_point, &nest)?,
             Instruction::Vector(v) => {
                 self.vector(block, args, &v, &nest)?;
+                if let Some(slot) = [v.a, v.b].iter().position(|&source| source == VecSrc::Acc) {
+                    self.has_summed(nest.at[1 + slot])?;
+                }
             }
         }
         Ok(true)
@@ -171,6 +174,15 @@ impl<'l> Lower<'l> {
             self.b.gemm_nest_less(true, less, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
         }
         Ok(())
+    }
+
+    /// Notes an entry of acc with sums.
+    fn has_summed(&mut self, acc: u32) -> Result<(), LowerError> {
+        self.summed = Some(acc);
+        match self.once_summed.take() {
+            Some(add) => Ok(add(self.b, acc)?),
+            None => Ok(()),
+        }
     }
 
     fn vector(&mut self, block: &Block, args: &[View], v: &VectorCall, nest: &Nest) -> Result<(), LowerError> {

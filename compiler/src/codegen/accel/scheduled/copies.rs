@@ -98,6 +98,9 @@ impl<'l> Lower<'l> {
             // The load of the biases brings multipliers and shifts too.
             return Ok(true);
         }
+        if self.on_chip.contains(to) || self.on_chip.contains(from) {
+            return Ok(true);
+        }
         let root = |name: &Name| self.reuses.get(name).unwrap_or(name).clone();
         if root(to) == root(from) {
             // The results are written over the elements.
@@ -205,7 +208,12 @@ impl<'l> Lower<'l> {
         let first = copy.first(&copy.scratchpad.1) * copy.size;
         let pack = self.config.dma_pack && matches!(place.mem, Mem::Inp | Mem::Out);
         let bytes = self.f.buffer(copy.scratchpad.0).map_or(0, |b| b.size_bytes() as i64);
-        let can = Abilities { pad: is_load && self.config.dma_pad, pack, filled: is_load.then_some(bytes - first) };
+        let can = Abilities {
+            pad: is_load && self.config.dma_pad,
+            pack,
+            apart: place.strides.is_some(),
+            filled: is_load.then_some(bytes - first),
+        };
         let axes = copy.axes(copy.size);
         let copied = match copy.is_padding {
             true => padding(&axes, copy.size, entry),
@@ -332,7 +340,7 @@ impl<'l> Lower<'l> {
     /// `each` entries.
     fn load_params(&mut self, copy: &Copy, place: &Place, each: u64) -> Result<bool, LowerError> {
         let elements = place.elements;
-        let w = match window(&copy.axes(1), 1, 0, elements, Abilities { pad: false, pack: false, filled: None }) {
+        let w = match window(&copy.axes(1), 1, 0, elements, Abilities::default()) {
             Copied::Window(w) if w.rows == 1 && w.planes == 1 => w,
             Copied::Never(reason) => return Err(self.refuse(copy.block, reason)),
             _ => return Ok(false),

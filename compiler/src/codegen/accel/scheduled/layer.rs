@@ -1,19 +1,21 @@
 //! Adds the instructions of layers that are scheduled tensor expressions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tilewright_driver::{DriverError, Role};
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::PARAM_ROWS;
+use tilewright_hw::isa::{PARAM_ROWS, VecSrc};
 
 use super::error::LowerError;
+use super::held::kept_input;
 use super::layer_schedule::{LayerInput, LayerSchedule};
-use super::lower::{Address, HostInput, Lower};
+use super::lower::{Address, Done, HostInput, Lower, OnceSummed};
 use super::memory::Place;
 use super::needs::Needs;
 use super::prepared::{Prepared, prepare};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::target::PendingBorder;
 use crate::te::{Array, DType, Name};
 use crate::tir::{Function, Scope};
 
@@ -37,29 +39,64 @@ pub fn emit(e: &mut Emit, layer: &Layer, schedule: LayerSchedule) -> Result<(), 
 
 fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), LowerError> {
     let config = e.config;
-    let prepared = prepare(config, schedule, layer.given.is_none())?;
+    let prepared = prepare(config, schedule, &layer.on_chip, layer.given.is_none())?;
     let Prepared { function, instructions, needs, places } = &*prepared;
+    let mut border = PendingBorder::of(&layer.on_chip);
+    border.early(e, &layer.name)?;
+    let border = border.clip(e, &layer.name)?;
     let mut places = places.clone();
-    let first = after_the_layer_before(e, needs, &mut places, needs.descriptor_entries(config));
-    let (tensors, scalars) = addresses(e, layer, schedule, function, needs)?;
-    let lower = Lower::new(config, function, instructions, &mut e.b, needs, places, tensors);
-    lower.run(first, scalars)
+    let first = after_the_layer_before(e, layer, needs, &mut places, needs.descriptor_entries(config));
+    let on_chip = on_chip(layer, schedule, function);
+    let (tensors, scalars) = addresses(e, layer, schedule, function, needs, &on_chip)?;
+    let mut lower = Lower::new(config, function, instructions, &mut e.b, needs, places.clone(), tensors);
+    lower.on_chip = on_chip;
+    lower.once_summed =
+        border.map(|border| -> OnceSummed { Box::new(move |b, acc| border.write(b, (VecSrc::Acc, acc))) });
+    let done = lower.run(first, scalars)?;
+    e.summed = done.summed.or(e.summed);
+    before_the_next_layer(e, &places, &done);
+    Ok(())
+}
+
+/// Lets the weights of the next layer begin behind those of the last iteration.
+fn before_the_next_layer(e: &mut Emit, places: &HashMap<Name, Place>, done: &Done) {
+    for (name, place) in places.iter().filter(|(_, place)| place.mem == Mem::Wgt) {
+        if let Some(last) = done.last.get(name) {
+            e.wgt.resume(last + place.entries);
+        }
+    }
+}
+
+/// Returns the tensors of a layer's expression that are not in device memory.
+fn on_chip(layer: &Layer, schedule: &LayerSchedule, f: &Function) -> HashSet<Name> {
+    let input = kept_input(schedule, &layer.on_chip).and_then(|i| f.inputs().get(i));
+    let outputs = f.output_buffers().iter().filter(|_| layer.on_chip.hides_output());
+    input.into_iter().chain(outputs).map(|b| b.name.clone()).collect()
 }
 
 /// Moves the buffers behind those of the layer before, so that the end of that layer and the beginning of this one can
 /// overlap. Returns the first entry of param for `scalars` entries of scalars.
-fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name, Place>, scalars: u32) -> u32 {
+fn after_the_layer_before(
+    e: &mut Emit,
+    layer: &Layer,
+    needs: &Needs,
+    places: &mut HashMap<Name, Place>,
+    scalars: u32,
+) -> u32 {
     let mut first_scalar = 0;
+    let room = layer.on_chip.room.map_or(0, |(first, _)| first);
+    let is_own = |p: &Place| p.strides.is_none();
     for mem in [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param] {
-        let own = places.values().filter(|p| p.mem == mem);
-        let used = own.map(Place::end).max().unwrap_or(0);
+        let own = places.values().filter(|p| p.mem == mem && is_own(p));
+        let used = own.map(|p| p.span().end as u32).max().unwrap_or(0);
         // Operands that an instruction reads at once are in different banks.
         let in_banks = needs.apart.iter().flatten().any(|name| places.get(name).is_some_and(|p| p.mem == mem));
         let in_turn = needs.stages.is_some() && matches!(mem, Mem::Inp | Mem::Acc);
         let by = match mem {
             Mem::Inp if in_banks => 0,
             _ if in_turn => 0,
-            Mem::Inp => e.inp.take(used),
+            Mem::Inp => e.inp.take(used.saturating_sub(room)) - room,
+            Mem::Wgt if takes_turns(e, places) => continue,
             Mem::Wgt => e.wgt.take(used),
             Mem::Acc => e.acc.take(used),
             Mem::Out => e.banks.take(used),
@@ -73,9 +110,20 @@ fn after_the_layer_before(e: &mut Emit, needs: &Needs, places: &mut HashMap<Name
         } else {
             by
         };
-        places.values_mut().filter(|p| p.mem == mem).for_each(|p| p.first += by);
+        places.values_mut().filter(|p| p.mem == mem && is_own(p)).for_each(|p| p.first += by);
     }
     first_scalar
+}
+
+/// Places the slots of the only buffer of wgt behind the weights of the layer before, around the end of the memory. So the
+/// first loads overwrite the weights that are needed no more. Returns `false` if there is no such buffer.
+fn takes_turns(e: &mut Emit, places: &mut HashMap<Name, Place>) -> bool {
+    let own: Vec<&mut Place> = places.values_mut().filter(|p| p.mem == Mem::Wgt).collect();
+    let Ok([place]) = <[&mut Place; 1]>::try_from(own) else { return false };
+    if place.slots > 1 {
+        place.firsts = e.wgt.take_slots(place.slots, place.entries);
+    }
+    place.slots > 1
 }
 
 /// Returns where the inputs and the output of a layer's expression are, and its scalars. Constants are added to the
@@ -86,6 +134,7 @@ fn addresses(
     schedule: &LayerSchedule,
     f: &Function,
     needs: &Needs,
+    on_chip: &HashSet<Name>,
 ) -> Result<(HashMap<Name, Address>, Address), LowerError> {
     if let Some(b) = f.locals.iter().find(|b| b.scope == Scope::Global) {
         let reason = "a layer of a model has no device memory for it; put it into a scratchpad".into();
@@ -95,6 +144,7 @@ fn addresses(
     let of = |e: &Emit, tensor| e.place(tensor).map(|t| Address { region: t.region, offset: t.offset });
     for (i, (buffer, input)) in f.inputs().iter().zip(&schedule.inputs).enumerate() {
         let address = match input {
+            _ if on_chip.contains(&buffer.name) => continue,
             LayerInput::Tensor(i) => of(e, layer.inputs[*i])?,
             LayerInput::Constant(_) if needs.is_in_param(i) => continue,
             LayerInput::Constant(array) => constant(e, layer, buffer.name.as_str(), Role::Weights, &array.bytes),
@@ -131,7 +181,7 @@ fn addresses(
         let bytes = HostInput::Taps(t.input).bytes(e.config, &constants);
         tensors.insert(t.buffer.clone(), constant(e, layer, "taps", Role::Params, &bytes));
     }
-    for buffer in f.output_buffers() {
+    for buffer in f.output_buffers().iter().filter(|buffer| !on_chip.contains(&buffer.name)) {
         tensors.insert(buffer.name.clone(), of(e, layer.output)?);
     }
     Ok((tensors, scalars))

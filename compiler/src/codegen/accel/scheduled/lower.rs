@@ -12,7 +12,7 @@ use tilewright_hw::layout::{pack_descriptor, pack_params, pack_table};
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
-use super::memory::{self, MemoryUse, Place};
+use super::memory::{self, Held, MemoryUse, Place};
 use super::needs::{Marks, Needs};
 use super::params::Taps;
 use super::stages::Stages;
@@ -148,6 +148,17 @@ const NO_LOOP: usize = usize::MAX;
 /// are not affine. The expressions are borrowed as long as the sums exist, so that addresses are not used again.
 type LoopSums = HashMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
 
+/// What is in scratchpads after the last instruction.
+pub(super) struct Done {
+    /// An entry of acc with sums, if any.
+    pub summed: Option<u32>,
+    /// The first entry of the slot that the last iteration used, for each buffer whose slots are used in turn.
+    pub last: HashMap<Name, u32>,
+}
+
+/// Adds instructions that read an entry of acc.
+pub(super) type OnceSummed<'l> = Box<dyn FnOnce(&mut Builder, u32) -> Result<(), DriverError> + 'l>;
+
 /// The state of lowering.
 pub(super) struct Lower<'l> {
     pub config: &'l HwConfig,
@@ -164,6 +175,12 @@ pub(super) struct Lower<'l> {
     values: Vec<Option<i64>>,
     /// Indices and positions, so that an iteration only puts in the values of its loops.
     sums: RefCell<LoopSums>,
+    /// Tensors that are not in device memory, because a buffer is the tensor itself.
+    pub on_chip: HashSet<Name>,
+    /// What to add once there is an entry of acc with sums, given that entry.
+    pub once_summed: Option<OnceSummed<'l>>,
+    /// The first entry of acc with sums, if any.
+    pub summed: Option<u32>,
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
     begun: HashMap<Name, u64>,
     /// The software pipeline, if blocks have stages.
@@ -207,7 +224,7 @@ pub fn lower(
 ) -> Result<Lowered, LowerError> {
     let needs = Needs::of(config, f, instructions, marks)?;
     let reserved = needs.descriptor_entries(config);
-    let places = memory::places(config, f, &needs, reserved)?;
+    let places = memory::places(config, f, &needs, reserved, &Held::default())?;
     let footprint = memory::footprint(config, f, &places, reserved);
     let mut b = Builder::new(config)?;
     let first = (config.entries(Mem::Param) / PARAM_ROWS).saturating_sub(reserved);
@@ -352,6 +369,9 @@ impl<'l> Lower<'l> {
             numbers: bounds.keys().cloned().zip(0..).collect(),
             values: vec![None; bounds.len()],
             sums: RefCell::default(),
+            on_chip: HashSet::new(),
+            once_summed: None,
+            summed: None,
             begun: HashMap::new(),
             stages: needs.stages.clone(),
             late: VecDeque::new(),
@@ -373,8 +393,8 @@ impl<'l> Lower<'l> {
     /// Adds the instructions. Scalars are loaded to param from entry `first` on, from the constants at `scalars`.
     ///
     /// # Errors
-    /// [`LowerError`].
-    pub fn run(mut self, first: u32, scalars: Address) -> Result<(), LowerError> {
+    /// [`LowerError`]. Also if no instruction reads sums, but something waits for them.
+    pub fn run(mut self, first: u32, scalars: Address) -> Result<Done, LowerError> {
         let each = self.config.descriptor_entries();
         self.descriptors.iter_mut().zip(0..).for_each(|((_, entry), i)| *entry = first + i * each);
         let bytes = self.descriptors.iter().map(|(bytes, _)| bytes.len() as u64).sum();
@@ -385,7 +405,16 @@ impl<'l> Lower<'l> {
         let f = self.f;
         self.statement(&f.body)?;
         self.b.track_loads(false);
-        Ok(())
+        if let (Some(_), Some(output)) = (&self.once_summed, self.f.output_buffers().first()) {
+            let reason =
+                "the border around it is written once an instruction has read sums in acc, and none does".into();
+            return Err(LowerError::Buffer { buffer: output.name.clone(), reason });
+        }
+        let last = |(name, place): (&Name, &Place)| {
+            place.pipeline.as_ref()?;
+            Some((name.clone(), self.slot(place)))
+        };
+        Ok(Done { summed: self.summed, last: self.places.iter().filter_map(last).collect() })
     }
 
     /// Loads entries of param. If the scalars are right before them, one load brings both.
@@ -507,6 +536,11 @@ impl<'l> Lower<'l> {
         if !block.target().is_some_and(is_param) {
             self.load_scalars()?;
         }
+        if let [outer, inner @ ..] = loops
+            && outer.kind == LoopKind::Unrolled
+        {
+            return self.each(outer, |lower| lower.nest(inner, block));
+        }
         let done = match &block.action {
             Action::Call { .. } => self.calls(loops, block)?,
             Action::Store { buffer, indices, value } => match value {
@@ -564,11 +598,19 @@ impl<'l> Lower<'l> {
         })
     }
 
-    /// Returns the position of an element in its buffer, row by row; `None` if an index is not affine.
+    /// Returns the position of an element in its memory from the buffer's first element on; `None` if an index is not
+    /// affine.
     pub fn position(&self, buffer: &Name, indices: &'l [Expr]) -> Option<Affine> {
         let shape = &self.f.buffer(buffer)?.shape;
+        let strides = self.places.get(buffer).and_then(|place| place.strides.as_ref());
         let row_by_row = |index: &dyn Fn(&'l Expr) -> Option<Affine>| {
             let mut at = Affine::default();
+            if let Some(strides) = strides {
+                for (e, &step) in indices.iter().zip(strides) {
+                    at = at.plus(&index(e)?, step);
+                }
+                return Some(at);
+            }
             for (e, &n) in indices.iter().zip(shape) {
                 at = at.times(n).plus(&index(e)?, 1);
             }
@@ -601,7 +643,7 @@ impl<'l> Lower<'l> {
     /// Returns the first entry of a buffer, in the slot of the running iteration.
     pub fn slot(&self, place: &Place) -> u32 {
         let begun = place.pipeline.as_ref().and_then(|l| self.begun.get(l)).copied().unwrap_or(0);
-        place.first + place.offsets[(begun.saturating_sub(1) % u64::from(place.slots())) as usize]
+        place.slot(begun.saturating_sub(1))
     }
 
     /// Returns the entry at which an argument of an instruction begins, over the loops that are not running yet.

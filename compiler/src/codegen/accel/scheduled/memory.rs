@@ -1,6 +1,7 @@
 //! Where the buffers of a scheduled program are: entries of scratchpads, and bytes of device memory.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, Unit};
@@ -24,24 +25,27 @@ pub struct Place {
     pub first: u32,
     /// Entries of a slot.
     pub entries: u32,
-    /// Entries from the first entry to each slot.
-    pub offsets: Vec<u32>,
+    /// Entries from slot to slot.
+    pub stride: u32,
     /// The pipeline loop whose iterations use the slots in turn.
     pub pipeline: Option<Name>,
+    /// Number of slots.
+    pub slots: u32,
+    /// First entry of each slot, if the slots are not one after the other.
+    pub firsts: Vec<u32>,
     /// Elements of an entry; for taps, those of a block, which can have several entries.
     pub elements: i64,
+    /// Elements of the scratchpad from index to index of each dimension, if the buffer is a part of a larger tensor.
+    pub strides: Option<Vec<i64>>,
 }
 
-impl Place {
-    /// Number of slots.
-    pub fn slots(&self) -> u32 {
-        self.offsets.len() as u32
-    }
-
-    /// The entry behind all slots.
-    pub fn end(&self) -> u32 {
-        self.first + self.offsets.iter().max().copied().unwrap_or(0) + self.entries
-    }
+/// What is in inp besides the buffers that a program places itself.
+#[derive(Debug, Clone, Default)]
+pub struct Held {
+    /// Buffers whose places are given.
+    pub places: HashMap<Name, Place>,
+    /// First entry and number of entries of the part of inp for other buffers; `None` for all of inp.
+    pub room: Option<(u32, u32)>,
 }
 
 /// Returns the memory of a scope.
@@ -77,7 +81,7 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
 /// Places all buffers of scratchpads.
 ///
 /// Both buffers of a pair in `needs.apart` are read by one instruction, so they get different banks if possible.
-/// `reserved` entries at the end of param stay free.
+/// `reserved` entries at the end of param stay free. Buffers in `held` keep their places.
 ///
 /// # Errors
 /// [`LowerError::Fit`] names the scratchpad with the entries needed and there; [`LowerError::Buffer`] a buffer of
@@ -87,14 +91,18 @@ pub fn places(
     f: &Function,
     needs: &Needs,
     reserved: u32,
+    held: &Held,
 ) -> Result<HashMap<Name, Place>, LowerError> {
     let Needs { apart, pipelines, .. } = needs;
-    let alias: HashMap<&Name, &Name> = needs.shares.iter().chain(&needs.reuses).collect();
-    let mut found: HashMap<Name, Place> = HashMap::new();
+    let shared = needs.shares.iter().chain(&needs.reuses);
+    let alias: HashMap<&Name, &Name> = shared.filter(|(name, _)| !held.places.contains_key(*name)).collect();
+    let mut found = held.places.clone();
     for scope in [Scope::Inp, Scope::Wgt, Scope::Acc, Scope::Out, Scope::Param] {
         let Some(mem) = mem(scope) else { continue };
         let mut own: Vec<(&Buffer, Place)> = Vec::new();
-        for b in f.locals.iter().filter(|b| b.scope == scope && !alias.contains_key(&b.name)) {
+        let is_own =
+            |b: &&Buffer| b.scope == scope && !alias.contains_key(&b.name) && !held.places.contains_key(&b.name);
+        for b in f.locals.iter().filter(is_own) {
             let taps = needs.taps.iter().find(|t| t.buffer == b.name);
             let (elements, each) = match taps {
                 Some(t) => (t.count * i64::from(config.block_out), t.entries().unsigned_abs()),
@@ -104,40 +112,53 @@ pub fn places(
             let entries = u32::try_from(entries).unwrap_or(u32::MAX >> 8);
             let pipeline = pipelines.get(&b.name).cloned();
             let slots = needs.slots.get(&b.name).copied().unwrap_or(1);
-            own.push((b, Place { mem, first: 0, entries, offsets: vec![0; slots as usize], pipeline, elements }));
+            let place = Place {
+                mem,
+                first: 0,
+                entries,
+                stride: entries,
+                pipeline,
+                slots,
+                firsts: Vec::new(),
+                elements,
+                strides: None,
+            };
+            own.push((b, place));
         }
         let rows = if mem == Mem::Param { PARAM_ROWS } else { 1 };
         let there = config.entries(mem) / rows;
         let there = if mem == Mem::Param { there.saturating_sub(reserved) } else { there };
-        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots(), p.entries]).collect();
-        let apart: Vec<[usize; 2]> = (apart.iter())
-            .filter_map(|pair| {
-                let at = |name: &Name| own.iter().position(|(b, _)| b.name == *name);
-                Some([at(&pair[0])?, at(&pair[1])?])
-            })
-            .collect();
+        let (start, there) = held.room.filter(|_| mem == Mem::Inp).unwrap_or((0, there));
+        let sizes: Vec<[u32; 2]> = own.iter().map(|(_, p)| [p.slots, p.entries]).collect();
+        let at = |name: &Name| own.iter().position(|(b, _)| b.name == *name);
+        let pairs = apart.iter().filter_map(|pair| Some([at(&pair[0])?, at(&pair[1])?])).collect();
+        let of_held = |name: &Name| held.places.get(name).filter(|p| p.mem == mem).map(Place::span);
+        let both = apart.iter().flat_map(|[a, b]| [(a, b), (b, a)]);
+        let fixed = both.filter_map(|(own, other)| Some((at(own)?, of_held(other)?))).collect();
         let banks = if matches!(mem, Mem::Acc | Mem::Out | Mem::Inp) { config.banks(mem) } else { 1 };
+        let bank = if banks == 1 { there } else { config.entries(mem) / banks };
+        let room = Room { start: start.into(), end: u64::from(start) + u64::from(there), bank: bank.into(), banks };
+        let Layout { firsts, strides, needed } = layout(&sizes, &Apart { pairs, fixed }, &room);
         let names: Vec<&Name> = own.iter().map(|(b, _)| &b.name).collect();
         let in_turn = needs
             .stages
             .as_ref()
-            .filter(|_| banks > 1)
+            .filter(|_| banks > 1 && held.room.is_none())
             .and_then(|stages| turns(&names, &sizes, stages, mem, pipelines, there / 2));
-        let Layout { firsts, strides, needed } = layout(&sizes, &apart, there, banks);
-        if in_turn.is_none() && needed > u64::from(there) {
-            let list = own.iter().map(|(b, p)| match p.slots() {
+        if in_turn.is_none() && needed > room.end {
+            let list = own.iter().map(|(b, p)| match p.slots {
                 1 => format!("{} {}", b.name, p.entries),
                 n => format!("{} {} ({n} slots of {})", b.name, n * p.entries, p.entries),
             });
             let buffers = list.collect::<Vec<_>>().join(", ");
-            return Err(LowerError::Fit { mem: mem.name(), entries: there, needed, buffers });
+            return Err(LowerError::Fit { mem: mem.name(), entries: there, needed: needed - room.start, buffers });
         }
         for (i, (b, place)) in own.into_iter().enumerate() {
-            let (first, offsets) = match &in_turn {
-                Some(slots) => (0, slots[i].clone()),
-                None => (firsts[i] as u32, (0..place.slots()).map(|k| k * strides[i]).collect()),
+            let place = match &in_turn {
+                Some(slots) => Place { first: slots[i][0], firsts: slots[i].clone(), ..place },
+                None => Place { first: firsts[i] as u32, stride: strides[i], ..place },
             };
-            found.insert(b.name.clone(), Place { first, offsets, ..place });
+            found.insert(b.name.clone(), place);
         }
     }
     for (name, other) in alias {
@@ -205,6 +226,38 @@ fn turns(
     best.map(|b| b.1)
 }
 
+impl Place {
+    /// Returns the first entry of the slot of an iteration, counted from 0.
+    pub fn slot(&self, iteration: u64) -> u32 {
+        let slot = (iteration % u64::from(self.slots)) as u32;
+        self.firsts.get(slot as usize).copied().unwrap_or(self.first + slot * self.stride)
+    }
+
+    /// Returns the entries from the first to the one after the last.
+    pub fn span(&self) -> Range<u64> {
+        let first = u64::from(self.first);
+        let last = first + u64::from(self.stride) * u64::from(self.slots - 1);
+        let entries = self.firsts.iter().map(|&entry| u64::from(entry));
+        entries.clone().min().unwrap_or(first)..entries.max().unwrap_or(last) + u64::from(self.entries)
+    }
+}
+
+/// The part of a memory in which buffers are placed.
+struct Room {
+    start: u64,
+    end: u64,
+    /// Entries of a bank.
+    bank: u64,
+    banks: u32,
+}
+
+/// Buffers, by their number, that should be in different banks.
+struct Apart {
+    pairs: Vec<[usize; 2]>,
+    /// Buffers with entries that something else has.
+    fixed: Vec<(usize, Range<u64>)>,
+}
+
 /// Entries of buffers in one memory.
 struct Layout {
     /// First entry of each buffer.
@@ -220,14 +273,14 @@ struct Layout {
 /// Two units cannot use a port of a bank at the same time. So each slot begins at a new bank if all fit so, else each
 /// buffer; else only the pairs in `apart` are in different banks. If not even that fits, the buffers are one after the
 /// other.
-fn layout(sizes: &[[u32; 2]], apart: &[[usize; 2]], there: u32, banks: u32) -> Layout {
-    let bank = there / banks;
+fn layout(sizes: &[[u32; 2]], apart: &Apart, room: &Room) -> Layout {
+    let Room { start, end, bank, banks } = *room;
     // Slots begin at a multiple of `slot` entries, buffers at one of `buffer`.
-    let aligned = |slot: u32, buffer: u32| {
-        let mut made = Layout { firsts: Vec::new(), strides: Vec::new(), needed: 0 };
+    let aligned = |slot: u64, buffer: u64| {
+        let mut made = Layout { firsts: Vec::new(), strides: Vec::new(), needed: start };
         for &[slots, entries] in sizes {
-            let stride = entries.next_multiple_of(slot);
-            let first = made.needed.next_multiple_of(u64::from(buffer));
+            let stride = u64::from(entries).next_multiple_of(slot) as u32;
+            let first = made.needed.next_multiple_of(buffer);
             made.needed = first + u64::from(stride) * u64::from(slots - 1) + u64::from(entries);
             made.firsts.push(first);
             made.strides.push(stride);
@@ -237,37 +290,40 @@ fn layout(sizes: &[[u32; 2]], apart: &[[usize; 2]], there: u32, banks: u32) -> L
     let banks_of = |made: &Layout, i: usize| {
         let [slots, entries] = sizes[i];
         let end = made.firsts[i] + u64::from(made.strides[i]) * u64::from(slots - 1) + u64::from(entries);
-        made.firsts[i] / u64::from(bank)..end.div_ceil(u64::from(bank))
+        made.firsts[i] / bank..end.div_ceil(bank)
     };
     let good = |made: &Layout| {
-        let separate = |&[a, b]: &[usize; 2]| {
-            let (a, b) = (banks_of(made, a), banks_of(made, b));
-            a.end <= b.start || b.end <= a.start
-        };
-        made.needed <= u64::from(there) && apart.iter().all(separate)
+        let separate = |a: Range<u64>, b: Range<u64>| a.end <= b.start || b.end <= a.start;
+        let in_banks = |span: &Range<u64>| span.start / bank..span.end.div_ceil(bank);
+        made.needed <= end
+            && apart.pairs.iter().all(|&[a, b]| separate(banks_of(made, a), banks_of(made, b)))
+            && apart.fixed.iter().all(|(a, other)| separate(banks_of(made, *a), in_banks(other)))
     };
     let packed = aligned(1, 1);
     if banks == 1 || sizes.is_empty() {
         return packed;
     }
     // Each buffer in the first bank with room and without one that it must be apart from.
-    let mut filled = vec![0u64; banks as usize];
+    let bounds = |k: usize| (k as u64 * bank).max(start)..((k as u64 + 1) * bank).min(end);
+    let mut next: Vec<u64> = (0..banks as usize).map(|k| bounds(k).start).collect();
     let mut chosen: Vec<usize> = Vec::new();
-    let mut sorted = Layout { firsts: Vec::new(), strides: packed.strides.clone(), needed: 0 };
+    let mut sorted = Layout { firsts: Vec::new(), strides: packed.strides.clone(), needed: start };
     for (i, &[slots, entries]) in sizes.iter().enumerate() {
         let length = u64::from(slots) * u64::from(entries);
         let free = |k: usize| {
             let foe =
                 |&[a, b]: &[usize; 2]| (a == i && chosen.get(b) == Some(&k)) || (b == i && chosen.get(a) == Some(&k));
-            filled[k] + length <= u64::from(bank) && !apart.iter().any(foe)
+            let own = k as u64 * bank..(k as u64 + 1) * bank;
+            let fixed = |(a, at): &(usize, Range<u64>)| *a == i && at.start < own.end && own.start < at.end;
+            next[k] + length <= bounds(k).end && !apart.pairs.iter().any(foe) && !apart.fixed.iter().any(fixed)
         };
         let Some(k) = (0..banks as usize).find(|&k| free(k)) else {
             sorted.needed = u64::MAX;
             break;
         };
-        sorted.firsts.push(k as u64 * u64::from(bank) + filled[k]);
-        filled[k] += length;
-        sorted.needed = sorted.needed.max(k as u64 * u64::from(bank) + filled[k]);
+        sorted.firsts.push(next[k]);
+        next[k] += length;
+        sorted.needed = sorted.needed.max(next[k]);
         chosen.push(k);
     }
     let sorted = (sorted.needed != u64::MAX).then_some(sorted);
@@ -294,10 +350,10 @@ pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>,
         let mut entries = if mem == Mem::Param { reserved } else { 0 };
         for p in f.locals.iter().filter_map(|b| places.get(&b.name)).filter(|p| p.mem == mem) {
             // Buffers that share entries are counted once.
-            let first = p.first + p.offsets[0];
+            let first = p.first;
             if !firsts.contains(&first) {
                 firsts.push(first);
-                entries += p.slots() * p.entries;
+                entries += p.slots * p.entries;
             }
         }
         entries
@@ -325,12 +381,19 @@ mod tests {
 
     #[test]
     fn buffers_get_banks_of_their_own_if_they_fit() {
-        let firsts = |sizes: &[[u32; 2]], apart: &[[usize; 2]]| layout(sizes, apart, 100, 4).firsts;
+        let room = |start, end| Room { start, end, bank: 25, banks: 4 };
+        let pairs = |pairs: &[[usize; 2]]| Apart { pairs: pairs.to_vec(), fixed: Vec::new() };
+        let firsts = |sizes: &[[u32; 2]], apart: &[[usize; 2]]| layout(sizes, &pairs(apart), &room(0, 100)).firsts;
         // Each slot in a bank of 25 entries, then each buffer, then only pairs, then one after the other.
         assert_eq!(firsts(&[[2, 10], [2, 20]], &[]), [0, 50]);
         assert_eq!(firsts(&[[2, 10], [1, 20], [2, 5]], &[]), [0, 25, 50]);
         assert_eq!(firsts(&[[1, 5]; 5], &[[0, 1], [1, 2]]), [0, 25, 5, 10, 15]);
         assert_eq!(firsts(&[[1, 30], [1, 30], [1, 40]], &[]), [0, 30, 60]);
-        assert_eq!(layout(&[[2, 60]], &[], 100, 4).needed, 120);
+        assert_eq!(layout(&[[2, 60]], &pairs(&[]), &room(0, 100)).needed, 120);
+        // In a part of the memory, and apart from entries that something else has.
+        assert_eq!(layout(&[[1, 10], [2, 20]], &pairs(&[]), &room(30, 90)).firsts, [30, 40]);
+        let apart = Apart { pairs: Vec::new(), fixed: vec![(0, 30..50)] };
+        assert_eq!(layout(&[[1, 10], [1, 5]], &apart, &room(50, 100)).firsts, [50, 75]);
+        assert_eq!(layout(&[[1, 10], [1, 25], [1, 15]], &apart, &room(30, 100)).firsts, [50, 75, 30]);
     }
 }

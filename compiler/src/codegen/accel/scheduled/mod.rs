@@ -10,10 +10,12 @@
 //! | a nest that copies a tensor to a scratchpad | loads; elements outside the tensor become padding |
 //! | a nest that copies out or inp to a tensor | stores |
 //! | a copy whose result shares the entries of what it reads | nothing |
+//! | a copy of a layer's tensor that stays in inp | nothing |
 //! | a nest of calls of an instruction | gemm or vector instructions with loops and micro-ops |
 //! | the initial value of a reduction | nothing: the first product overwrites |
 //! | a `pipeline` loop | the buffers within it get two slots, or as many as `slots` says, which its iterations use in turn |
 //! | a copy to a buffer that is not compacted | loads of each element once, by the iteration that first needs it |
+//! | an `unrolled` loop | its iterations, each with instructions of its own |
 //! | any other loop | its iterations, one after the other |
 //!
 //! Dependency tokens are not part of it; the driver derives them.
@@ -22,6 +24,7 @@ mod calls;
 mod conditions;
 mod copies;
 mod error;
+mod held;
 pub(super) mod intrinsics;
 mod layer;
 mod layer_schedule;

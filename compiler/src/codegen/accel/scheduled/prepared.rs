@@ -10,10 +10,12 @@ use std::rc::Rc;
 use tilewright_hw::config::HwConfig;
 
 use super::error::LowerError;
+use super::held::held;
 use super::intrinsics::Instruction;
 use super::layer_schedule::LayerSchedule;
 use super::memory::{self, Place};
 use super::needs::Needs;
+use crate::codegen::accel::kept::OnChip;
 use crate::te::Name;
 use crate::tir::Function;
 
@@ -36,19 +38,26 @@ thread_local! {
     static KNOWN: RefCell<HashMap<String, Rc<Prepared>>> = RefCell::default();
 }
 
-/// Applies the steps of a schedule, which an operator or a person wrote, and places its buffers.
+/// Applies the steps of a schedule, which an operator or a person wrote, and places its buffers. `on_chip` says which
+/// tensors of the layer stay in inp.
 ///
 /// # Errors
 /// The first step that cannot be applied, or a buffer that does not fit.
-pub fn prepare(config: &HwConfig, schedule: &LayerSchedule, by_operator: bool) -> Result<Rc<Prepared>, LowerError> {
-    let key = format!("{:x} {}", config.hash(), schedule.file());
+pub fn prepare(
+    config: &HwConfig,
+    schedule: &LayerSchedule,
+    on_chip: &OnChip,
+    by_operator: bool,
+) -> Result<Rc<Prepared>, LowerError> {
+    let key = format!("{:x} {on_chip:?} {}", config.hash(), schedule.file());
     if let Some(found) = KNOWN.with_borrow(|known| known.get(&key).cloned()) {
         return Ok(found);
     }
     let mapping = if by_operator { schedule.mapping_of_operator(config) } else { schedule.mapping(config) }?;
     let function = mapping.function();
     let needs = Needs::of(config, &function, &mapping.instructions, &mapping.marks())?;
-    let places = memory::places(config, &function, &needs, needs.descriptor_entries(config))?;
+    let held = held(config, &function, schedule, on_chip)?;
+    let places = memory::places(config, &function, &needs, needs.descriptor_entries(config), &held)?;
     let made = Rc::new(Prepared { function, instructions: mapping.instructions, needs, places });
     KNOWN.with_borrow_mut(|known| {
         if known.len() >= MOST {

@@ -89,6 +89,15 @@ fn vectors_are_added_in_scratchpads() {
     assert_eq!(text.matches("op=add").count(), 4, "{text}");
 }
 
+#[test]
+fn a_copy_keeps_what_it_stores() {
+    let steps = "cache_read c a inp; cache_read c b out; cache_write c out
+                 split c.write.i0 16; compute_at c c.write.i0.0; compact c.out; keep c.write c.write.i0.0 inp
+                 slots c.inp 1; annotate c.write.i0.0 pipeline; tensorize c.j add; tensorize c.keep.i1 move";
+    let (_, text) = check(&preset("1x16x16"), ADD, steps);
+    assert_eq!((text.matches("vector dst=inp a=out").count(), text.matches("\nstore ").count()), (4, 4), "{text}");
+}
+
 const PRODUCT: &str = "te product {
   input a: i8[32, 64]
   input w: i8[4, 4, 16, 16]

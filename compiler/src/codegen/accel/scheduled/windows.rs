@@ -60,12 +60,14 @@ pub struct CopyWindow {
 }
 
 /// What the loads and stores of a memory can do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Abilities {
     /// Write padding.
     pub pad: bool,
     /// Begin a row at any byte.
     pub pack: bool,
+    /// Whether rows and planes of whole entries are apart in the scratchpad.
+    pub apart: bool,
     /// Bytes of the scratchpad's buffer from the first one on, if the rest of an entry is filled after a row.
     pub filled: Option<i64>,
 }
@@ -98,7 +100,7 @@ pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abiliti
         Copied::Never(PART) if can.pack => packed(axes, size, can.pad),
         // Between rows that begin at entries there may be others that do not.
         Copied::Several if can.pack => match packed(axes, size, can.pad) {
-            Copied::Window(w) if i64::from(w.row_bytes) % entry != 0 => Copied::Window(w),
+            Copied::Window(w) if can.apart || i64::from(w.row_bytes) % entry != 0 => Copied::Window(w),
             _ => plain,
         },
         _ => plain,
@@ -260,8 +262,8 @@ pub fn packed_padding(axes: &[CopyAxis], size: i64) -> Option<CopyWindow> {
 mod tests {
     use super::*;
 
-    const PAD: Abilities = Abilities { pad: true, pack: false, filled: None };
-    const NONE: Abilities = Abilities { pad: false, pack: false, filled: None };
+    const PAD: Abilities = Abilities { pad: true, pack: false, apart: false, filled: None };
+    const NONE: Abilities = Abilities { pad: false, ..PAD };
 
     fn axis(count: i64, memory: i64, scratchpad: i64) -> CopyAxis {
         CopyAxis { count, memory, scratchpad, data: (0, count) }
@@ -319,7 +321,7 @@ mod tests {
 
     #[test]
     fn rows_within_entries_are_packed() {
-        let can = Abilities { pad: true, pack: true, filled: None };
+        let can = Abilities { pack: true, ..PAD };
         // Four copies of 16 bytes in each of three entries of 64.
         let Copied::Window(w) = window(&[axis(3, 16, 64), axis(4, 0, 16), axis(16, 1, 1)], 1, 0, 64, can) else {
             panic!("a window")

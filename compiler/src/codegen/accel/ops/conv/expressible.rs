@@ -9,13 +9,15 @@ use tilewright_hw::config::{HwConfig, Mem};
 /// Whether the layer runs as a scheduled tensor expression.
 pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
-    let on_chip = layer.on_chip.input.is_some() || layer.on_chip.output.is_some() || layer.on_chip.room.is_some();
     let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
     // The rest of an entry with data is filled with zeros.
     let input = layer.input_view();
     let filled = input.has_windows() && !input.c.is_multiple_of(config.block() as usize);
     let padded = config.dma_pad || conv.pad_value == 0 || !filled;
-    square && padded && !on_chip && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
+    // These take fewer cycles with the second operands in the other half of out.
+    let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
+    let kept_pair = pair && layer.on_chip.output.is_some();
+    square && padded && !kept_pair && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.

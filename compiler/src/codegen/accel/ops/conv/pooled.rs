@@ -101,7 +101,7 @@ impl<'a> Pooled<'a> {
         if frame.border != [0; 4] {
             let key = [usize::MAX, 1, 0, 0, 0];
             let row = e.load_params(key, self.padding, PARAM_ROWS * e.config.descriptor_entries())?;
-            frame.write(e, row / PARAM_ROWS, (VecSrc::Acc, acc))?;
+            frame.write(&mut e.b, row / PARAM_ROWS, (VecSrc::Acc, acc))?;
         }
         let params = self.emission.load_params(e, blocks)?;
         let [rows, columns] = frame.size();

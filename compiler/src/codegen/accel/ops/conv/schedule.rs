@@ -18,8 +18,14 @@ use crate::graph::op::{self, Op};
 use crate::te::{Array, Builder, DType, Expr, TensorRef, ops};
 use tilewright_hw::config::{HwConfig, Mem};
 
-/// Most slots of the data or the weights.
+/// Most slots of the data, the sums or the results.
 const MOST_SLOTS: usize = 8;
+
+/// Entries of a row of weights from which on its load takes much longer than a further instruction.
+const LONG_ROW: usize = 16;
+
+/// Most slots of the weights if nothing else is loaded.
+const MOST_OF_WEIGHTS: usize = 64;
 
 /// Most slots of an operand that is combined with the results.
 const MOST_WAITING: usize = 4;
@@ -111,8 +117,10 @@ fn product(
     let image = format!("{name}.write.i0");
     let [[block_tiles, in_tile], [row_tiles, rows], [column_tiles, columns]] =
         [1, 2, 3].map(|k| [0, 1].map(|i| format!("{name}.write.i{k}.{i}")));
+    // Results that stay in inp are written there. If they are also stored, they are moved there from out.
+    let results_in = if layer.on_chip.hides_output() { Mem::Inp } else { Mem::Out }.name();
     let mut steps = format!(
-        "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}cache_write {name} out; ",
+        "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}cache_write {name} {results_in}; ",
         data = data.name,
         params = done.steps
     );
@@ -134,7 +142,10 @@ fn product(
     let inner = order[3];
     steps += &format!("reorder {} {} {} {} {in_tile} {rows} {columns}; ", order[0], order[1], order[2], order[3]);
     // A block that is moved to the start of a loop runs before those that were moved there earlier.
-    let mut compacted: Vec<String> = vec![format!("{name}.out"), sums.name.to_string()];
+    let mut compacted: Vec<String> = vec![sums.name.to_string()];
+    if !layer.on_chip.hides_output() {
+        compacted.push(format!("{name}.out"));
+    }
     for stage in between.iter().chain([name]).rev() {
         steps += &format!("compute_at {stage} {inner}; ");
         if stage != name {
@@ -146,6 +157,10 @@ fn product(
         }
     }
     steps += &format!("compute_at sums {inner}; ");
+    if layer.on_chip.output.is_some() && layer.on_chip.stored {
+        steps += &format!("keep {name}.write {inner} inp; ");
+        instructions += &format!("tensorize {name}.keep.i4 move; ");
+    }
     let mut slotted: Vec<(String, usize)> = Vec::new();
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
     let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
@@ -161,19 +176,23 @@ fn product(
         (column_tiles.as_str(), block_tiles.as_str())
     };
     // What is read again stays, if all of it fits.
+    let room = |mem: Mem| match (mem, layer.on_chip.room) {
+        (Mem::Inp, Some((_, entries))) => entries,
+        _ => config.entries(mem),
+    };
     let again = |times: bool, t: &TensorRef, mem: Mem| {
         let bytes = t.shape.iter().product::<i64>() as u64;
-        times && bytes <= u64::from(config.entries(mem)) * u64::from(config.entry_bytes(mem))
+        times && bytes <= u64::from(room(mem)) * u64::from(config.entry_bytes(mem))
     };
     let reads_data_again = (tile.pixels_inside || passes > 1) && out_tiles > 1;
     let reads_weights_again = (!tile.pixels_inside || passes > 1) && pixel_tiles > 1;
-    let keeps_data = again(reads_data_again, &data, Mem::Inp);
+    let keeps_data = layer.on_chip.input.is_some() || again(reads_data_again, &data, Mem::Inp);
     let keeps_weights = again(reads_weights_again, &w, Mem::Wgt);
     steps += &format!("compute_at {} {data_at}; compute_at weights.wgt {weights_at}; ", data.name);
     // Loads run ahead as far as the memory allows.
     let slots = |entries: usize, iterations: usize, mem: Mem| {
         let shared = if mem == tile.operands { 1 + operands.len() } else { 1 };
-        (config.entries(mem) as usize / shared / entries.max(1)).min(iterations).clamp(1, MOST_SLOTS)
+        (room(mem) as usize / shared / entries.max(1)).min(iterations).max(1)
     };
     let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
         (true, _) => (passes * out_tiles * pixel_tiles, passes * out_tiles * pixel_tiles),
@@ -184,12 +203,17 @@ fn product(
         compacted.push(data.name.to_string());
         let window = [row_span(conv, 0, tile.rows, input).0, column_span(conv, 0, tile.columns, input)];
         let entries = tile.in_blocks * window.map(|span| span.padded()).iter().product::<usize>();
-        slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp)));
+        slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp).min(MOST_SLOTS)));
     }
     if !keeps_weights {
         compacted.push("weights.wgt".into());
         let entries = tile.out_blocks * tile.in_blocks * conv.taps();
-        slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt)));
+        // If the data stay in inp, only weights are loaded, and long rows as soon as there is room for each.
+        let most = if layer.on_chip.input.is_some() { MOST_OF_WEIGHTS } else { MOST_SLOTS };
+        if layer.on_chip.input.is_some() && passes > 1 && tile.in_blocks * conv.taps() >= LONG_ROW {
+            steps += "annotate weights.wgt.i0 unrolled; ";
+        }
+        slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt).min(most)));
     }
     if !keeps_params(sizes.out_blocks, config) {
         for copy in &done.copies {
@@ -203,10 +227,12 @@ fn product(
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), tiles, Mem::Acc)));
-    if conv.epilogue.is_empty() {
+    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS)));
+    if layer.on_chip.output.is_some() {
+        slotted.push((format!("{name}.inp"), 1));
+    } else if conv.epilogue.is_empty() {
         // Nothing reads the results in out except stores.
-        slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out)));
+        slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out).min(MOST_SLOTS)));
     }
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
@@ -370,7 +396,7 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
 mod tests {
     use super::*;
     use crate::codegen::accel::finish::Finish;
-    use crate::codegen::accel::kept::OnChip;
+    use crate::codegen::accel::kept::{Kept, OnChip};
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::ops::conv::ConvPlan;
     use crate::codegen::accel::ops::pairwise::PairOp;
@@ -493,6 +519,35 @@ mod tests {
             let (conv, layer) = conv(&s, epilogue[..n].to_vec());
             assert!(check_plans(&conv, &layer, &config, 4) > 2);
         }
+    }
+
+    /// Files of layers whose tensors stay in inp run by themselves: they load and store these tensors.
+    #[test]
+    fn kept_tensors_are_buffers_that_hold_all_elements() {
+        let config = HwConfig::load("1x16x16").unwrap();
+        let mut checked = 0;
+        for s in [plain(3, 1, 1), plain(1, 1, 0), Sized { image: [8, 9], ..plain(1, 2, 0) }] {
+            for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
+                let (conv, mut layer) = conv(&s, Vec::new());
+                let kept = |view: View, border: u32, entry: u32| Kept {
+                    entry,
+                    blocks: view.c.div_ceil(16) as u32,
+                    image: [view.h as u32, view.w as u32],
+                    border: [border; 4],
+                    pad_value: conv.pad_value,
+                };
+                let (from, to) = (kept(layer.input_view(), 1, 0), kept(layer.output_view(), 0, 1500));
+                let on_chip = OnChip {
+                    input: input.then_some(from),
+                    output: output.then_some(to),
+                    stored,
+                    room: Some((from.entries(), 1500 - from.entries())),
+                };
+                layer.on_chip = on_chip;
+                checked += check_plans(&conv, &layer, &config, 3);
+            }
+        }
+        assert!(checked > 15, "{checked}");
     }
 
     #[test]
