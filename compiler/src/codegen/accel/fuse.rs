@@ -14,7 +14,7 @@ use tilewright_hw::HwConfig;
 const MOST: usize = 2;
 
 /// By how many percent a chain's estimate can be above that of its layers. With a clock, their cycles are compared.
-const MARGIN: u64 = 5;
+const MARGIN: u64 = 8;
 
 /// A product and the layer that reads its result.
 #[derive(Clone, Copy)]
