@@ -32,12 +32,13 @@ pub(super) fn chains(placed: &Placed) -> impl Iterator<Item = (Fusion, usize)> {
 /// Operators that must not be fused, each with the reason.
 pub(super) type Apart = HashMap<Fusion, String>;
 
-/// Fuses all operators that can be fused, except those in `apart`.
-pub(super) fn fuse(graph: &Graph, config: &HwConfig, placed: &mut Placed, apart: &Apart) {
+/// Fuses all operators that can be fused, except those in `apart`. `chain`: convolutions can be joined to chains.
+pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, apart: &Apart, chain: bool) {
     let mut at = 0;
     while at < placed.layers.len() {
         let mut reason = None;
         let found = |product| match fused(graph, config, placed, product, at) {
+            Ok((_, planned)) if !chain && accel::is_chain(&planned) => None,
             Ok((layer, planned)) => {
                 let why = last(&layer, &planned).and_then(|fusion| apart.get(&fusion));
                 reason = why.cloned().or(reason.take());

@@ -59,7 +59,7 @@ pub fn partition_by(
         return best.partition;
     }
     // If a lower optimization level is known to need fewer cycles, use it.
-    for options in options.below() {
+    for options in options.below(best.has_chains) {
         let below = settled(options);
         if below.beats(&best) {
             best = below;

@@ -31,6 +31,8 @@ pub struct Options {
     pub keep_values: bool,
     /// Whether element-wise operators and poolings are fused into the tiles of the product before them.
     pub fuse: bool,
+    /// Whether convolutions around a depthwise one become a chain, if operators are fused.
+    pub chain: bool,
     /// Whether results stay in inp between layers if they fit.
     pub keep_on_chip: bool,
     /// Whether consecutive nodes in one place become one program, or one function if possible. Otherwise every layer of
@@ -49,6 +51,7 @@ impl Default for Options {
             offload: Offload::All,
             keep_values: false,
             fuse: false,
+            chain: true,
             keep_on_chip: false,
             join: true,
             search_tiles: true,
@@ -70,11 +73,15 @@ impl Options {
         }
     }
 
-    /// Returns these options without what higher levels add for the accelerator, one level lower each time.
-    pub(super) fn below(self) -> Vec<Options> {
+    /// Returns these options without what higher levels add for the accelerator, one level lower each time; first without
+    /// chains, if there are any.
+    pub(super) fn below(self, has_chains: bool) -> Vec<Options> {
         let plain = Options { fuse: false, keep_on_chip: false, ..self };
         let first = Options { search_tiles: false, ..plain };
         let mut all = Vec::new();
+        if self.fuse && has_chains {
+            all.push(Options { chain: false, ..self });
+        }
         if plain != self {
             all.push(plain);
         }

@@ -1,10 +1,11 @@
 //! Finds the final placement: takes back placements, fusions and kept results until the driver accepts every program,
-//! and fused poolings until timed programs show that separating another one saves nothing.
+//! chains whose layers take fewer cycles one by one, and fused poolings until timed programs show that separating another
+//! one saves nothing.
 
 use super::place::{Placed, place};
 use super::weigh::{self, Programs, Weighing};
 use super::{Code, Offload, Options, Partition, Region, auto, explain, fuse, keep, tune};
-use crate::codegen::accel::BuildError;
+use crate::codegen::accel::{BuildError, Planned};
 use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::records::Replay;
@@ -18,6 +19,8 @@ use tune::Judge;
 pub(super) struct Settled {
     pub partition: Partition,
     pub cycles: Option<u64>,
+    /// Whether convolutions are joined to chains.
+    pub has_chains: bool,
 }
 
 impl Settled {
@@ -36,6 +39,9 @@ impl Settled {
         cpu.flat_map(|r| r.nodes.iter().copied()).collect()
     }
 }
+
+/// Plans of a chain that are compared with its layers one by one, those with the fewest estimated cycles.
+const CHAIN_PLANS: usize = 4;
 
 /// Nodes that the accelerator does not get, each with the reason.
 type Refused = HashMap<NodeId, String>;
@@ -70,18 +76,25 @@ pub(super) fn settle(
     let task = Task { graph, config, options, oracle, build };
     let mut judge = task.judge();
     let mut weighing = Weighing::new(weigh::MOST_INSNS);
-    let mut known = HashSet::new();
+    let mut known = HashMap::new();
     let (mut refused, mut left_out) = (Refused::new(), LeftOut::default());
     let mut plain = task.place(Offload::All, &refused);
     loop {
         let all = task.with_level(plain.clone(), &left_out);
         let offered = task.problem(&all);
         let mut placed = task.choose(all, &offered, &refused, &left_out);
+        let chains: Vec<(fuse::Fusion, usize)> = fuse::chains(&placed).collect();
+        for (fusion, layer) in chains {
+            if let Some(plan) = known.get(&fusion) {
+                placed.layers[layer].planned = Planned::clone(plan);
+            }
+        }
         match build(&placed) {
             Ok(regions) => {
+                let compared = known.len();
                 let chains = task.chains_apart(judge.as_mut(), &mut known, &placed, (&plain, &left_out));
-                if !chains.is_empty() {
-                    left_out.apart.extend(chains);
+                left_out.apart.extend(chains);
+                if known.len() > compared {
                     continue;
                 }
                 let cycles = task.timed(&mut placed, &regions);
@@ -95,7 +108,8 @@ pub(super) fn settle(
                 let (placed, regions, cycles) = task.ordered(placed, regions, cycles);
                 let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
                 let explanations = explain::explain(graph, &placed, options.offload, costs);
-                return Settled { partition: Partition { regions, explanations, replay }, cycles };
+                let has_chains = fuse::chains(&placed).next().is_some();
+                return Settled { partition: Partition { regions, explanations, replay }, cycles, has_chains };
             }
             Err(error) => {
                 if !left_out.add(&placed, &error) {
@@ -124,7 +138,7 @@ impl<'a> Task<'a> {
     fn with_level(&self, mut placed: Placed, left_out: &LeftOut) -> Placed {
         let options = &self.options;
         if options.fuse && !options.keep_values {
-            fuse::fuse(self.graph, self.config, &mut placed, &left_out.apart);
+            fuse::fuse((self.graph, self.config), &mut placed, &left_out.apart, options.chain);
         }
         if options.keep_on_chip && !options.keep_values {
             keep_on_chip(self.graph, self.config, &mut placed, &left_out.away);
@@ -161,25 +175,37 @@ impl<'a> Task<'a> {
     }
 
     /// Returns the chains whose layers take fewer cycles one by one, together with their neighbors, each with the reason
-    /// to show. `known` has the chains that were compared before.
+    /// to show. `known` has the best plans of the chains that were compared.
     fn chains_apart(
         &self,
         judge: Option<&mut Judge>,
-        known: &mut HashSet<fuse::Fusion>,
+        known: &mut HashMap<fuse::Fusion, Planned>,
         placed: &Placed,
         (plain, left_out): (&Placed, &LeftOut),
     ) -> Vec<(fuse::Fusion, String)> {
         let Some(judge) = judge.filter(|_| self.options.offload == Offload::All) else { return Vec::new() };
         let mut apart = Vec::new();
         for (fusion, layer) in fuse::chains(placed) {
-            if !known.insert(fusion) {
+            if known.contains_key(&fusion) {
                 continue;
             }
             let mut left_out = left_out.clone();
             left_out.apart.insert(fusion, String::new());
             let other = self.with_level(plain.clone(), &left_out);
             let nodes = &placed.layers[layer].layer.nodes;
-            if let Some([together, alone]) = judge.compare([placed, &other], nodes)
+            let own = &placed.layers[layer];
+            let mut best: Option<([u64; 2], Planned)> = None;
+            for plan in own.planned.alternatives(&own.layer, self.config, CHAIN_PLANS) {
+                let mut placed = placed.clone();
+                placed.layers[layer].planned = plan.clone();
+                if let Some(cycles) = judge.compare([&placed, &other], nodes)
+                    && best.as_ref().is_none_or(|best| cycles < best.0)
+                {
+                    best = Some((cycles, plan));
+                }
+            }
+            known.insert(fusion, best.as_ref().map_or(own.planned.clone(), |best| best.1.clone()));
+            if let Some(([together, alone], _)) = best
                 && alone < together
             {
                 let why = format!("as a chain, with their neighbors they take {together} cycles, one by one {alone}");

@@ -20,6 +20,7 @@ const AUTO: Options = Options {
     offload: Offload::Auto,
     keep_values: false,
     fuse: false,
+    chain: false,
     keep_on_chip: false,
     join: true,
     reorder: true,
