@@ -8,6 +8,7 @@ use tilewright_hw::isa::{PARAM_ROWS, Unit};
 
 use super::error::LowerError;
 use super::needs::Needs;
+use super::scopes::mem;
 use super::stages::Stages;
 use crate::schedule::chain;
 use crate::te::{DType, Name};
@@ -46,18 +47,6 @@ pub struct Held {
     pub places: HashMap<Name, Place>,
     /// First entry and number of entries of the part of inp for other buffers; `None` for all of inp.
     pub room: Option<(u32, u32)>,
-}
-
-/// Returns the memory of a scope.
-pub fn mem(scope: Scope) -> Option<Mem> {
-    match scope {
-        Scope::Inp => Some(Mem::Inp),
-        Scope::Wgt => Some(Mem::Wgt),
-        Scope::Acc => Some(Mem::Acc),
-        Scope::Out => Some(Mem::Out),
-        Scope::Param => Some(Mem::Param),
-        Scope::Global | Scope::Local | Scope::Shared => None,
-    }
 }
 
 /// Returns the elements of an entry, if the memory can hold the type.

@@ -35,6 +35,7 @@ mod params;
 mod pipelines;
 mod prepared;
 mod reuse;
+mod scopes;
 mod stages;
 mod terms;
 #[cfg(test)]

@@ -12,8 +12,8 @@ use tilewright_hw::isa::Unit;
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, called};
-use super::memory::mem;
 use super::reuse::writes;
+use super::scopes::mem;
 use crate::schedule::accesses_in;
 use crate::te::Name;
 use crate::tir::{Action, For, Function, LoopKind, Stmt};

@@ -1,6 +1,6 @@
 //! The strips of a chain.
 
-use super::Chain;
+use super::op::Chain;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::sizes::{Sizes, column_span, row_span, skips_rows};
 use crate::codegen::accel::padded_range::{PaddedRange, reach};

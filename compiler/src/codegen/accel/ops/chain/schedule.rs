@@ -10,7 +10,7 @@
 //! | 5 | the last product | |
 //! | 6 | | its requantization |
 
-use super::Chain;
+use super::op::Chain;
 use super::plan::{ChainTile, Sized, WEIGHT_SLOTS};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
