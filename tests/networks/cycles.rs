@@ -130,12 +130,12 @@ fn networks_of_known_shapes_take_these_cycles() {
         &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16", "vgg16-batch4", "efficientnet-lite0-int8"],
         &expect![[r#"
         resnet18                          7328653  96.7 %
-        resnet50                         17029755  93.8 %
-        mobilenet-v2                      2575312  45.6 %
+        resnet50                         17024064  93.8 %
+        mobilenet-v2                      2255038  52.1 %
         deit-tiny                         5419806  90.4 %
-        vgg16                            75943838  79.6 %
+        vgg16                            75714761  79.8 %
         vgg16-batch4                     256659432  94.2 %
-        efficientnet-lite0-int8           3277007  45.9 %
+        efficientnet-lite0-int8           2949623  51.0 %
     "#]],
     );
 }
