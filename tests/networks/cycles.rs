@@ -135,7 +135,7 @@ fn networks_of_known_shapes_take_these_cycles() {
         deit-tiny                         5419806  90.4 %
         vgg16                            75714761  79.8 %
         vgg16-batch4                     256659432  94.2 %
-        efficientnet-lite0-int8           2949623  51.0 %
+        efficientnet-lite0-int8           2949611  51.0 %
     "#]],
     );
 }
