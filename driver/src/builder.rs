@@ -73,7 +73,7 @@ impl Loaded {
         Loaded { loads: HashMap::new(), entries: TRACKED.map(|mem| vec![0; config.entries(mem) as usize]) }
     }
 
-    /// Notes what an instruction writes. `op` is the same for loads that bring the same.
+    /// Notes what an instruction writes.
     fn note(&mut self, op: &Op, footprint: &Footprint) {
         for touch in footprint.scratch.iter().filter(|touch| touch.write) {
             let Some(at) = TRACKED.iter().position(|mem| *mem == touch.mem) else { continue };

@@ -3,7 +3,8 @@
 //! [`tune`] takes the layers of a partition. For each layer it draws plans from the operator's
 //! [`Space`](crate::codegen::accel::space::Space) and changes the best ones. The operator's estimate removes those that
 //! are not promising, the cycle model times the others without their neighbors, and the best of these in a program
-//! together with the layers before and after. Each of the latter trials becomes a [`Record`](crate::records::Record), so that a search can be continued and its result replayed.
+//! together with the layers before and after. Each plan that was timed with its neighbors becomes a
+//! [`Record`](crate::records::Record), so that a search can be continued and its result replayed.
 //! Nothing here does I/O: the caller writes the records.
 //!
 //! | file | contents |

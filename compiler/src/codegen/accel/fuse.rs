@@ -111,9 +111,7 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
     };
     let mut conv = conv.as_ref().clone();
     conv.epilogue.push(other);
-    layer.nodes.extend(&second.nodes);
-    layer.name.clone_from(&second.name);
-    layer.output = second.output;
+    join(&mut layer, second);
     let planned = Operator::from(conv).plan(&layer, config, true).map_err(FuseError::Reason)?;
     let apart = if pool {
         operator.cycles(second, config)
@@ -128,6 +126,13 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
         return Err(FuseError::Reason(reason));
     }
     Ok((layer, planned))
+}
+
+/// Makes a layer end with the next one.
+fn join(layer: &mut Layer, next: &Layer) {
+    layer.nodes.extend(&next.nodes);
+    layer.name.clone_from(&next.name);
+    layer.output = next.output;
 }
 
 /// Returns a product and the depthwise convolution of its results as a chain, or a chain with a last product.
@@ -147,9 +152,7 @@ fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Resu
         _ => return Err(FuseError::Unfit),
     };
     let mut layer = first.clone();
-    layer.nodes.extend(&second.nodes);
-    layer.name.clone_from(&second.name);
-    layer.output = second.output;
+    join(&mut layer, second);
     let planned =
         Operator::from(chain.map_err(FuseError::Reason)?).plan(&layer, config, true).map_err(FuseError::Reason)?;
     let (together, apart) =

@@ -7,6 +7,7 @@ use super::conditions::{NestLoop, Ranges, ranges};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::lower::Lower;
+use super::params::Taps;
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Block, For, Scope, View};
 
@@ -31,8 +32,8 @@ impl<'l> Lower<'l> {
         let mut tap = Affine::default();
         for (slot, param) in at.iter_mut().zip(params) {
             let Some(param) = param else { continue };
-            if self.taps.iter().any(|t| t.buffer == args[param].buffer) {
-                match self.tap(block, &args[param])? {
+            if let Some(taps) = self.taps.iter().find(|t| t.buffer == args[param].buffer) {
+                match self.tap(taps, block, &args[param])? {
                     Some((first, of_block)) => (*slot, tap) = (first, of_block),
                     None => return Ok(false),
                 }
@@ -141,11 +142,8 @@ impl<'l> Lower<'l> {
     ///
     /// # Errors
     /// The argument is not the lanes of a tap, or taps are not counted by a reduction.
-    fn tap(&self, block: &Block, view: &View) -> Result<Option<(Affine, Affine)>, LowerError> {
-        let taps = self.taps.iter().find(|t| t.buffer == view.buffer);
-        let (Some(taps), Some(place), [blocks @ .., tap, lane]) =
-            (taps, self.places.get(&view.buffer), &view.indices[..])
-        else {
+    fn tap(&self, taps: &Taps, block: &Block, view: &View) -> Result<Option<(Affine, Affine)>, LowerError> {
+        let (Some(place), [blocks @ .., tap, lane]) = (self.places.get(&view.buffer), &view.indices[..]) else {
             return Err(self.refuse(block, format!("{} has no taps", view.buffer)));
         };
         if view.dims.first().is_none_or(|dim| *lane != Expr::Var(dim.clone())) {

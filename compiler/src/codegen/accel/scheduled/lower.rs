@@ -184,7 +184,7 @@ pub(super) struct Lower<'l> {
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
     begun: HashMap<Name, u64>,
     /// The software pipeline, if blocks have stages.
-    stages: Option<Stages>,
+    stages: Option<Rc<Stages>>,
     /// The last iterations of the software pipeline that have begun, the latest first, for their later stages.
     late: VecDeque<Option<Iteration>>,
     /// Weights of depthwise convolutions in param.
@@ -373,7 +373,7 @@ impl<'l> Lower<'l> {
             once_summed: None,
             summed: None,
             begun: HashMap::new(),
-            stages: needs.stages.clone(),
+            stages: needs.stages.clone().map(Rc::new),
             late: VecDeque::new(),
             taps: needs.taps.clone(),
             bounds,

@@ -109,7 +109,7 @@ impl Taps {
     }
 }
 
-/// Returns the input of which a buffer is a copy.
+/// Returns the input that is copied to a buffer.
 fn source(f: &Function, copy: &Name) -> Option<usize> {
     let mut source = None;
     f.body.visit_blocks(&mut |_, block| {

@@ -2,7 +2,7 @@
 
 use super::op::Chain;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::ops::conv::sizes::{Sizes, column_span, row_span, skips_rows};
+use crate::codegen::accel::ops::conv::sizes::{column_span, row_span, skips_rows};
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
 use crate::codegen::accel::requant::keeps_params;
@@ -68,23 +68,39 @@ impl<'a> Sized<'a> {
         self.chain.depth.c.div_ceil(self.config.block() as usize)
     }
 
+    /// Blocks of channels of the last product's results; 0 if there is none.
+    fn last_blocks(&self) -> usize {
+        self.chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(self.config.block() as usize))
+    }
+
+    /// Weight tiles for a block of the wide tensors in the first product and in the array's taps.
+    fn tiles_of_block(&self, array_taps: usize) -> usize {
+        let [_, columns] = self.chain.depthwise.kernel;
+        self.product() + array_taps.div_ceil(columns) * columns
+    }
+
+    /// Micro-ops of the first product for an entry of its sums.
+    fn product(&self) -> usize {
+        self.in_blocks() * self.chain.first.taps()
+    }
+
+    /// Blocks of channels of the data.
+    fn in_blocks(&self) -> usize {
+        self.input.c.div_ceil(self.config.block() as usize)
+    }
+
     /// Whether param holds all parameters and taps of the vector unit at once.
     pub fn keeps_params(&self) -> bool {
         // At most all taps are the vector unit's.
         let taps = self.chain.depthwise.taps().div_ceil(PARAM_ROWS as usize);
-        let last = self.chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(self.config.block() as usize));
         // Each requantization has a descriptor of its own, and so have the taps.
         let descriptors = 2 * self.config.descriptor_entries() as usize;
-        keeps_params(self.blocks() * (2 + taps) + last + descriptors, self.config)
+        keeps_params(self.blocks() * (2 + taps) + self.last_blocks() + descriptors, self.config)
     }
 
     /// Weight tiles of all products, if the array sums that many taps.
     fn weights(&self, array_taps: usize) -> usize {
-        let (chain, config) = (self.chain, self.config);
-        let in_blocks = self.input.c.div_ceil(config.block() as usize);
-        let [_, columns] = chain.depthwise.kernel;
-        let last = chain.last.as_ref().map_or(0, |_| self.output.c.div_ceil(config.block() as usize));
-        self.blocks() * (in_blocks * chain.first.taps() + array_taps.div_ceil(columns) * columns + last)
+        self.blocks() * (self.tiles_of_block(array_taps) + self.last_blocks())
     }
 
     /// Whether wgt holds the weights of all products at once.
@@ -146,21 +162,19 @@ impl<'a> Sized<'a> {
         if array_taps == 0 || array_taps >= taps {
             return None;
         }
-        let sizes = Sizes::new(&chain.first, self.input, chain.wide, config);
-        let (all, in_blocks) = (self.blocks(), sizes.in_blocks);
+        let (all, in_blocks) = (self.blocks(), self.in_blocks());
         let half = |mem: Mem| (config.entries(mem) / 2) as usize;
-        let narrow = self.output.c.div_ceil(config.block() as usize);
-        let last = if chain.last.is_some() { 1 } else { 0 };
+        let narrow = self.last_blocks();
+        let last = usize::from(chain.last.is_some());
         let outputs = rows * columns;
         // Each half of the banks has one of two slots of every buffer.
         let inp = in_blocks * y.longest * x.longest + blocks * (y.widest * x.widest + last * outputs);
-        let acc = blocks * (y.summed * x.summed + outputs) + last * narrow * outputs;
-        let array_rows = array_taps.div_ceil(chain.depthwise.kernel[1]);
-        let product = in_blocks * chain.first.taps();
+        let acc = blocks * (y.summed * x.summed + outputs) + narrow * outputs;
+        let product = self.product();
         let wgt = self.weights(array_taps);
         let out = if last == 1 { narrow } else { blocks } * outputs;
         let keeps_weights = self.keeps_weights(array_taps);
-        let iteration = WEIGHT_SLOTS * blocks * (product + array_rows * chain.depthwise.kernel[1]);
+        let iteration = WEIGHT_SLOTS * blocks * self.tiles_of_block(array_taps);
         let fits = inp <= half(Mem::Inp)
             && acc <= half(Mem::Acc)
             && (keeps_weights || (last == 0 && iteration <= config.entries(Mem::Wgt) as usize))
@@ -171,7 +185,7 @@ impl<'a> Sized<'a> {
         let images = self.output.n as u64;
         let wide = images * (all * y.wide * x.wide) as u64;
         let depth = images * (all * chain.depth.h * chain.depth.w) as u64;
-        let ends = if last == 1 { images * (narrow * chain.depth.h * chain.depth.w) as u64 } else { 0 };
+        let ends = images * (narrow * chain.depth.h * chain.depth.w) as u64;
         let pixels = chain.depth.h.div_ceil(rows) * chain.depth.w.div_ceil(columns);
         let iterations = images * (pixels * all.div_ceil(blocks)) as u64;
         let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));

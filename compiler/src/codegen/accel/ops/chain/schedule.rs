@@ -14,8 +14,9 @@ use super::op::Chain;
 use super::plan::{ChainTile, Sized, WEIGHT_SLOTS};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::{stored, stored_zero_point};
-use crate::codegen::accel::ops::conv::schedule::{Data, data, sums};
+use crate::codegen::accel::ops::conv::schedule::{Data, data, gemm, inside, less, sums};
 use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -43,22 +44,12 @@ pub fn schedule(
             made.kept(&sums, &w);
             made.tensorized += &gemm(&sums);
             let result = made.requantized(&sums, last, "last_", 6);
-            made.within.extend([(depth.name.to_string(), true), (sums.name.to_string(), true)]);
+            made.blocks.extend([depth.name.to_string(), sums.name.to_string()]);
             made.stages += &format!("stage {0} 5; stage {0}.init 5; ", sums.name);
             result
         }
     };
-    made.within.push((format!("{}.out", result.name), false));
-    Some(made.finish(&result, tile, chain, layer, config))
-}
-
-/// The steps that make instructions of a product's sums.
-fn gemm(sums: &TensorRef) -> String {
-    let s = &sums.name;
-    format!(
-        "reorder {s}.i0 {s}.i1 {s}.i2 {s}.i3 {s}.d {s}.r {s}.s {s}.i4 {s}.k; decompose_reduction {s} {s}.i0; \
-         tensorize {s}.i4 gemm; "
-    )
+    made.finish(&result, tile, layer)
 }
 
 /// A chain's expression and schedule in the making.
@@ -71,8 +62,8 @@ struct Stages<'a> {
     wide: TensorRef,
     /// The first steps.
     steps: String,
-    /// Buffers that an iteration computes, in order, and whether they are blocks that must be moved into it.
-    within: Vec<(String, bool)>,
+    /// The blocks of an iteration, in order. Each has the name of its buffer.
+    blocks: Vec<String>,
     /// Copies of weights, which stay.
     weights: Vec<String>,
     /// Copies of parameters to param, with the stage that reads them.
@@ -99,20 +90,11 @@ impl<'a> Stages<'a> {
         let [top, left] = [c.pads[0], c.pads[1]].map(|n| n as i64);
         let mut padding = 0;
         let wide = b.compute("wide", &[images, blocks, rows, columns, lanes], |i| {
-            let mut inside: Vec<Expr> = Vec::new();
-            for (at, before, size, all) in [(&i[2], top, height, rows), (&i[3], left, width, columns)] {
-                if before > 0 {
-                    inside.push(Expr::int(before).le(at.clone()));
-                }
-                if all > before + size {
-                    inside.push(at.clone().lt(Expr::int(before + size)));
-                }
-            }
-            padding = inside.len();
-            let less = |at: &Expr, before: i64| if before == 0 { at.clone() } else { at.clone() - Expr::int(before) };
+            let conditions = [inside(&i[2], rows, top, height), inside(&i[3], columns, left, width)].concat();
+            padding = conditions.len();
             let sum = sums.at(&[i[0].clone(), i[1].clone(), less(&i[2], top), less(&i[3], left), i[4].clone()]);
             let value = parameters.apply(&first.finish, sum, &[i[1].clone(), i[4].clone()]);
-            match inside.into_iter().reduce(Expr::and) {
+            match conditions.into_iter().reduce(Expr::and) {
                 Some(inside) => inside.select(value, Expr::Int(c.pad_value.into(), DType::I8)),
                 None => value,
             }
@@ -125,7 +107,7 @@ impl<'a> Stages<'a> {
             inputs: vec![LayerInput::Tensor(0), LayerInput::Constant(weights)],
             wide: wide.clone(),
             steps: format!("set_scope {} inp; set_scope {} acc; set_scope wide inp; ", data.tensor.name, sums.name),
-            within: vec![(data.tensor.name.to_string(), true), (sums.name.to_string(), true), ("wide".into(), true)],
+            blocks: vec![data.tensor.name.to_string(), sums.name.to_string(), "wide".into()],
             weights: Vec::new(),
             parameters: Vec::new(),
             tensorized: gemm(&sums),
@@ -150,18 +132,12 @@ impl<'a> Stages<'a> {
 
     /// Adds the copies of a requantization's parameters.
     fn parameters(&mut self, parameters: &Parameters, reader: &TensorRef, stage: u32) {
-        self.steps += &parameters.steps(&reader.name.to_string());
+        self.steps += &parameters.steps(reader.name.as_str());
         self.parameters.extend(parameters.copies().map(|copy| (copy, stage)));
     }
 
     /// Adds the requantization of a layer's sums.
-    fn requantized(
-        &mut self,
-        sums: &TensorRef,
-        conv: &crate::codegen::accel::ops::conv::Conv,
-        prefix: &str,
-        stage: u32,
-    ) -> TensorRef {
+    fn requantized(&mut self, sums: &TensorRef, conv: &Conv, prefix: &str, stage: u32) -> TensorRef {
         let [_, blocks, .., lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
         let parameters = Parameters::new(&mut self.b, &conv.finish, [blocks, lanes], prefix);
         let result = self.b.compute(&format!("{prefix}result"), &sums.shape, |i| {
@@ -261,7 +237,7 @@ impl<'a> Stages<'a> {
         self.steps += "set_scope array acc; set_scope both acc; cache_read both taps param; ";
         self.kept(&summed, &diagonal);
         self.parameters.push(("taps.param".into(), 4));
-        self.within.extend([("array".into(), true), ("both".into(), true)]);
+        self.blocks.extend(["array".into(), "both".into()]);
         self.tensorized += "reorder array.i0 array.i1 array.i2 array.i3 array.r array.s array.i4 array.k; \
                             decompose_reduction array array.i0; tensorize array.i4 gemm; \
                             reorder both.i0 both.i1 both.i2 both.i3 both.r both.s both.i4; \
@@ -271,16 +247,9 @@ impl<'a> Stages<'a> {
     }
 
     /// Returns the schedule.
-    fn finish(
-        mut self,
-        result: &TensorRef,
-        tile: &ChainTile,
-        chain: &Chain,
-        layer: &Layer,
-        config: &HwConfig,
-    ) -> LayerSchedule {
+    fn finish(mut self, result: &TensorRef, tile: &ChainTile, layer: &Layer) -> Option<LayerSchedule> {
         let name = result.name.to_string();
-        let (blocks, stage) = match &chain.last {
+        let (blocks, stage) = match &self.chain.last {
             Some(_) => (result.shape[1], 6),
             None => (tile.blocks as i64, 4),
         };
@@ -294,13 +263,13 @@ impl<'a> Stages<'a> {
             tile.rows, tile.columns
         );
         // A block that is moved to the start of a loop runs before those that were moved there earlier.
-        for (block, _) in self.within.iter().rev().filter(|(_, is_block)| *is_block) {
+        for block in self.blocks.iter().rev() {
             steps += &format!("compute_at {block} {block_tiles}; ");
         }
         for copy in &self.weights {
             steps += &format!("compute_at {copy} {block_tiles}; ");
         }
-        let sized = Sized::new(chain, layer, config);
+        let sized = Sized::new(self.chain, layer, self.config);
         let (keeps_params, keeps_weights) = (sized.keeps_params(), sized.keeps_weights(tile.array_taps));
         for copy in self.weights.iter().filter(|_| !keeps_weights) {
             steps += &format!("compact {copy}; ");
@@ -310,9 +279,10 @@ impl<'a> Stages<'a> {
                 steps += &format!("compute_at {copy} {block_tiles}; compact {copy}; ");
             }
         }
-        for (buffer, _) in &self.within {
+        for buffer in &self.blocks {
             steps += &format!("compact {buffer}; ");
         }
+        steps += &format!("compact {name}.out; ");
         for at in [&image, &row_tiles, &column_tiles, &block_tiles] {
             steps += &format!("annotate {at} pipeline; ");
         }
@@ -321,13 +291,13 @@ impl<'a> Stages<'a> {
         }
         if !keeps_params {
             for (copy, stage) in &self.parameters {
-                steps += &format!("slots {copy} {}; ", stage);
+                steps += &format!("slots {copy} {stage}; ");
             }
         }
         steps += &self.tensorized;
         steps += &self.stages;
         steps += &format!("stage {name}.write {stage}; ");
-        let steps = template(&steps).unwrap_or_default();
-        LayerSchedule { program: self.b.finish(std::slice::from_ref(result)), inputs: self.inputs, steps }
+        let program = self.b.finish(std::slice::from_ref(result));
+        Some(LayerSchedule { program, inputs: self.inputs, steps: template(&steps)? })
     }
 }

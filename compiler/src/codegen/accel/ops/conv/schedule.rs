@@ -248,12 +248,10 @@ fn product(
         steps += &format!("annotate {at} pipeline; ");
     }
     if passes > 1 {
-        steps += "annotate sums.d.0 pipeline; ";
+        steps += "annotate sums.d.0 pipeline; tensorize sums.i4 gemm; ";
     } else {
-        steps += "reorder sums.i0 sums.i1 sums.i2 sums.i3 sums.d sums.r sums.s sums.i4 sums.k; \
-                  decompose_reduction sums sums.i0; ";
+        steps += &gemm(&sums);
     }
-    steps += "tensorize sums.i4 gemm; ";
     steps += &instructions;
     Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
 }
@@ -333,6 +331,33 @@ fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwC
     }))
 }
 
+/// Returns the conditions for a position in a padded dimension of `count` elements to be inside its tensor, which has
+/// `size` elements behind `before` ones of padding.
+pub fn inside(at: &Expr, count: i64, before: i64, size: i64) -> Vec<Expr> {
+    let mut list = Vec::new();
+    if before > 0 {
+        list.push(Expr::int(before).le(at.clone()));
+    }
+    if count > before + size {
+        list.push(at.clone().lt(Expr::int(before + size)));
+    }
+    list
+}
+
+/// Returns a position without the padding before it.
+pub fn less(at: &Expr, before: i64) -> Expr {
+    if before == 0 { at.clone() } else { at.clone() - Expr::int(before) }
+}
+
+/// Returns the steps that make instructions of a product's sums, if all input channels are summed at once.
+pub fn gemm(sums: &TensorRef) -> String {
+    let s = &sums.name;
+    format!(
+        "reorder {s}.i0 {s}.i1 {s}.i2 {s}.i3 {s}.d {s}.r {s}.s {s}.i4 {s}.k; decompose_reduction {s} {s}.i0; \
+         tensorize {s}.i4 gemm; "
+    )
+}
+
 /// Adds the data as the windows read them: with padding, and without rows that no window reads.
 pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> TensorRef {
     let block = i64::from(config.block());
@@ -352,18 +377,6 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
             None => element,
         }
     };
-    // Conditions for a position to be inside the tensor, as far as it can be outside.
-    let inside = |at: &Expr, count: i64, before: i64, size: i64| {
-        let mut list = Vec::new();
-        if before > 0 {
-            list.push(Expr::int(before).le(at.clone()));
-        }
-        if count > before + size {
-            list.push(at.clone().lt(Expr::int(before + size)));
-        }
-        list
-    };
-    let less = |at: &Expr, before: i64| if before == 0 { at.clone() } else { at.clone() - Expr::int(before) };
     // The row of the tensor, and the conditions for it to be inside.
     let row = |at: &Expr| match skips {
         true => (at.clone() * step, Vec::new()),
