@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_compiler::codegen::accel::scheduled::{Lowered, Mapping};
 use tilewright_compiler::schedule::{Schedule, file::File};
-use tilewright_compiler::te::{Array, BinOp, DType, Definition, Expr, Func, Scalar, Tensor};
+use tilewright_compiler::te::{Array, BinOp, DType, Definition, Expr, Func, Name, Scalar, Tensor};
 use tilewright_compiler::tir::{self, Function};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
@@ -136,6 +136,11 @@ pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
 }
 
 impl Scheduled {
+    /// Returns the sizes that the file declares, with the values that it was scheduled for.
+    pub fn sizes(&self) -> &[(Name, i64)] {
+        &self.file.sizes
+    }
+
     /// Returns name, type and shape of each input.
     pub fn inputs(&self) -> Vec<(String, DType, Vec<i64>)> {
         let inputs = self.file.program.tensors.iter().filter(|t| t.definition == Definition::Input);

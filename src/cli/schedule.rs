@@ -68,12 +68,14 @@ impl ScheduleArguments {
     pub fn run(self) -> Result<Verdict> {
         let config = self.hw.load()?;
         let Some(path) = &self.file else { return self.write_of(&config) };
-        if let [option, ..] = self.compilation.given().as_slice() {
+        if let Some(option) = self.compilation.given().into_iter().find(|option| *option != "--bind") {
             bail!("{option} is for a model; add --of MODEL");
         }
         let name = path.display().to_string();
         let text = String::from_utf8(read_file(path)?).map_err(|_| anyhow!("{name} is not a text file"))?;
-        let file = file::parse(&text).with_context(|| name.clone())?;
+        let given = self.compilation.sizes(&[])?.symbols.into_iter();
+        let given: Vec<_> = given.map(|(size, value)| (size.into(), value as i64)).collect();
+        let file = file::parse_sized(&text, &given).with_context(|| name.clone())?;
         let target = if self.device == DeviceKind::CPU { Target::Cpu } else { Target::Accelerator(&config) };
         let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
         let data = scheduled.data(&self.given(&scheduled)?, self.seed)?;
@@ -166,6 +168,10 @@ impl ScheduleArguments {
             text.push('\n');
         }
         let _ = writeln!(text, "{name} on {on}");
+        if !scheduled.sizes().is_empty() {
+            let sizes = scheduled.sizes().iter().map(|(size, value)| format!("{size} = {value}"));
+            let _ = writeln!(text, "sizes         {}", sizes.collect::<Vec<_>>().join(", "));
+        }
         if let Some(cycles) = checked.cycles {
             let used =
                 utilization(config, scheduled, cycles).map(|u| format!(" ({u:.1} % of the multipliers' time used)"));
@@ -215,6 +221,7 @@ impl ScheduleArguments {
             "file": name,
             "device": self.device.to_string(),
             "configuration": instructions.map(|_| config.name.clone()),
+            "sizes": scheduled.sizes().iter().map(|(n, v)| (n.to_string(), json!(v))).collect::<serde_json::Map<_, _>>(),
             "cycles": checked.cycles,
             "us": checked.time.map(|t| t.as_secs_f64() * 1e6),
             "macs": scheduled.macs(),

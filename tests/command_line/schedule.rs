@@ -28,6 +28,7 @@ fn examples_take_their_cycles() {
     let all = [
         ("block_sum", 1256),
         ("channel_sum", 1443),
+        ("conv_any_size", 121039),
         ("matmul", 71323),
         ("max_pool", 707),
         ("relu_times", 815),
@@ -47,6 +48,28 @@ fn examples_take_their_cycles() {
     }
     let text = fine(dir.path(), &["schedule", &example("relu_times"), "--device", "rtl"]);
     assert!(text.contains("cycles        815\n"), "{text}");
+}
+
+#[test]
+fn sizes_are_bound() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |given: &[&str]| {
+        let file = example("conv_any_size");
+        let all: Vec<&str> = ["schedule", &file, "--device", "csim", "--strict", "--json"]
+            .into_iter()
+            .chain(given.iter().copied())
+            .collect();
+        serde_json::from_str::<Json>(&fine(dir.path(), &all)).unwrap()
+    };
+    let report = run(&["--bind", "rows=3", "--bind", "height=13"]);
+    assert_eq!(report["sizes"], serde_json::json!({ "rows": 3, "height": 13, "width": 28, "blocks": 4 }));
+    assert_eq!(report["outputs"]["c"]["elements"], 4 * 13 * 28 * 16);
+    let file = example("conv_any_size");
+    let refuse = |bind: &str, message: &str| refused(dir.path(), &["schedule", &file, "--bind", bind], message);
+    refuse("depth=3", "there is no size depth; the file declares height, width, blocks, rows");
+    refuse("height=0", "--bind height=0: the size is not a whole number above 0");
+    refuse("rows", "--bind rows is not of the form SYMBOL=SIZE");
+    refuse("width=200", "inp has 2048 entries");
 }
 
 #[test]

@@ -14,20 +14,25 @@
 //! ```
 //!
 //! The schedule can be left out. Its steps are those of [`super::text`].
+//!
+//! One file can stand for all sizes of a computation: `size n = 64` declares a size, extents and the numbers of steps can
+//! be expressions of sizes, and [`parse_sized`] takes other values than the declared ones.
 
 use std::fmt::{self, Display, Formatter};
 
 use thiserror::Error;
 
 use super::Step;
-use super::text::parse_steps;
-use crate::te::text::parse_prefix;
-use crate::te::{ParseError, Program};
+use super::text;
+use crate::te::text::{Prefix, parse_prefix};
+use crate::te::{Name, ParseError, Program};
 
 /// A tensor expression and the steps of its schedule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
-    /// What is computed.
+    /// The sizes that the text declares, with their values.
+    pub sizes: Vec<(Name, i64)>,
+    /// What is computed, for these sizes.
     pub program: Program,
     /// How it runs: each step with its line in the file, from 1.
     pub steps: Vec<(usize, Step)>,
@@ -51,6 +56,14 @@ pub enum FileError {
     /// The tensor expression does not parse.
     #[error(transparent)]
     Expression(#[from] ParseError),
+    /// A given size is not declared.
+    #[error("there is no size {name}; {}", declared(.sizes))]
+    Size {
+        /// The given size.
+        name: Name,
+        /// The sizes that are declared.
+        sizes: Vec<Name>,
+    },
     /// A step does not parse.
     #[error("line {line}: {what}")]
     Step {
@@ -69,16 +82,36 @@ pub enum FileError {
     },
 }
 
+fn declared(sizes: &[Name]) -> String {
+    match sizes.iter().map(Name::as_str).collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => {
+            "the file declares none; write `size NAME = VALUE` at the start of the expression".into()
+        }
+        list => format!("the file declares {list}"),
+    }
+}
+
 /// Reads a file.
 ///
 /// # Errors
 /// The line of the first mistake, and what was expected there.
 pub fn parse(text: &str) -> Result<File, FileError> {
-    let (program, rest) = parse_prefix(text)?;
+    parse_sized(text, &[])
+}
+
+/// Reads a file, with other values than the declared ones for the `given` sizes.
+///
+/// # Errors
+/// The line of the first mistake, and what was expected there; or a given size that the file does not declare.
+pub fn parse_sized(text: &str, given: &[(Name, i64)]) -> Result<File, FileError> {
+    let Prefix { program, sizes, rest } = parse_prefix(text, given)?;
+    if let Some((name, _)) = given.iter().find(|g| !sizes.iter().any(|size| size.0 == g.0)) {
+        return Err(FileError::Size { name: name.clone(), sizes: sizes.into_iter().map(|size| size.0).collect() });
+    }
     let line_of = |rest: &str| text[..text.len() - rest.len()].matches('\n').count() + 1;
     let rest = skip(rest);
     if rest.is_empty() {
-        return Ok(File { program, steps: Vec::new() });
+        return Ok(File { sizes, program, steps: Vec::new() });
     }
     let inside = rest.strip_prefix("schedule").map(skip).and_then(|rest| rest.strip_prefix('{'));
     let Some(inside) = inside else {
@@ -92,8 +125,11 @@ pub fn parse(text: &str) -> Result<File, FileError> {
         return Err(FileError::Block { line: line_of(after), expected: "the end of the file" });
     }
     let before = line_of(inside) - 1;
-    match parse_steps(steps) {
-        Ok(steps) => Ok(File { program, steps: steps.into_iter().map(|(line, step)| (before + line, step)).collect() }),
+    match text::parse_sized(steps, &sizes) {
+        Ok(steps) => {
+            let steps = steps.into_iter().map(|(line, step)| (before + line, step)).collect();
+            Ok(File { sizes, program, steps })
+        }
         Err((line, what)) => Err(FileError::Step { line: before + line, what }),
     }
 }
@@ -141,6 +177,46 @@ mod tests {
         assert_eq!((&again.program, steps(&again)), (&file.program, steps(&file)));
         let plain = parse(TEXT).unwrap();
         assert_eq!(parse(&plain.to_string()).unwrap(), plain);
+    }
+
+    #[test]
+    fn a_file_stands_for_all_sizes() {
+        let text = "te t {\n  size n = 8, half = n / 2\n  input x: i8[n + 1]\n  output y: i8[i in half] = select(i < n - 5, x[i], 0i8)\n}\n\
+                    schedule {\n  split y.i min(half,4)\n}";
+        let at = |n: i64| parse_sized(text, &[("n".into(), n)]).unwrap();
+        for (n, factor) in [(6, 3), (8, 4), (20, 4)] {
+            let file = at(n);
+            assert_eq!(file.sizes, [("n".into(), n), ("half".into(), n / 2)]);
+            // The same as with numbers in place of the sizes.
+            let plain = format!(
+                "te t {{ input x: i8[{}] output y: i8[i in {}] = select(i < {n} - 5, x[i], 0i8) }} schedule {{ split y.i {factor} }}",
+                n + 1,
+                n / 2
+            );
+            assert_eq!(file.to_string(), parse(&plain).unwrap().to_string());
+        }
+        assert_eq!(parse(text).unwrap().to_string(), at(8).to_string());
+        let wrong = |name: &str, n: i64| parse_sized(text, &[(name.into(), n)]).unwrap_err().to_string();
+        assert_eq!(wrong("m", 1), "there is no size m; the file declares n, half");
+        assert_eq!(
+            wrong("n", -3),
+            "line 2, column 12: expected a size between 0 and 268435456 (it is -3), found `8, half = n `"
+        );
+        assert_eq!(
+            wrong("n", 1),
+            "line 4, column 21: expected an extent of at least 1 (it is 0), found `half] = sele`"
+        );
+        let undeclared = parse_sized(TEXT, &[("n".into(), 1)]).unwrap_err().to_string();
+        assert!(undeclared.starts_with("there is no size n; the file declares none"), "{undeclared}");
+        let wrong = |text: &str| parse(&format!("te t {{ {text} }}")).unwrap_err().to_string();
+        assert!(wrong("input x: i8[n]").contains("there is no size n, the sizes are: none"));
+        assert!(wrong("size n = 4, n = 5").contains("another name than n"));
+        assert!(wrong("size n = 4 input n: i8[4]").contains("another name than n"));
+        assert!(wrong("size n = 4 output y: i8[n in 4] = 0i8").contains("another name than the size n"));
+        assert!(wrong("size n = 4 / 0").contains("without a division by 0"));
+        assert!(wrong("size n = 9223372036854775807 * 2").contains("expected"));
+        // A tensor can have that name.
+        assert!(parse("te t { input size: i8[4] output y: i8[i in 4] = size[i] }").is_ok());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use super::Step;
+use crate::te::{Name, ParseError, read::Reader};
 
 /// Parses steps, one in a line or several between `;`. What follows `//` in a line is a comment. Returns each step with
 /// its line, from 1.
@@ -10,11 +11,19 @@ use super::Step;
 /// # Errors
 /// The line of the first wrong step, and how that step is written.
 pub fn parse_steps(text: &str) -> Result<Vec<(usize, Step)>, (usize, String)> {
+    parse_sized(text, &[])
+}
+
+/// Parses steps as [`parse_steps`] does. Their numbers can be expressions of sizes, without spaces: `split i min(n,8)`.
+///
+/// # Errors
+/// The same as [`parse_steps`].
+pub fn parse_sized(text: &str, sizes: &[(Name, i64)]) -> Result<Vec<(usize, Step)>, (usize, String)> {
     let mut steps = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split_once("//").map_or(line, |(code, _)| code);
         for step in line.split(';').map(str::trim).filter(|step| !step.is_empty()) {
-            steps.push((number, parse(step).map_err(|e| (number, e))?));
+            steps.push((number, parse_step(step, sizes).map_err(|e| (number, e))?));
         }
     }
     Ok(steps)
@@ -25,9 +34,17 @@ pub fn parse_steps(text: &str) -> Result<Vec<(usize, Step)>, (usize, String)> {
 /// # Errors
 /// How the step is written, or that there is no such primitive.
 pub fn parse(line: &str) -> Result<Step, String> {
+    parse_step(line, &[])
+}
+
+fn parse_step(line: &str, sizes: &[(Name, i64)]) -> Result<Step, String> {
     let words: Vec<String> = line.split_whitespace().map(String::from).collect();
     let Some((primitive, operands)) = words.split_first() else { return Err("a step is missing".into()) };
     let wrong = |usage: &str| format!("`{line}` is not a step; write: {primitive} {usage}");
+    let number = |word: &String, usage: &str| match whole(word, sizes) {
+        Err(e) if !sizes.is_empty() => Err(format!("{}: {}", wrong(usage), e.message)),
+        other => other.map_err(|_| wrong(usage)),
+    };
     let two = |usage: &str| match operands {
         [a, b] => Ok((a.clone(), b.clone())),
         _ => Err(wrong(usage)),
@@ -40,7 +57,7 @@ pub fn parse(line: &str) -> Result<Step, String> {
         "split" => {
             let usage = "LOOP FACTOR...";
             let (target, factors) = operands.split_first().ok_or_else(|| wrong(usage))?;
-            let factors = factors.iter().map(|n| n.parse()).collect::<Result<_, _>>().map_err(|_| wrong(usage))?;
+            let factors = factors.iter().map(|n| number(n, usage)).collect::<Result<_, _>>()?;
             Step::Split { target: target.clone(), factors }
         }
         "fuse" => two("OUTER INNER").map(|(outer, inner)| Step::Fuse { outer, inner })?,
@@ -62,11 +79,11 @@ pub fn parse(line: &str) -> Result<Step, String> {
         "compact" => Step::Compact { buffer: one("BUFFER")? },
         "slots" => {
             let (buffer, count) = two("BUFFER COUNT")?;
-            Step::Slots { buffer, count: count.parse().map_err(|_| wrong("BUFFER COUNT"))? }
+            Step::Slots { buffer, count: number(&count, "BUFFER COUNT")? }
         }
         "stage" => {
-            let (block, number) = two("BLOCK NUMBER")?;
-            Step::Stage { block, number: number.parse().map_err(|_| wrong("BLOCK NUMBER"))? }
+            let (block, stage) = two("BLOCK NUMBER")?;
+            Step::Stage { block, number: number(&stage, "BLOCK NUMBER")? }
         }
         "annotate" => two("LOOP KIND").map(|(target, kind)| Step::Annotate { target, kind })?,
         "bind" => two("LOOP PLACE").map(|(target, place)| Step::Bind { target, place })?,
@@ -75,6 +92,15 @@ pub fn parse(line: &str) -> Result<Step, String> {
         "tensorize" => two("LOOP INTRINSIC").map(|(target, intrinsic)| Step::Tensorize { target, intrinsic })?,
         _ => return Err(format!("there is no primitive `{primitive}`")),
     })
+}
+
+/// Reads an expression of numbers and sizes.
+fn whole(text: &str, sizes: &[(Name, i64)]) -> Result<i64, ParseError> {
+    let mut reader = Reader::new(text);
+    reader.sizes = sizes.to_vec();
+    let value = reader.whole()?;
+    reader.end()?;
+    Ok(value)
 }
 
 impl Display for Step {
@@ -128,6 +154,12 @@ mod tests {
             wrong("split i 2\nsplit i two"),
             (2, "`split i two` is not a step; write: split LOOP FACTOR...".into())
         );
+        let sized = |text: &str| parse_sized(text, &[("n".into(), 6)]).map_err(|(_, what)| what);
+        let split = Step::Split { target: "i".into(), factors: vec![3, 4] };
+        assert_eq!(sized("split i n/2 min(n,4)"), Ok(vec![(1, split)]));
+        let e = sized("split i m").unwrap_err();
+        assert!(e.ends_with("there is no size m, the sizes are: n, found `m`"), "{e}");
+        assert!(sized("slots b n/0").unwrap_err().contains("without a division by 0"));
         assert_eq!(wrong("tensorise i gemm"), (1, "there is no primitive `tensorise`".into()));
     }
 }

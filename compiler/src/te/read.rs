@@ -1,6 +1,7 @@
 //! Reads the text of tensor expressions and loop programs: words, numbers, buffers and scalar expressions.
 
 use super::print::infix;
+use super::scalar::int_binary;
 use super::{BinOp, DType, Expr, Func, Name};
 use thiserror::Error;
 
@@ -44,6 +45,8 @@ pub(crate) struct Reader<'a> {
     depth: usize,
     /// Buffers in scope with their types, innermost last.
     pub(crate) buffers: Vec<(Name, DType)>,
+    /// Names of numbers, with their values.
+    pub(crate) sizes: Vec<(Name, i64)>,
 }
 
 pub(crate) type Parsed<T> = Result<T, ParseError>;
@@ -51,7 +54,7 @@ pub(crate) type Parsed<T> = Result<T, ParseError>;
 impl<'a> Reader<'a> {
     /// Starts at the beginning of a text.
     pub(crate) fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, at: 0, depth: 0, buffers: Vec::new() }
+        Reader { text, at: 0, depth: 0, buffers: Vec::new(), sizes: Vec::new() }
     }
 
     /// Checks that nothing follows but white space and comments.
@@ -149,6 +152,32 @@ impl<'a> Reader<'a> {
                 Ok(v)
             }
             Err(_) => self.fail("a number"),
+        }
+    }
+
+    /// Returns the value of a size.
+    pub(crate) fn size(&self, name: &Name) -> Option<i64> {
+        self.sizes.iter().find(|size| size.0 == *name).map(|size| size.1)
+    }
+
+    /// Reads an expression of numbers and sizes, and returns its value.
+    pub(crate) fn whole(&mut self) -> Parsed<i64> {
+        let at = self.mark();
+        let e = self.expr()?;
+        let mut unknown = None;
+        e.visit(&mut |e| {
+            if let Expr::Var(name) = e {
+                unknown = unknown.take().or(Some(name.clone()));
+            }
+        });
+        if let Some(name) = unknown {
+            let known: Vec<&str> = self.sizes.iter().map(|size| size.0.as_str()).collect();
+            let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+            return self.fail_at(at, &format!("numbers and sizes; there is no size {name}, the sizes are: {known}"));
+        }
+        match constant(&e) {
+            Some(value) => Ok(value),
+            None => self.fail_at(at, "an i64 expression of numbers and sizes, without a division by 0"),
         }
     }
 
@@ -252,7 +281,7 @@ impl<'a> Reader<'a> {
             return Ok(Expr::Load { dtype: *dtype, buffer: name, indices });
         }
         if !self.eat("(") {
-            return Ok(Expr::Var(name));
+            return Ok(self.size(&name).map_or(Expr::Var(name), Expr::int));
         }
         let args = self.separated(")", Self::expr)?;
         self.applied(start, name.as_str(), args)
@@ -314,5 +343,24 @@ impl<'a> Reader<'a> {
             }
             None => self.fail("a number in range, with its type unless it is i64"),
         }
+    }
+}
+
+/// Returns the value of an i64 expression of numbers. `None` if it has anything else, overflows, or divides by 0.
+fn constant(e: &Expr) -> Option<i64> {
+    match e {
+        Expr::Int(v, DType::I64) => Some(*v),
+        Expr::Binary(op, a, b) => {
+            let (a, b) = (constant(a)?, constant(b)?);
+            match op {
+                BinOp::Add => a.checked_add(b),
+                BinOp::Sub => a.checked_sub(b),
+                BinOp::Mul => a.checked_mul(b),
+                BinOp::Div | BinOp::Mod if b == 0 => None,
+                BinOp::Div | BinOp::Mod | BinOp::Min | BinOp::Max => Some(int_binary(*op, a, b, DType::I64)),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }

@@ -12,6 +12,9 @@
 //! `sum`, `max` and `min` with axes in parentheses are reductions; with `from EXPRESSION` behind the axes they start
 //! from that value instead of their identity. An axis `i` of a tensor `y` is called `y.i` outside of it, and names the
 //! loop in schedules.
+//!
+//! Extents can be expressions of sizes, which are declared first with a value: `size n = 8, k = n / 2`. Another value
+//! can be given when the text is parsed, so that one text stands for a computation at any size.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter, Write};
@@ -35,30 +38,44 @@ const MAX_TERMS: i64 = 1 << 48;
 /// The position of the first mistake, and what was expected there. Types are checked when the program is lowered.
 pub fn parse(text: &str) -> Result<Program, ParseError> {
     let mut r = Reader::new(text);
-    let program = r.program()?;
+    let program = r.program(&[])?;
     r.end()?;
     Ok(program)
 }
 
-/// Parses a tensor expression at the start of a text. Returns it with the rest of the text.
+/// A tensor expression at the start of a text.
+#[derive(Debug)]
+pub struct Prefix<'t> {
+    /// The expression for these sizes.
+    pub program: Program,
+    /// The sizes that the text declares, with their values.
+    pub sizes: Vec<(Name, i64)>,
+    /// The rest of the text.
+    pub rest: &'t str,
+}
+
+/// Parses a tensor expression at the start of a text, with other values than the declared ones for the `given` sizes.
 ///
 /// # Errors
-/// The same as [`parse`].
-pub fn parse_prefix(text: &str) -> Result<(Program, &str), ParseError> {
+/// The same as [`parse`]. A given size that the text does not declare is not an error here.
+pub fn parse_prefix<'t>(text: &'t str, given: &[(Name, i64)]) -> Result<Prefix<'t>, ParseError> {
     let mut r = Reader::new(text);
-    let program = r.program()?;
-    Ok((program, r.rest()))
+    let program = r.program(given)?;
+    Ok(Prefix { program, rest: r.rest(), sizes: r.sizes })
 }
 
 impl Reader<'_> {
-    fn program(&mut self) -> Parsed<Program> {
+    fn program(&mut self, given: &[(Name, i64)]) -> Parsed<Program> {
         if !self.eat_word("te") {
             return self.fail("`te`");
         }
         let name = self.word("the program's name")?;
         self.expect("{")?;
         let mut program = Program { name, tensors: Vec::new(), outputs: Vec::new() };
-        let mut names = HashSet::new();
+        while self.starts_sizes() {
+            self.declare_sizes(given)?;
+        }
+        let mut names: HashSet<Name> = self.sizes.iter().map(|size| size.0.clone()).collect();
         while !self.eat("}") {
             let at = self.mark();
             let output = self.eat_word("output");
@@ -76,6 +93,38 @@ impl Reader<'_> {
             return self.fail("at least one `output` before the end of the program");
         }
         Ok(program)
+    }
+
+    /// Consumes `size` if a declaration of sizes comes next, not a tensor of that name.
+    fn starts_sizes(&mut self) -> bool {
+        let at = self.mark();
+        let sizes = self.eat_word("size") && !self.eat(":");
+        if !sizes {
+            self.back(at);
+        }
+        sizes
+    }
+
+    /// Reads names and values up to the end of a declaration of sizes.
+    fn declare_sizes(&mut self, given: &[(Name, i64)]) -> Parsed<()> {
+        loop {
+            let at = self.mark();
+            let name = self.word("a size's name")?;
+            if self.size(&name).is_some() {
+                return self.fail_at(at, &format!("another name than {name}, which is taken"));
+            }
+            self.expect("=")?;
+            let at = self.mark();
+            let declared = self.whole()?;
+            let value = given.iter().find(|g| g.0 == name).map_or(declared, |g| g.1);
+            if !(0..=MAX_ELEMENTS).contains(&value) {
+                return self.fail_at(at, &format!("a size between 0 and {MAX_ELEMENTS} (it is {value})"));
+            }
+            self.sizes.push((name, value));
+            if !self.eat(",") {
+                return Ok(());
+            }
+        }
     }
 
     fn input(&mut self) -> Parsed<Tensor> {
@@ -140,14 +189,18 @@ impl Reader<'_> {
 
     fn extent(&mut self) -> Parsed<i64> {
         let at = self.mark();
-        match self.integer()? {
-            0 => self.fail_at(at, "an extent of at least 1"),
-            n => Ok(n),
+        match self.whole()? {
+            n if n >= 1 => Ok(n),
+            n => self.fail_at(at, &format!("an extent of at least 1 (it is {n})")),
         }
     }
 
     fn axis(&mut self) -> Parsed<Axis> {
+        let at = self.mark();
         let var = self.word("an axis")?;
+        if self.size(&var).is_some() {
+            return self.fail_at(at, &format!("an axis with another name than the size {var}"));
+        }
         if !self.eat_word("in") {
             return self.fail("`in` and the axis' extent");
         }
@@ -280,7 +333,7 @@ mod tests {
         );
         assert_eq!(
             wrong("output y: i8[i in 0] = x[i]"),
-            "line 3, column 21: expected an extent of at least 1, found `0] = x[i]`"
+            "line 3, column 21: expected an extent of at least 1 (it is 0), found `0] = x[i]`"
         );
         assert_eq!(
             wrong("y: i8[i in 4] = x[i]"),

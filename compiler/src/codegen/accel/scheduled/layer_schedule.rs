@@ -44,7 +44,8 @@ impl LayerSchedule {
 
     /// Returns the expression and the steps as a file.
     pub fn file(&self) -> File {
-        File { program: self.program.clone(), steps: (1..).zip(self.steps.iter().cloned()).collect() }
+        let steps = (1..).zip(self.steps.iter().cloned()).collect();
+        File { sizes: Vec::new(), program: self.program.clone(), steps }
     }
 
     /// Applies the steps of an operator. They are verified only at the end. If one does not apply, all are repeated with

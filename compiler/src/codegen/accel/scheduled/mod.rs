@@ -36,6 +36,7 @@ mod pipelines;
 mod prepared;
 mod reuse;
 mod scopes;
+mod sized;
 mod stages;
 mod terms;
 #[cfg(test)]
@@ -52,6 +53,7 @@ pub(super) use layer_schedule::template;
 pub use layer_schedule::{LayerInput, LayerSchedule};
 pub use lower::{HostInput, Lowered};
 pub use memory::MemoryUse;
+pub use sized::{SizedError, SizedMapping};
 
 use crate::schedule::{Schedule, ScheduleError, Step};
 use crate::te::{Name, Program};

@@ -1,6 +1,7 @@
 //! Scheduled programs on the cycle model with `--strict`, against the evaluator.
 
 mod random;
+mod sized;
 
 use super::{LayerInput, LayerSchedule, Mapping};
 use crate::schedule::text::parse_steps;
