@@ -1,13 +1,10 @@
 //! Decides which element-wise operators and poolings are fused into the tiles of the product before them.
 
-use super::place::{Placed, PlacedLayer};
-use crate::codegen::accel::{self, FuseError, Layer, Neighbors, Planned};
-use crate::graph::{Graph, NodeId, ValueId};
+use super::place::{Fusion, Placed, PlacedLayer};
+use crate::codegen::accel::{self, FuseError, Fused, Layer, Neighbors, Planned};
+use crate::graph::{Graph, ValueId};
 use std::collections::HashMap;
 use tilewright_hw::HwConfig;
-
-/// Identifies a fused operator: the product's first node, and the operator's result.
-pub(super) type Fusion = (NodeId, ValueId);
 
 /// Returns the operator that was fused into a layer last.
 pub(super) fn last(layer: &Layer, planned: &Planned) -> Option<Fusion> {
@@ -23,26 +20,44 @@ pub(super) fn poolings(placed: &Placed) -> impl Iterator<Item = Fusion> {
     pooled.filter_map(|l| last(&l.layer, &l.planned))
 }
 
-/// Returns the chains, each with the index of its layer.
-pub(super) fn chains(placed: &Placed) -> impl Iterator<Item = (Fusion, usize)> {
-    let all = placed.layers.iter().enumerate().filter(|(_, l)| accel::is_chain(&l.planned));
-    all.filter_map(|(i, l)| Some((last(&l.layer, &l.planned)?, i)))
+/// Returns whether there are chains.
+pub(super) fn has_chains(placed: &Placed) -> bool {
+    placed.layers.iter().any(|l| accel::is_chain(&l.planned))
+}
+
+/// Returns the fusions that timed programs are to confirm, each with the index of its layer: chains, and those whose
+/// separate layers take fewer cycles by the estimate.
+pub(super) fn to_confirm(placed: &Placed) -> impl Iterator<Item = (Fusion, usize)> {
+    let all = placed.layers.iter().enumerate().filter_map(|(i, l)| Some((last(&l.layer, &l.planned)?, i)));
+    all.filter(|(fusion, i)| placed.doubted.contains(fusion) || accel::is_chain(&placed.layers[*i].planned))
 }
 
 /// Operators that must not be fused, each with the reason.
 pub(super) type Apart = HashMap<Fusion, String>;
 
-/// Fuses all operators that can be fused, except those in `apart`. `chain`: convolutions can be joined to chains.
-pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, apart: &Apart, chain: bool) {
+/// What decides about fusions besides their estimates.
+pub(super) struct Rules<'a> {
+    /// Operators that are not fused.
+    pub apart: &'a Apart,
+    /// Whether convolutions can be joined to chains.
+    pub chain: bool,
+    /// Whether timed programs will confirm fusions in doubt. Otherwise there are none.
+    pub confirmed: bool,
+}
+
+/// Fuses all operators that can be fused.
+pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, rules: &Rules) {
     let mut at = 0;
     while at < placed.layers.len() {
         let mut reason = None;
         let found = |product| match fused(graph, config, placed, product, at) {
-            Ok((_, planned)) if !chain && accel::is_chain(&planned) => None,
-            Ok((layer, planned)) => {
-                let why = last(&layer, &planned).and_then(|fusion| apart.get(&fusion));
-                reason = why.cloned().or(reason.take());
-                why.is_none().then_some((product, layer, planned))
+            Ok(fused) if !rules.chain && accel::is_chain(&fused.planned) => None,
+            Ok(fused) => {
+                let why = last(&fused.layer, &fused.planned).and_then(|fusion| rules.apart.get(&fusion));
+                let why = why.or(fused.doubt.as_ref().filter(|_| !rules.confirmed)).cloned();
+                let decided = why.is_none();
+                reason = why.or(reason.take());
+                decided.then_some((product, fused))
             }
             Err(FuseError::Reason(why)) => {
                 reason = Some(why);
@@ -50,10 +65,10 @@ pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, ap
             }
             Err(FuseError::Unfit) => None,
         };
-        let Some((product, layer, planned)) = (0..at).rev().find_map(found) else {
+        let Some((product, Fused { layer, planned, doubt })) = (0..at).rev().find_map(found) else {
             let alone = &placed.layers[at].layer;
             let what = match &placed.layers[at].planned {
-                Planned::Pool(..) => Some("not fused into the product before it"),
+                Planned::Pool(..) | Planned::Pairwise(..) => Some("not fused into the product before it"),
                 planned if accel::continues_chain(planned) => Some("not in one chain with the product before it"),
                 _ => None,
             };
@@ -69,6 +84,7 @@ pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, ap
                 at.why = planned.describe(&layer);
             }
         }
+        placed.doubted.extend(doubt.and_then(|_| last(&layer, &planned)));
         placed.layers[product] = PlacedLayer { layer, planned, depth: placed.layers[product].depth, cycles: None };
         placed.layers.remove(at);
     }
@@ -78,13 +94,7 @@ pub(super) fn fuse((graph, config): (&Graph, &HwConfig), placed: &mut Placed, ap
 ///
 /// # Errors
 /// The same as [`accel::fuse`].
-fn fused(
-    graph: &Graph,
-    config: &HwConfig,
-    placed: &Placed,
-    product: usize,
-    at: usize,
-) -> Result<(Layer, Planned), FuseError> {
+fn fused(graph: &Graph, config: &HwConfig, placed: &Placed, product: usize, at: usize) -> Result<Fused, FuseError> {
     let (first, second) = (&placed.layers[product], &placed.layers[at]);
     if first.depth != second.depth {
         return Err(FuseError::Unfit);

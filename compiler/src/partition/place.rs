@@ -9,7 +9,7 @@ use super::layouts::Layouts;
 use crate::codegen::accel::{Layer, Planned, View};
 use crate::cost::CostOracle;
 use crate::graph::{Graph, NodeId, Op, ValueId};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::Place;
@@ -32,6 +32,9 @@ pub(super) struct PlacedLayer {
     pub cycles: Option<u64>,
 }
 
+/// Identifies a fused operator: the first node of the layer that it is fused into, and the operator's result.
+pub(super) type Fusion = (NodeId, ValueId);
+
 /// The whole graph, placed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Placed {
@@ -43,6 +46,8 @@ pub(super) struct Placed {
     pub seen: HashMap<ValueId, View>,
     /// Additional notes on nodes for `--explain`.
     pub notes: HashMap<NodeId, String>,
+    /// Fusions whose separate layers take fewer cycles by the estimate.
+    pub doubted: HashSet<Fusion>,
 }
 
 impl Placed {

@@ -1,8 +1,8 @@
 //! Finds the final placement: takes back placements, fusions and kept results until the driver accepts every program,
-//! chains whose layers take fewer cycles one by one, and fused poolings until timed programs show that separating another
-//! one saves nothing.
+//! chains and doubtful fusions whose layers take fewer cycles one by one, and fused poolings until timed programs show
+//! that separating another one saves nothing.
 
-use super::place::{Placed, place};
+use super::place::{Fusion, Placed, place};
 use super::weigh::{self, Programs, Weighing};
 use super::{Code, Offload, Options, Partition, Region, auto, explain, fuse, keep, tune};
 use crate::codegen::accel::{BuildError, Planned};
@@ -40,8 +40,8 @@ impl Settled {
     }
 }
 
-/// Plans of a chain that are compared with its layers one by one, those with the fewest estimated cycles.
-const CHAIN_PLANS: usize = 4;
+/// Plans of fused layers that are compared with the separate layers, those with the fewest estimated cycles.
+const FUSED_PLANS: usize = 4;
 
 /// Nodes that the accelerator does not get, each with the reason.
 type Refused = HashMap<NodeId, String>;
@@ -83,8 +83,8 @@ pub(super) fn settle(
         let all = task.with_level(plain.clone(), &left_out);
         let offered = task.problem(&all);
         let mut placed = task.choose(all, &offered, &refused, &left_out);
-        let chains: Vec<(fuse::Fusion, usize)> = fuse::chains(&placed).collect();
-        for (fusion, layer) in chains {
+        let fusions: Vec<(Fusion, usize)> = fuse::to_confirm(&placed).collect();
+        for (fusion, layer) in fusions {
             if let Some(plan) = known.get(&fusion) {
                 placed.layers[layer].planned = Planned::clone(plan);
             }
@@ -92,8 +92,8 @@ pub(super) fn settle(
         match build(&placed) {
             Ok(regions) => {
                 let compared = known.len();
-                let chains = task.chains_apart(judge.as_mut(), &mut known, &placed, (&plain, &left_out));
-                left_out.apart.extend(chains);
+                let apart = task.fusions_apart(judge.as_mut(), &mut known, &placed, (&plain, &left_out));
+                left_out.apart.extend(apart);
                 if known.len() > compared {
                     continue;
                 }
@@ -108,7 +108,7 @@ pub(super) fn settle(
                 let (placed, regions, cycles) = task.ordered(placed, regions, cycles);
                 let costs = auto::costs(graph, &placed, &offered, &task.problem(&placed));
                 let explanations = explain::explain(graph, &placed, options.offload, costs);
-                let has_chains = fuse::chains(&placed).next().is_some();
+                let has_chains = fuse::has_chains(&placed);
                 return Settled { partition: Partition { regions, explanations, replay }, cycles, has_chains };
             }
             Err(error) => {
@@ -122,6 +122,11 @@ pub(super) fn settle(
 }
 
 impl<'a> Task<'a> {
+    /// Whether timed programs confirm fusions in doubt.
+    fn confirms(&self) -> bool {
+        self.oracle.clock().is_some() && self.options.search_tiles && self.options.offload == Offload::All
+    }
+
     fn judge(&self) -> Option<Judge<'a>> {
         let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
         let known = (clock, self.oracle.records());
@@ -138,7 +143,9 @@ impl<'a> Task<'a> {
     fn with_level(&self, mut placed: Placed, left_out: &LeftOut) -> Placed {
         let options = &self.options;
         if options.fuse && !options.keep_values {
-            fuse::fuse((self.graph, self.config), &mut placed, &left_out.apart, options.chain);
+            let confirmed = self.confirms();
+            let rules = fuse::Rules { apart: &left_out.apart, chain: options.chain, confirmed };
+            fuse::fuse((self.graph, self.config), &mut placed, &rules);
         }
         if options.keep_on_chip && !options.keep_values {
             keep_on_chip(self.graph, self.config, &mut placed, &left_out.away);
@@ -174,18 +181,18 @@ impl<'a> Task<'a> {
         tune::share_cycles(placed, regions, self.oracle.clock()?)
     }
 
-    /// Returns the chains whose layers take fewer cycles one by one, together with their neighbors, each with the reason
-    /// to show. `known` has the best plans of the chains that were compared.
-    fn chains_apart(
+    /// Returns the chains and fusions in doubt whose layers take fewer cycles one by one, together with their neighbors,
+    /// each with the reason to show. `known` has the best plans of those that were compared.
+    fn fusions_apart(
         &self,
         judge: Option<&mut Judge>,
-        known: &mut HashMap<fuse::Fusion, Planned>,
+        known: &mut HashMap<Fusion, Planned>,
         placed: &Placed,
         (plain, left_out): (&Placed, &LeftOut),
-    ) -> Vec<(fuse::Fusion, String)> {
-        let Some(judge) = judge.filter(|_| self.options.offload == Offload::All) else { return Vec::new() };
+    ) -> Vec<(Fusion, String)> {
+        let Some(judge) = judge.filter(|_| self.confirms()) else { return Vec::new() };
         let mut apart = Vec::new();
-        for (fusion, layer) in fuse::chains(placed) {
+        for (fusion, layer) in fuse::to_confirm(placed) {
             if known.contains_key(&fusion) {
                 continue;
             }
@@ -195,7 +202,7 @@ impl<'a> Task<'a> {
             let nodes = &placed.layers[layer].layer.nodes;
             let own = &placed.layers[layer];
             let mut best: Option<([u64; 2], Planned)> = None;
-            for plan in own.planned.alternatives(&own.layer, self.config, CHAIN_PLANS) {
+            for plan in own.planned.alternatives(&own.layer, self.config, FUSED_PLANS) {
                 let mut placed = placed.clone();
                 placed.layers[layer].planned = plan.clone();
                 if let Some(cycles) = judge.compare([&placed, &other], nodes)
@@ -208,7 +215,7 @@ impl<'a> Task<'a> {
             if let Some(([together, alone], _)) = best
                 && alone < together
             {
-                let why = format!("as a chain, with their neighbors they take {together} cycles, one by one {alone}");
+                let why = format!("together, with their neighbors they take {together} cycles, one by one {alone}");
                 apart.push((fusion, why));
             }
         }
@@ -222,7 +229,7 @@ impl<'a> Task<'a> {
         placed: &Placed,
         cycles: Option<u64>,
         (plain, left_out): (&Placed, &LeftOut),
-    ) -> Option<(fuse::Fusion, String)> {
+    ) -> Option<(Fusion, String)> {
         let together = cycles.filter(|_| self.options.offload == Offload::All)?;
         let without = |fusion| {
             let mut left_out = left_out.clone();

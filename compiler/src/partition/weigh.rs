@@ -6,7 +6,7 @@
 //! pooling whose separation saved nothing once stays fused, even if it would save cycles after another pooling became
 //! separate.
 
-use super::fuse::Fusion;
+use super::place::Fusion;
 use std::collections::HashSet;
 
 /// Maximum number of instructions of all programs that are timed with a separate pooling. This limits the compile time,

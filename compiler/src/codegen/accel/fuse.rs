@@ -13,7 +13,8 @@ use tilewright_hw::HwConfig;
 /// Maximum number of operators that are fused into one product.
 const MOST: usize = 2;
 
-/// By how many percent a chain's estimate can be above that of its layers. With a clock, their cycles are compared.
+/// By how many percent the estimate of fused layers can be above that of the separate ones without a decision. Estimates
+/// are not that exact.
 const MARGIN: u64 = 8;
 
 /// A product and the layer that reads its result.
@@ -25,6 +26,17 @@ pub struct Neighbors<'a> {
     pub second: (&'a Layer, &'a Planned),
     /// Whether a value other than the product's result is available before the product begins.
     pub ready: &'a dyn Fn(ValueId) -> bool,
+}
+
+/// Two layers as one.
+pub struct Fused {
+    /// The layer.
+    pub layer: Layer,
+    /// Its plan.
+    pub planned: Planned,
+    /// If the separate layers take somewhat fewer cycles by the estimate, the reason not to fuse them. Only timed programs
+    /// can decide then.
+    pub doubt: Option<String>,
 }
 
 /// Why two layers are not fused.
@@ -71,7 +83,7 @@ pub fn continues_chain(planned: &Planned) -> bool {
 ///
 /// # Errors
 /// The reason why this is impossible or takes more cycles.
-pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
+pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<Fused, FuseError> {
     let Neighbors { first: (first, product), second: (second, operator), ready } = pair;
     if let Planned::Conv(next, _) = operator
         && matches!(product, Planned::Conv(..) | Planned::Chain(..))
@@ -120,12 +132,21 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<(Layer, P
         let moved = second.inputs.len() as u64 + 1;
         moved * view.layout(config).bytes() as u64 / u64::from(config.bus_bytes())
     };
-    let (together, before) = (planned.cycles(&layer, config), product.cycles(first, config));
-    if together > before + apart {
-        let reason = format!("separately both take {} cycles by the estimate, fused {together}", before + apart);
-        return Err(FuseError::Reason(reason));
+    weighed(layer, planned, product.cycles(first, config) + apart, config)
+}
+
+/// Compares the estimates of fused layers and of separate ones, which take `apart` cycles.
+///
+/// # Errors
+/// The fused layers take many more cycles.
+fn weighed(layer: Layer, planned: Planned, apart: u64, config: &HwConfig) -> Result<Fused, FuseError> {
+    let together = planned.cycles(&layer, config);
+    let doubt =
+        (together > apart).then(|| format!("separately both take {apart} cycles by the estimate, together {together}"));
+    match doubt {
+        Some(reason) if together > apart + apart / 100 * MARGIN => Err(FuseError::Reason(reason)),
+        doubt => Ok(Fused { layer, planned, doubt }),
     }
-    Ok((layer, planned))
 }
 
 /// Makes a layer end with the next one.
@@ -139,7 +160,7 @@ fn join(layer: &mut Layer, next: &Layer) {
 ///
 /// # Errors
 /// The reason why this is impossible or takes more cycles.
-fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Result<(Layer, Planned), FuseError> {
+fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Result<Fused, FuseError> {
     let Neighbors { first: (first, product), second: (second, operator), .. } = pair;
     if second.inputs.as_slice() != [first.output] || !alone {
         return Err(FuseError::Unfit);
@@ -155,11 +176,5 @@ fn chained(pair: Neighbors, next: &Conv, alone: bool, config: &HwConfig) -> Resu
     join(&mut layer, second);
     let planned =
         Operator::from(chain.map_err(FuseError::Reason)?).plan(&layer, config, true).map_err(FuseError::Reason)?;
-    let (together, apart) =
-        (planned.cycles(&layer, config), product.cycles(first, config) + operator.cycles(second, config));
-    if together > apart + apart / 100 * MARGIN {
-        let reason = format!("separately both take {apart} cycles by the estimate, together {together}");
-        return Err(FuseError::Reason(reason));
-    }
-    Ok((layer, planned))
+    weighed(layer, planned, product.cycles(first, config) + operator.cycles(second, config), config)
 }

@@ -56,7 +56,7 @@ mod work;
 
 pub use build::{BuildError, Built, LayerWorks, build, ordered};
 pub use emit::{Aliases, Constants};
-pub use fuse::{FuseError, Neighbors, continues_chain, fuse, fused, has_fused_pooling, is_chain};
+pub use fuse::{FuseError, Fused, Neighbors, continues_chain, fuse, fused, has_fused_pooling, is_chain};
 pub use kept::{Kept, OnChip};
 pub use layer::Layer;
 pub use mapped::{MapError, Mapped};
