@@ -16,7 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-shell", &["tilewright-hw"]),
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
-    ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
+    ("tilewright-tensor", &["tilewright-hw", "tilewright-driver"]),
+    ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-tensor", "tilewright-runtime"]),
     ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),
     ("tilewright-cuda", &["tilewright-runtime", "tilewright-compiler"]),
     (
@@ -46,6 +47,7 @@ const WITHOUT_CYCLES: &[&str] = &[
     "compiler/src/tune",
     "hw/src/flow",
     "src",
+    "tensor/src/mapping",
 ];
 
 /// Folders whose files must not import those of another folder: the partition calls the accelerator's code, never back.

@@ -8,13 +8,12 @@ mod filetests;
 pub mod frontend;
 pub mod graph;
 pub mod groups;
-pub mod math;
 pub mod partition;
 pub mod passes;
 pub mod quantize;
 pub mod records;
-pub mod schedule;
 pub mod suite;
 pub mod te;
-pub mod tir;
 pub mod tune;
+
+pub use tilewright_tensor::{math, schedule, tir};

@@ -22,9 +22,9 @@ static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
 /// Compiler sources that the generator uses: how intrinsics are expanded, which indices are sums of variables, and how
 /// functions such as `exp` are computed.
 const ASKED: [&[u8]; 3] = [
-    include_bytes!("../../src/tir/eval.rs"),
-    include_bytes!("../../src/tir/affine.rs"),
-    include_bytes!("../../src/math.rs"),
+    include_bytes!("../../../tensor/src/tir/eval.rs"),
+    include_bytes!("../../../tensor/src/tir/affine.rs"),
+    include_bytes!("../../../tensor/src/math.rs"),
 ];
 
 /// The object file of some functions, and the workspace size of each function in bytes.

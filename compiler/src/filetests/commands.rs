@@ -218,7 +218,7 @@ fn lowered(input: &str, hw: &str, options: &[&str]) -> Result<String, String> {
         Ok(lowered) => lowered,
         Err(e) => return Ok(format!("{e}\n")),
     };
-    let inputs = tir::tests::inputs(&mapping.function());
+    let inputs = tilewright_tensor::testing::inputs(&mapping.function());
     let want = tir::evaluate(&file.program, &inputs).map_err(|e| e.to_string())?;
     let mut device = partition::tests::fsim(&config);
     let (got, _) = lowered.run(device.as_mut(), &inputs, &want).map_err(|e| e.to_string())?;

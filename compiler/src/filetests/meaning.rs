@@ -49,7 +49,7 @@ pub fn same_results(before: &Graph, after: &Graph, exact: bool) -> Result<(), St
 /// Compares a scheduled function with the one that its schedule began with; the trace and the text must lead to it too.
 pub fn same_function(plain: &Function, s: &Schedule) -> Result<(), String> {
     let f = s.function();
-    let args = tir::tests::inputs(plain);
+    let args = tilewright_tensor::testing::inputs(plain);
     let run = |f: &Function| tir::run(f, &args).map_err(|e| format!("{e}\n{f}"));
     if run(plain)? != run(f)? {
         return Err(format!("the scheduled function has another result:\n{f}"));

@@ -2,7 +2,6 @@
 
 use super::emit::{Aliases, Constants, Emit};
 use super::layer::Layer;
-use super::mapped::Mapped;
 use super::ops::Planned;
 use super::scheduled::LayerSchedule;
 use super::view::View;
@@ -10,6 +9,7 @@ use crate::graph::{Graph, NodeId, ValueId};
 use tilewright_driver::{AccelProgram, DriverError, Order, Recording};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{InsnLayers, LayerEnd, TensorPlace};
+use tilewright_tensor::mapping::mapped::Mapped;
 
 /// Why a program cannot be built from planned layers.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! The program under construction: scratchpad allocation, constants, and the places of tensors in device memory.
 
 use super::layer::Layer;
-use super::mapped::{MapError, Mapped};
 use super::ring::Ring;
 use super::scheduled::LayerSchedule;
 use super::view::View;
@@ -14,6 +13,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::Activation;
 use tilewright_runtime::artifact::TensorPlace;
+use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 
 /// Which constants a program gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

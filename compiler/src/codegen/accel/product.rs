@@ -3,10 +3,10 @@
 use tilewright_hw::config::HwConfig;
 
 use super::emit::TileWork;
-use super::mapped::{MapError, Mapped};
 use super::scheduled::intrinsics::{Entry, gemm_intrinsic};
 use crate::te::{Builder, Combiner, DType};
 use crate::tir::{Scope, TirError};
+use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 
 /// The sizes of a tile's product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

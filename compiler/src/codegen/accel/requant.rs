@@ -2,7 +2,6 @@
 
 use super::emit::TileWork;
 use super::finish::Finish;
-use super::mapped::{MapError, Mapped};
 use super::scheduled::LayerInput;
 use super::scheduled::intrinsics::{Entry, requant_intrinsic};
 use crate::te::{Array, Builder, DType, Expr, Func, TensorRef};
@@ -12,6 +11,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
 use tilewright_hw::layout::{pack_descriptor, pack_params};
 use tilewright_hw::num::Rounding;
+use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 
 /// The sizes of a tile of accumulators, and how they are requantized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -190,7 +190,7 @@ pub fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<usize>) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::accel::mapped::tests::check;
+    use tilewright_tensor::testing::check_nest as check;
 
     #[test]
     fn requantization_walks_sums_and_parameters() {

@@ -5,7 +5,6 @@
 
 pub mod attr;
 mod check;
-pub mod extreme;
 
 /// Declares an operator's struct with its attributes; the text form prints and reads them.
 macro_rules! operator {
@@ -116,6 +115,7 @@ pub use check::rank_in_bounds;
 pub use constant::Constant;
 pub use gather::check_indices;
 pub use reduce::ReduceKind;
+pub use tilewright_tensor::extreme;
 pub use unary::UnaryKind;
 pub(crate) use unary::{GELU_A, GELU_B};
 mod constant;

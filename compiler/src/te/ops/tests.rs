@@ -28,3 +28,20 @@ fn every_operator_equals_the_graph_evaluation() {
         assert!(d <= most, "{}: differs by {d}\n{}", p.name, crate::graph::text::print(&p.graph));
     }
 }
+
+/// The tensor expression of every operator is read back from its text.
+#[test]
+fn texts_of_all_operators_read_back() {
+    let mut checked = 0;
+    for problem in problems(3, 1).unwrap() {
+        let g = &problem.graph;
+        let nodes: Vec<_> =
+            g.nodes().filter(|(_, n)| !matches!(n.op, crate::graph::Op::Constant(_))).map(|(id, _)| id).collect();
+        let outputs: Vec<_> = g.outputs().iter().map(|o| o.1).collect();
+        let Ok(region) = program(g, "program", &nodes, &outputs) else { continue };
+        let text = region.program.to_string();
+        assert_eq!(crate::te::text::parse(&text).as_ref(), Ok(&region.program), "{text}");
+        checked += 1;
+    }
+    assert!(checked > 50, "{checked}");
+}

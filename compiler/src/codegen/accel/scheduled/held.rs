@@ -5,13 +5,13 @@
 
 use tilewright_hw::config::{HwConfig, Mem};
 
-use super::error::LowerError;
+use super::LowerError;
 use super::layer_schedule::{LayerInput, LayerSchedule};
-use super::memory::{Held, Place};
 use crate::codegen::accel::kept::{Kept, OnChip};
 use crate::schedule::bounds;
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Buffer, Function, Scope, simplify};
+use tilewright_tensor::mapping::memory::{Held, Place};
 
 /// Dimensions of a tensor of images: images, blocks, rows, columns and the channels of a block.
 const DIMS: usize = 5;

@@ -6,18 +6,18 @@ use tilewright_driver::{DriverError, Role};
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{PARAM_ROWS, VecSrc};
 
-use super::error::LowerError;
+use super::LowerError;
 use super::held::kept_input;
 use super::layer_schedule::{LayerInput, LayerSchedule};
-use super::lower::{Address, Done, HostInput, Lower, OnceSummed};
-use super::memory::Place;
-use super::needs::Needs;
 use super::prepared::{Prepared, prepare};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::target::PendingBorder;
 use crate::te::{Array, DType, Name};
 use crate::tir::{Function, Scope};
+use tilewright_tensor::mapping::lower::{Address, Done, HostInput, Lower, OnceSummed};
+use tilewright_tensor::mapping::memory::Place;
+use tilewright_tensor::mapping::needs::Needs;
 
 /// Adds a layer's instructions to the program. If a person gave the layer a schedule, its steps replace the operator's.
 ///

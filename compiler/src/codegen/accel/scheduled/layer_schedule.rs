@@ -2,8 +2,8 @@
 
 use tilewright_hw::config::HwConfig;
 
+use super::LowerError;
 use super::Mapping;
-use super::error::LowerError;
 use crate::schedule::{Step, file::File, text::parse_steps};
 use crate::te::{Array, Program};
 

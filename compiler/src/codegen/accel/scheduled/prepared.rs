@@ -9,15 +9,15 @@ use std::rc::Rc;
 
 use tilewright_hw::config::HwConfig;
 
-use super::error::LowerError;
+use super::LowerError;
 use super::held::held;
-use super::intrinsics::Instruction;
 use super::layer_schedule::LayerSchedule;
-use super::memory::{self, Place};
-use super::needs::Needs;
 use crate::codegen::accel::kept::OnChip;
 use crate::te::Name;
 use crate::tir::Function;
+use tilewright_tensor::mapping::intrinsics::Instruction;
+use tilewright_tensor::mapping::memory::{self, Place};
+use tilewright_tensor::mapping::needs::Needs;
 
 /// Most loop programs that a thread keeps.
 const MOST: usize = 512;
@@ -55,10 +55,10 @@ pub fn prepare(
     }
     let mapping = if by_operator { schedule.mapping_of_operator(config) } else { schedule.mapping(config) }?;
     let function = mapping.function();
-    let needs = Needs::of(config, &function, &mapping.instructions, &mapping.marks())?;
+    let needs = Needs::of(config, &function, mapping.instructions(), &mapping.marks())?;
     let held = held(config, &function, schedule, on_chip)?;
     let places = memory::places(config, &function, &needs, needs.descriptor_entries(config), &held)?;
-    let made = Rc::new(Prepared { function, instructions: mapping.instructions, needs, places });
+    let made = Rc::new(Prepared { function, instructions: mapping.instructions().clone(), needs, places });
     KNOWN.with_borrow_mut(|known| {
         if known.len() >= MOST {
             known.clear();

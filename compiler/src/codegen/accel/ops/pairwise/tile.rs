@@ -2,10 +2,10 @@
 
 use super::op::PairOp;
 use crate::codegen::accel::emit::TileWork;
-use crate::codegen::accel::mapped::{MapError, Mapped};
 use crate::te::{Builder, DType, Program, ops};
 use crate::tir::{Buffer, Intrinsic, Scope, TirError, lower};
 use tilewright_hw::config::HwConfig;
+use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 
 /// The sizes of a piece of an operator of two tensors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -56,8 +56,8 @@ impl TileWork for PairwiseTile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::accel::mapped::tests::check;
     use tilewright_hw::num::Qadd;
+    use tilewright_tensor::testing::check_nest as check;
 
     #[test]
     fn additions_walk_their_entries() {

@@ -2,10 +2,10 @@
 
 use super::op::Reduce;
 use crate::codegen::accel::emit::TileWork;
-use crate::codegen::accel::mapped::{MapError, Mapped, intrinsic};
 use crate::te::{Builder, Combiner, DType};
 use crate::tir::{Scope, TirError};
 use tilewright_hw::config::HwConfig;
+use tilewright_tensor::mapping::mapped::{MapError, Mapped, intrinsic};
 
 /// The sizes of a tile of windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -75,7 +75,7 @@ impl TileWork for PoolWindows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::accel::mapped::tests::check;
+    use tilewright_tensor::testing::check_nest as check;
 
     #[test]
     fn windows_walk_results_and_data() {

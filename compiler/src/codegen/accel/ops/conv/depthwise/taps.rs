@@ -5,10 +5,10 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE};
 
 use crate::codegen::accel::emit::TileWork;
-use crate::codegen::accel::mapped::{MapError, Mapped};
 use crate::codegen::accel::scheduled::intrinsics::{Entry, gemm_intrinsic, mac_intrinsic};
 use crate::te::{Builder, Combiner, DType, Expr};
 use crate::tir::{Scope, TirError};
+use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 
 /// The sizes of a tile, and the taps that are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,7 +137,7 @@ fn mac(config: &HwConfig, t: &Taps, zero_point: i8) -> Result<Mapped, TirError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::accel::mapped::tests::check;
+    use tilewright_tensor::testing::check_nest as check;
 
     const TILE: Taps = Taps {
         blocks: 2,

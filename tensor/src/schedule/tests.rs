@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::{Schedule, Step};
 use crate::te::{Builder, Combiner, DType, Expr, Program};
-use crate::tir::tests::{conv, inputs};
+use crate::testing::inputs;
+use crate::tir::tests::conv;
 use crate::tir::{Action, Affine, LoopKind, Scope, lower, parse, run};
 
 /// Checks that the schedule's function computes the same as the lowered program, and that its trace replays through

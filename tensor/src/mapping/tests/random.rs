@@ -1,10 +1,12 @@
 //! Random schedules: each is refused with a reason, or right on the cycle model with `--strict`.
 
-use super::{Mapping, data};
+use super::Mapping;
 use crate::schedule::text::parse_steps;
-use crate::suite::Numbers;
 use crate::te;
+use crate::testing::data;
 use crate::tir::evaluate;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tilewright_hw::HwConfig;
 use tilewright_sim::{Csim, CsimOptions};
 
@@ -12,6 +14,20 @@ const MEMORY: u64 = 1 << 20;
 
 /// Configurations: with and without padding in loads, unequal blocks, batch rows, small and large scratchpads.
 const CONFIGS: [&str; 6] = ["1x4x2", "1x4x4", "1x8x8", "1x8x16", "1x16x16", "4x16x16"];
+
+/// Random numbers.
+struct Numbers(StdRng);
+
+impl Numbers {
+    fn new(seed: u64) -> Numbers {
+        Numbers(StdRng::seed_from_u64(seed))
+    }
+
+    /// Returns a number from `lo` to `hi`, both included.
+    fn int(&mut self, lo: i64, hi: i64) -> i64 {
+        self.0.random_range(lo..=hi)
+    }
+}
 
 /// Draws from a list.
 fn pick<'l, T>(n: &mut Numbers, list: &'l [T]) -> &'l T {

@@ -3,7 +3,7 @@
 use tilewright_hw::num;
 
 use super::{BinOp, DType, Func};
-use crate::graph::op::extreme;
+use crate::extreme;
 use crate::math::Single;
 
 /// One element, with integers of every type held as i64.

@@ -111,7 +111,7 @@ fn same_value(b: &Block, indices: &[Expr], vars: &[Name]) -> bool {
         sum.terms.is_empty()
     };
     fn holds(e: &Expr, determined: &dyn Fn(&Expr) -> bool) -> bool {
-        if e.dtype() == crate::graph::DType::I64 && Affine::of(e).is_some() {
+        if e.dtype() == crate::te::DType::I64 && Affine::of(e).is_some() {
             return determined(e);
         }
         match e {

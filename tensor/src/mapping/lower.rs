@@ -100,7 +100,7 @@ impl Lowered {
 
 /// Where a tensor begins in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::codegen::accel) struct Address {
+pub struct Address {
     /// Its region.
     pub region: RegionId,
     /// First byte.
@@ -149,7 +149,7 @@ const NO_LOOP: usize = usize::MAX;
 type LoopSums = HashMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
 
 /// What is in scratchpads after the last instruction.
-pub(super) struct Done {
+pub struct Done {
     /// An entry of acc with sums, if any.
     pub summed: Option<u32>,
     /// The first entry of the slot that the last iteration used, for each buffer whose slots are used in turn.
@@ -157,10 +157,11 @@ pub(super) struct Done {
 }
 
 /// Adds instructions that read an entry of acc.
-pub(super) type OnceSummed<'l> = Box<dyn FnOnce(&mut Builder, u32) -> Result<(), DriverError> + 'l>;
+pub type OnceSummed<'l> = Box<dyn FnOnce(&mut Builder, u32) -> Result<(), DriverError> + 'l>;
 
 /// The state of lowering.
-pub(super) struct Lower<'l> {
+pub struct Lower<'l> {
+    /// The configuration.
     pub config: &'l HwConfig,
     /// The loop program.
     pub f: &'l Function,
@@ -168,6 +169,7 @@ pub(super) struct Lower<'l> {
     pub b: &'l mut Builder,
     /// Where each tensor is in device memory, and each buffer of param in packed form.
     pub tensors: HashMap<Name, Address>,
+    /// Where each buffer is in its scratchpad.
     pub places: HashMap<Name, Place>,
     /// Numbers of all loops.
     numbers: HashMap<Name, usize>,

@@ -6,7 +6,7 @@ use tilewright_hw::num::Rounding;
 use super::entry::{Entry, layouts};
 use super::instruction::{Candidate, Instruction, VectorCall};
 use super::stored::{Operand, StoredValue};
-use crate::codegen::accel::mapped;
+use crate::mapping::mapped;
 use crate::te::{BinOp, DType, Expr, Func, Name};
 use crate::tir::{Intrinsic, Scope, TirError};
 use tilewright_hw::config::HwConfig;

@@ -7,13 +7,12 @@
 mod array;
 mod builder;
 mod expr;
-pub mod ops;
 pub(crate) mod print;
 pub(crate) mod read;
 pub mod scalar;
 pub mod text;
 
-pub use crate::graph::DType;
+pub use crate::dtype::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
 pub use expr::{BinOp, Expr, Func, Name};

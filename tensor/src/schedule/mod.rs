@@ -32,7 +32,8 @@ mod tree;
 pub(crate) use access::{accesses_in, injective, private};
 pub use error::ScheduleError;
 pub use hoist::{Hoisted, Part, Source, hoist};
-pub(crate) use tree::{bounds, chain};
+pub use tree::bounds;
+pub(crate) use tree::chain;
 
 use error::Reason;
 use serde::{Deserialize, Serialize};
@@ -180,12 +181,12 @@ impl Schedule {
 
     /// Returns the schedule, which is no longer verified after each step: steps that are known to apply are then much
     /// faster. After an error the function can be in any state.
-    pub(crate) fn without_checks(self) -> Schedule {
+    pub fn without_checks(self) -> Schedule {
         Schedule { verifies: false, ..self }
     }
 
     /// Verifies the function, and from now on after each step.
-    pub(crate) fn with_checks(self) -> Option<Schedule> {
+    pub fn with_checks(self) -> Option<Schedule> {
         verify(&self.function).ok()?;
         Some(Schedule { verifies: true, ..self })
     }

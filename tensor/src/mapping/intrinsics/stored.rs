@@ -4,7 +4,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{TABLE_BYTES, VecDst, VecSrc};
 
 use super::entry::Entry;
-use crate::codegen::accel::mapped;
+use crate::mapping::mapped;
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Buffer, Function, Intrinsic, Scope};
 

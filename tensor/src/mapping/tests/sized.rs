@@ -3,12 +3,13 @@
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::{compare, data, preset};
-use crate::codegen::accel::scheduled::{Mapping, SizedError, SizedMapping};
+use super::{compare, preset};
+use crate::mapping::{Mapping, SizedError, SizedMapping};
 use crate::schedule::file::parse_sized;
 use crate::te::Name;
+use crate::testing::data;
 
-const CONV: &str = include_str!("../../../../../../examples/schedules/conv_any_size.te");
+const CONV: &str = include_str!("../../../../examples/schedules/conv_any_size.te");
 
 fn sizes(values: [i64; 4]) -> Vec<(Name, i64)> {
     ["height", "width", "blocks", "rows"].into_iter().map(Name::from).zip(values).collect()

@@ -4,7 +4,7 @@ use tilewright_hw::config::HwConfig;
 
 use super::entry::Entry;
 use super::instruction::{Candidate, Instruction};
-use crate::codegen::accel::mapped;
+use crate::mapping::mapped;
 use crate::te::{BinOp, Expr};
 use crate::tir::{Block, Intrinsic, TirError};
 

@@ -169,20 +169,3 @@ fn entry(f: &Function, view: &View, known: &HashMap<Name, i64>, bounds: &Bounds)
     }
     Some(at)
 }
-
-#[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::tir::tests::inputs;
-    use crate::tir::{evaluate, run};
-
-    /// Checks that the scheduled program computes the expression, and that its nest is the given one.
-    pub fn check(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
-        let f = mapped.scheduled().unwrap();
-        let args = inputs(&f);
-        assert_eq!(run(&f, &args).unwrap(), evaluate(&mapped.program, &args).unwrap(), "{f}");
-        let nest = mapped.nest().unwrap();
-        assert_eq!(nest.body, body);
-        assert_eq!(nest.dims.iter().map(|d| (d.count, d.steps)).collect::<Vec<_>>(), dims);
-    }
-}

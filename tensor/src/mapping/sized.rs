@@ -19,7 +19,7 @@ const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 /// steps are applied again for each size, so uneven tiles, padding, micro-ops and addresses follow from it.
 ///
 /// ```
-/// use tilewright_compiler::codegen::accel::scheduled::SizedMapping;
+/// use tilewright_tensor::mapping::SizedMapping;
 /// use tilewright_hw::HwConfig;
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let relu = SizedMapping::new(

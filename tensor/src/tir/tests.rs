@@ -1,4 +1,5 @@
 use crate::te::{Array, Builder, Combiner, DType, Expr, Func, Program, Scalar};
+use crate::testing::inputs;
 use crate::tir::{
     Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, TirError, evaluate, lower, parse, run, verify,
 };
@@ -29,27 +30,6 @@ pub fn conv() -> Program {
         Expr::call(Func::OffsetClamp, vec![scaled, Expr::i32(4), Expr::i32(-128), Expr::i32(127)]).cast(DType::I8)
     });
     b.finish(&[y])
-}
-
-/// Returns arrays with a repeating pattern for the inputs of a function.
-pub fn inputs(f: &crate::tir::Function) -> Vec<Array> {
-    let mut state = 1u32;
-    f.inputs()
-        .iter()
-        .map(|b| {
-            let mut a = Array::zeros(b.dtype, &b.shape);
-            for i in 0..a.len() {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let v = match b.dtype {
-                    DType::F32 => Scalar::F((state >> 8) as f32 / 1e7 - 0.8),
-                    DType::I32 => Scalar::I((state >> 1) as i64),
-                    _ => Scalar::I((state >> 24) as i8 as i64),
-                };
-                a.set(i, v);
-            }
-            a
-        })
-        .collect()
 }
 
 #[test]
