@@ -25,7 +25,7 @@ impl TensorRef {
 /// Collects the tensors of a [`Program`].
 ///
 /// ```
-/// use tilewright_compiler::te::{Builder, Combiner, DType};
+/// use tilewright_tensor::te::{Builder, Combiner, DType};
 /// let mut b = Builder::new("row_sum");
 /// let x = b.input("x", DType::F32, &[4, 8]);
 /// let y = b.reduce("y", DType::F32, &[4], &[("k", 8)], Combiner::Sum, |i, k| x.at(&[i[0].clone(), k[0].clone()]));

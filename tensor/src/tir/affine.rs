@@ -18,7 +18,7 @@ impl Affine {
     /// Returns the affine form of an i64 expression, or `None` if it is not affine.
     ///
     /// ```
-    /// use tilewright_compiler::{te::Expr, tir::Affine};
+    /// use tilewright_tensor::{te::Expr, tir::Affine};
     /// let e = (Expr::var("i") * 4 + Expr::var("j")) * 2 + 3;
     /// let a = Affine::of(&e).unwrap();
     /// assert_eq!((a.constant, a.coefficient(&"i".into()), a.coefficient(&"j".into())), (3, 8, 2));
