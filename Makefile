@@ -32,6 +32,7 @@
 #   make bench-mapping    cycles of networks next to their bounds, the table of docs/mapping.md; NETWORKS="resnet18 ..."
 #                         selects some
 #   make bench-tune       candidates of `tune` that are timed and estimated in a second (docs/tune.md)
+#   make bench-sized      time in which a .te file becomes a program for a new size, and for a known one (docs/schedule.md)
 #   make bench-sim        cycles of ResNet-18's layers next to VTA's, and the simulators' speed; RTL=1 includes the RTL
 #   make bench-fsim       speed of the functional simulator
 #   make bench-csim       speed of the cycle model
@@ -47,7 +48,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -138,6 +139,10 @@ bench-models: setup
 # Plans that `tune` estimates and times in a second.
 bench-tune: setup
 	$(CARGO) bench --bench tune
+
+# Programs for sizes that are given late.
+bench-sized: setup
+	$(CARGO) bench -p tilewright-tensor --bench sized
 
 # A session's call compared with the functions that it calls; the last line is the difference.
 bench-call: setup
