@@ -6,6 +6,7 @@
 
 mod array;
 mod builder;
+mod calls;
 mod expr;
 pub mod ops;
 pub(crate) mod print;
@@ -102,6 +103,11 @@ impl Tensor {
     /// Returns the extents.
     pub fn shape(&self) -> Vec<i64> {
         self.axes.iter().map(|a| a.extent).collect()
+    }
+
+    /// Returns a handle, for reading the tensor in later expressions.
+    pub fn reference(&self) -> TensorRef {
+        TensorRef { name: self.name.clone(), dtype: self.dtype, shape: self.shape() }
     }
 }
 

@@ -93,11 +93,16 @@ impl<'a> Reader<'a> {
 
     /// Fails at a place.
     pub(crate) fn fail_at<T>(&self, at: usize, expected: &str) -> Parsed<T> {
+        let found: String = self.text[at..].chars().take(12).take_while(|c| *c != '\n').collect();
+        self.refuse_at(at, format!("expected {expected}, found `{found}`"))
+    }
+
+    /// Fails at a place for a reason.
+    pub(crate) fn refuse_at<T>(&self, at: usize, message: String) -> Parsed<T> {
         let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-        let found: String = self.text[at..].chars().take(12).take_while(|c| *c != '\n').collect();
-        Err(ParseError { line, column, message: format!("expected {expected}, found `{found}`") })
+        Err(ParseError { line, column, message })
     }
 
     /// Consumes a sign if it comes next.

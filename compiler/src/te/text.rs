@@ -11,7 +11,7 @@
 //! A tensor has a name, an element type and an axis for each dimension, and is defined by an expression over its axes.
 //! `sum`, `max` and `min` with axes in parentheses are reductions; with `from EXPRESSION` behind the axes they start
 //! from that value instead of their identity. An axis `i` of a tensor `y` is called `y.i` outside of it, and names the
-//! loop in schedules.
+//! loop in schedules. [Calls](super::calls) of operators write further definitions.
 
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter, Write};
@@ -62,15 +62,23 @@ impl Reader<'_> {
         while !self.eat("}") {
             let at = self.mark();
             let output = self.eat_word("output");
-            let tensor = if !output && self.eat_word("input") { self.input()? } else { self.tensor()? };
-            if !names.insert(tensor.name.clone()) {
-                return self.fail_at(at, &format!("another name than {}, which is taken", tensor.name));
+            let tensors = if !output && self.eat_word("input") {
+                vec![self.input()?]
+            } else if self.starts_call() {
+                self.call(&program.tensors)?
+            } else {
+                vec![self.tensor()?]
+            };
+            if let (true, Some(last)) = (output, tensors.last()) {
+                program.outputs.push(last.name.clone());
             }
-            if output {
-                program.outputs.push(tensor.name.clone());
+            for tensor in tensors {
+                if !names.insert(tensor.name.clone()) {
+                    return self.fail_at(at, &format!("another name than {}, which is taken", tensor.name));
+                }
+                self.buffers.push((tensor.name.clone(), tensor.dtype));
+                program.tensors.push(tensor);
             }
-            self.buffers.push((tensor.name.clone(), tensor.dtype));
-            program.tensors.push(tensor);
         }
         if program.outputs.is_empty() {
             return self.fail("at least one `output` before the end of the program");
@@ -130,7 +138,7 @@ impl Reader<'_> {
     }
 
     /// Reads a name and an element type, up to the bracket before the dimensions.
-    fn head(&mut self) -> Parsed<(Name, DType)> {
+    pub(super) fn head(&mut self) -> Parsed<(Name, DType)> {
         let name = self.word("a tensor's name")?;
         self.expect(":")?;
         let dtype = self.dtype()?;
@@ -138,7 +146,7 @@ impl Reader<'_> {
         Ok((name, dtype))
     }
 
-    fn extent(&mut self) -> Parsed<i64> {
+    pub(super) fn extent(&mut self) -> Parsed<i64> {
         let at = self.mark();
         match self.integer()? {
             0 => self.fail_at(at, "an extent of at least 1"),
@@ -170,14 +178,14 @@ impl Reader<'_> {
     }
 
     /// Checks the number of terms of all sums of a tensor.
-    fn counted(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+    pub(super) fn counted(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
         match axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent)) {
             Some(n) if n <= MAX_TERMS => Ok(axes),
             _ => self.fail(&format!("a tensor whose sums have at most {MAX_TERMS} terms in total")),
         }
     }
 
-    fn small(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+    pub(super) fn small(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
         let elements = axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent));
         match elements {
             Some(n) if n <= MAX_ELEMENTS => Ok(axes),

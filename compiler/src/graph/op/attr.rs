@@ -53,10 +53,14 @@ impl QuantRounding {
 
 /// An attribute as the text form writes it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Attr {
+pub enum Attr {
+    /// An integer.
     Int(i64),
+    /// A real number.
     Float(f32),
+    /// A word such as `nhwc` or `true`.
     Word(String),
+    /// A list.
     List(Vec<Attr>),
 }
 
@@ -78,10 +82,14 @@ impl fmt::Display for Attr {
 }
 
 /// A Rust type that can be an attribute.
-pub(crate) trait AttrValue: Sized {
+pub trait AttrValue: Sized {
     /// What the text form accepts, in words.
     const EXPECTED: &'static str;
+    /// All values, if they are words.
+    const WORDS: &'static [&'static str] = &[];
+    /// Returns the value as the text form writes it.
     fn to_attr(&self) -> Attr;
+    /// Returns the value of a text. `None` if the type has no such value.
     fn from_attr(a: &Attr) -> Option<Self>;
 }
 
@@ -139,6 +147,7 @@ macro_rules! words {
     ($($ty:ty, $expected:literal { $($variant:path = $word:literal,)* })*) => {
         $(impl $crate::graph::op::attr::AttrValue for $ty {
             const EXPECTED: &'static str = $expected;
+            const WORDS: &'static [&'static str] = &[$($word,)*];
             fn to_attr(&self) -> $crate::graph::op::attr::Attr {
                 use $crate::graph::op::attr::Attr;
                 Attr::Word(match *self { $($variant => $word,)* }.into())
@@ -169,6 +178,7 @@ words! {
 
 impl AttrValue for bool {
     const EXPECTED: &'static str = "`true` or `false`";
+    const WORDS: &'static [&'static str] = &["true", "false"];
     fn to_attr(&self) -> Attr {
         Attr::Word(if *self { "true" } else { "false" }.into())
     }
