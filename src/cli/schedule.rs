@@ -47,7 +47,7 @@ pub struct ScheduleArguments {
     /// Seed of the random inputs
     #[arg(long, default_value_t = 1, conflicts_with = "of")]
     seed: u64,
-    /// Print the loop program before the first step and after each
+    /// Print the expression with calls of operators spelled out, and the loop program before the first step and after each
     #[arg(long, conflicts_with = "of")]
     steps: bool,
     /// Print the instructions

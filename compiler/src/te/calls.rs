@@ -86,6 +86,10 @@ impl Reader<'_> {
         if self.eat("=") {
             return Ok(Argument::Attribute(name, self.attribute(0)?));
         }
+        if self.eat("(") {
+            let message = format!("an operand is the name of a tensor; call {name} above, in a definition of its own");
+            return self.refuse_at(at, message);
+        }
         match tensors.iter().find(|t| t.name == name) {
             Some(t) => Ok(Argument::Operand(t.reference())),
             None => self.fail_at(at, "the name of a tensor above, or `ATTRIBUTE = VALUE`"),

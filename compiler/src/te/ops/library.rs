@@ -230,7 +230,7 @@ impl Call {
             None if *of == built.name => name.clone(),
             None => format!("{name}.{of}").into(),
         };
-        let mut tensors = b.finish(&[built.clone()]).tensors.split_off(operands.len());
+        let mut tensors = b.finish(std::slice::from_ref(&built)).tensors.split_off(operands.len());
         // The result is the last one.
         tensors.sort_by_key(|t| t.name == built.name);
         tensors.iter().try_for_each(|t| fits(&t.shape())).map_err(wrong)?;

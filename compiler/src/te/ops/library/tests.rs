@@ -159,32 +159,33 @@ Generated from the operators in `compiler/src/graph/op` by `UPDATE_EXPECT=1 carg
 operators_page`; do not edit.
 
 [Schedules](schedule.md#operators) shows how `.te` files call operators. Operands in brackets can be left out. An
-attribute without a default must be given. \"Blocks of a result\" are the blocks of a call that schedules can name, with
-the loops of their reductions; which of them there are depends on attributes and sizes.
+attribute without a default must be given. The blocks of a result are those that schedules can name; which of them there
+are depends on attributes and sizes. Each has a loop for each dimension, `y.i0`, `y.i1`, …, and those of its reduction.
 
 ";
 
 /// Returns the blocks that calls of each operator make, with the loops of their reductions, as far as random problems
-/// show them. Results without a reduction are left out.
-fn stages() -> BTreeMap<&'static str, Vec<String>> {
-    let mut found: BTreeMap<_, Vec<String>> = BTreeMap::new();
+/// show them. A result without a reduction is left out.
+fn blocks() -> BTreeMap<&'static str, Vec<(String, Vec<String>)>> {
+    let mut found: BTreeMap<_, Vec<(String, Vec<String>)>> = BTreeMap::new();
     for p in problems(9, 12).unwrap() {
         let op = operator(&p);
         let program = parse(&text(&p, op.name(), &attributes(&op))).unwrap();
         let list = found.entry(op.name()).or_default();
         for t in program.tensors.iter().filter(|t| t.definition != Definition::Input) {
-            let over = match &t.definition {
-                Definition::Reduce { axes, .. } => axes.iter().map(|a| format!("`{}`", a.var)).collect(),
-                _ => Vec::new(),
-            };
-            let block = match over.as_slice() {
-                [] if t.name.as_str() == "y" => continue,
-                [] => format!("`{}`", t.name),
-                over => format!("`{}` (over {})", t.name, over.join(", ")),
-            };
-            if !list.contains(&block) {
-                list.push(block);
+            let axes = if let Definition::Reduce { axes, .. } = &t.definition { axes.as_slice() } else { &[] };
+            if axes.is_empty() && t.name.as_str() == "y" {
+                continue;
             }
+            let name = t.name.to_string();
+            let place = list.iter().position(|b| b.0 == name).unwrap_or(list.len());
+            if place == list.len() {
+                list.push((name, Vec::new()));
+            }
+            let loops = &mut list[place].1;
+            loops.extend(axes.iter().map(|a| a.var.to_string()));
+            loops.sort_by_key(|l| (l.ends_with(".ci"), !l.ends_with(".kh"), l.clone()));
+            loops.dedup();
         }
     }
     found
@@ -194,7 +195,7 @@ fn stages() -> BTreeMap<&'static str, Vec<String>> {
 #[test]
 fn operators_page() {
     let mut page = HEAD.to_string();
-    let stages = stages();
+    let blocks = blocks();
     let plain = |doc: &str| doc.lines().map(|l| l.strip_prefix(' ').unwrap_or(l)).collect::<Vec<_>>().join("\n");
     let plain = |doc: &str| plain(doc).replace("[`", "`").replace("`]", "`");
     for o in operators().iter().filter(|o| o.kind.is_none()) {
@@ -213,9 +214,13 @@ fn operators_page() {
             let doc = plain(a.doc).split_whitespace().collect::<Vec<_>>().join(" ");
             page += &format!("| `{}` | {default} | {}{words} |\n", a.name, doc.trim_end_matches('.'));
         }
-        let list = stages.get(o.name).map(|list| list.join(", ")).unwrap_or_default();
-        if !list.is_empty() {
-            page += &format!("\nBlocks of a result `y`: {list}.\n");
+        let made = blocks.get(o.name).map_or(&[][..], Vec::as_slice);
+        if !made.is_empty() {
+            page += "\n| block of a result `y` | loops of its reduction |\n|---|---|\n";
+        }
+        for (block, loops) in made {
+            page +=
+                &format!("| `{block}` | {} |\n", loops.iter().map(|l| format!("`{l}`")).collect::<Vec<_>>().join(", "));
         }
         page.push('\n');
     }
