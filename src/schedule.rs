@@ -59,7 +59,8 @@ pub struct Scheduled {
     file: File,
     /// The program.
     pub code: Code,
-    /// The loop program before the first step, and after each.
+    /// The expression with all calls of operators spelled out, then the loop program before the first step, and after
+    /// each.
     pub stages: Vec<String>,
 }
 
@@ -109,7 +110,7 @@ pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
         Target::Accelerator(config) => Steps::Accelerator(Box::new(Mapping::new(config, &file.program)?)),
         Target::Cpu => Steps::Cpu(Box::new(Schedule::new(tir::lower(&file.program)?))),
     };
-    let mut seen = Vec::new();
+    let mut seen = if stages { vec![format!("// expression\n{}", file.program)] } else { Vec::new() };
     let mut keep = |steps: &Steps, title: String| {
         if stages {
             seen.push(format!("// {title}\n{}", steps.function()));

@@ -11,6 +11,8 @@ use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::codegen::accel::scheduled::MemoryUse;
 use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::schedule::file;
+use tilewright_compiler::te::ops::Library;
+use tilewright_compiler::te::text::Names;
 use tilewright_compiler::te::{Array, DType};
 use tilewright_hw::HwConfig;
 use tilewright_hw::device::Device;
@@ -47,7 +49,7 @@ pub struct ScheduleArguments {
     /// Seed of the random inputs
     #[arg(long, default_value_t = 1, conflicts_with = "of")]
     seed: u64,
-    /// Print the loop program before the first step and after each
+    /// Print the expression with calls of operators spelled out, and the loop program before the first step and after each
     #[arg(long, conflicts_with = "of")]
     steps: bool,
     /// Print the instructions
@@ -75,7 +77,8 @@ impl ScheduleArguments {
         let text = String::from_utf8(read_file(path)?).map_err(|_| anyhow!("{name} is not a text file"))?;
         let given = self.compilation.sizes(&[])?.symbols.into_iter();
         let given: Vec<_> = given.map(|(size, value)| (size.into(), value as i64)).collect();
-        let file = file::parse_sized(&text, &given).with_context(|| name.clone())?;
+        let file =
+            file::parse_with(&text, &Names { sizes: &given, operators: &Library }).with_context(|| name.clone())?;
         let target = if self.device == DeviceKind::CPU { Target::Cpu } else { Target::Accelerator(&config) };
         let scheduled = schedule(target, file, self.steps).with_context(|| name.clone())?;
         let data = scheduled.data(&self.given(&scheduled)?, self.seed)?;

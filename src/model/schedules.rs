@@ -7,6 +7,8 @@ use tilewright_compiler::cost::Clock;
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::schedule::file::{self, File};
+use tilewright_compiler::te::ops::Library;
+use tilewright_compiler::te::text::Names;
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
@@ -52,7 +54,8 @@ pub fn read(folder: &Path) -> Result<Vec<GivenSchedule>, ModelError> {
     }
     let one = |path: &PathBuf| {
         let text = std::fs::read_to_string(path).map_err(|e| fail(path, format!("the file cannot be read: {e}")))?;
-        let file = file::parse(&text).map_err(|e| fail(path, e.to_string()))?;
+        let file = file::parse_with(&text, &Names { sizes: &[], operators: &Library })
+            .map_err(|e| fail(path, e.to_string()))?;
         Ok(GivenSchedule { path: path.clone(), file: Arc::new(file) })
     };
     paths.iter().map(one).collect()

@@ -23,7 +23,9 @@ fn sized(criterion: &mut Criterion) {
             b.iter(|| SizedMapping::new(&config, CONV).expect("a file").at(black_box(&sizes)).expect("a program"));
         });
         let mapping = SizedMapping::new(&config, CONV).expect("a file");
-        group.bench_function(format!("{image}: again"), |b| b.iter(|| mapping.at(black_box(&sizes)).expect("a program")));
+        group.bench_function(format!("{image}: again"), |b| {
+            b.iter(|| mapping.at(black_box(&sizes)).expect("a program"))
+        });
     }
     group.finish();
 }

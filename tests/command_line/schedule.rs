@@ -29,17 +29,23 @@ fn examples_take_their_cycles() {
         ("block_sum", 1256),
         ("channel_sum", 1443),
         ("conv_any_size", 121039),
+        ("layer", 121547),
         ("matmul", 71323),
         ("max_pool", 707),
+        ("mean_magnitude", 3964),
         ("relu_times", 815),
         ("two_outputs", 1101),
+        ("two_scales", 4759),
         ("vector_add", 6471),
+        ("window_range", 31971),
     ];
     for (name, cycles) in all {
         // The exit code says that no element differs.
         let report = fine(dir.path(), &["schedule", &example(name), "--device", "csim", "--strict", "--json"]);
         let report: Json = serde_json::from_str(&report).unwrap();
         assert_eq!(report["cycles"], cycles, "{name}");
+        // Other data.
+        fine(dir.path(), &["schedule", &example(name), "--device", "fsim", "--seed", "7"]);
     }
     let files = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/schedules")).unwrap();
     assert_eq!(files.count(), all.len(), "every example is here");

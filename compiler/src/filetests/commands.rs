@@ -7,6 +7,7 @@
 //! | `verify tir` | a function | every error, or `sound` |
 //! | `schedule` | steps, one a line or between `;`, and a function | the function after the steps, or why one cannot be applied |
 //! | `te` | a graph of one operator | the function that computes it |
+//! | `calls` | a tensor expression with calls of operators | the expression spelled out, or why it is none |
 //! | `lower HW [KEY=VALUE...]` | a `.te` file | the accelerator's program, or why the schedule cannot become one |
 //! | `accel HW [KEY=VALUE...] [-O LEVEL]` | an integer graph | where each node runs and why, and the accelerator's programs |
 //!
@@ -55,10 +56,27 @@ pub fn run(command: &str, input: &str) -> Result<String, String> {
         }),
         ["schedule"] => schedule(input),
         ["te"] => tensor_expression(input),
+        ["calls"] => calls(input),
         ["accel", hw, options @ ..] => accel(input, hw, options),
         ["lower", hw, options @ ..] => lowered(input, hw, options),
         _ => Err(format!("unknown command `{command}`; filetests/commands.rs lists them")),
     }
+}
+
+/// Texts under test can call operators.
+const LIBRARY: te::text::Names = te::text::Names { sizes: &[], operators: &te::ops::Library };
+
+fn calls(input: &str) -> Result<String, String> {
+    let program = match te::text::parse_with(input, &LIBRARY) {
+        Ok(program) => program,
+        Err(e) => return Ok(format!("{e}\n")),
+    };
+    let text = program.to_string();
+    if te::text::parse(&text).as_ref() != Ok(&program) {
+        return Err(format!("the text does not read back to the same expression:\n{text}"));
+    }
+    tir::lower(&program).map_err(|e| format!("{e}\n{text}"))?;
+    Ok(text)
 }
 
 fn lines(list: impl IntoIterator<Item = String>) -> String {
@@ -200,7 +218,7 @@ fn lowered(input: &str, hw: &str, options: &[&str]) -> Result<String, String> {
     for option in options {
         config = with(&config, option)?;
     }
-    let file = match file::parse(input) {
+    let file = match file::parse_with(input, &LIBRARY) {
         Ok(file) => file,
         Err(e) => return Ok(format!("{e}\n")),
     };

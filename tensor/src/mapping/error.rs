@@ -54,7 +54,15 @@ pub enum LowerError {
         /// The limit.
         most: usize,
     },
-    /// The driver refuses an instruction.
+    /// The driver refuses an instruction that computes a block.
+    #[error("block {block}: {source}")]
+    Instruction {
+        /// The block.
+        block: Name,
+        /// Why.
+        source: DriverError,
+    },
+    /// The driver refuses another instruction.
     #[error(transparent)]
     Driver(#[from] DriverError),
 }

@@ -544,7 +544,10 @@ impl<'l> Lower<'l> {
             return self.each(outer, |lower| lower.nest(inner, block));
         }
         let done = match &block.action {
-            Action::Call { .. } => self.calls(loops, block)?,
+            Action::Call { .. } => self.calls(loops, block).map_err(|e| match e {
+                LowerError::Driver(source) => LowerError::Instruction { block: block.name.clone(), source },
+                e => e,
+            })?,
             Action::Store { buffer, indices, value } => match value {
                 // The first product of a reduction overwrites; see `overwrites`.
                 Expr::Int(..) if self.reduced.contains(buffer) => true,

@@ -9,8 +9,9 @@ use tilewright_hw::config::HwConfig;
 
 use super::{LowerError, Lowered, Mapping};
 use crate::schedule::ScheduleError;
-use crate::schedule::file::{FileError, parse_sized};
-use crate::te::Name;
+use crate::schedule::file::{FileError, parse_with};
+use crate::te::text::Names;
+use crate::te::{Name, NoOperators, Operators};
 
 /// Most programs that a [`SizedMapping`] keeps.
 const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -38,6 +39,7 @@ const MOST: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 pub struct SizedMapping {
     config: HwConfig,
     text: String,
+    operators: &'static dyn Operators,
     /// The sizes that the file declares, in order, with their values there.
     declared: Vec<(Name, i64)>,
     programs: StreamCache<Lowered>,
@@ -63,13 +65,26 @@ pub enum SizedError {
 }
 
 impl SizedMapping {
-    /// Reads the text of a `.te` file.
+    /// Reads the text of a `.te` file that calls no operators.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn new(config: &HwConfig, text: &str) -> Result<SizedMapping, FileError> {
-        let declared = parse_sized(text, &[])?.sizes;
-        Ok(SizedMapping { config: config.clone(), text: text.into(), declared, programs: StreamCache::new(MOST) })
+        SizedMapping::with_operators(config, text, &NoOperators)
+    }
+
+    /// Reads the text of a `.te` file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn with_operators(
+        config: &HwConfig,
+        text: &str,
+        operators: &'static dyn Operators,
+    ) -> Result<SizedMapping, FileError> {
+        let (config, programs) = (config.clone(), StreamCache::new(MOST));
+        let declared = parse_with(text, &Names { sizes: &[], operators })?.sizes;
+        Ok(SizedMapping { config, text: text.into(), operators, declared, programs })
     }
 
     /// Returns the sizes that the file declares, with their values there.
@@ -88,7 +103,7 @@ impl SizedMapping {
     }
 
     fn build(&self, sizes: &[(Name, i64)]) -> Result<Lowered, SizedError> {
-        let file = parse_sized(&self.text, sizes)?;
+        let file = parse_with(&self.text, &Names { sizes, operators: self.operators })?;
         let mut mapping = Mapping::new(&self.config, &file.program)?;
         for (line, step) in file.steps {
             mapping.apply(step).map_err(|error| SizedError::Step { line, error })?;

@@ -115,9 +115,10 @@ pub fn cache_write(f: &mut Function, block: &Name, scope: Scope) -> Result<Vec<N
 
 /// Sets the scope of a local buffer.
 pub fn set_scope(f: &mut Function, buffer: &Name, scope: Scope) -> Result<Vec<Name>, Reason> {
-    match f.locals.iter_mut().find(|b| &b.name == buffer) {
-        Some(b) => b.scope = scope,
-        None => refuse!("{buffer} is not a local buffer"),
-    }
+    buffer_of(f, buffer)?;
+    let Some(local) = f.locals.iter_mut().find(|b| &b.name == buffer) else {
+        refuse!("{buffer} is an input or output, which stays in device memory; use cache_read or cache_write")
+    };
+    local.scope = scope;
     Ok(Vec::new())
 }

@@ -21,7 +21,10 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
         refuse!("block {name} calls an intrinsic; compute_at before tensorizing")
     };
     let Some(local) = f.locals.iter().find(|b| &b.name == buffer).cloned() else {
-        refuse!("block {name} writes {buffer}, which is an output of the function")
+        refuse!(
+            "block {name} writes {buffer}, which is an output of the function and is read by no block; to write two outputs \
+             in one loop, split both blocks alike and merge the loops"
+        )
     };
     if loops.contains(var) {
         refuse!("block {name} is already within loop {var}");

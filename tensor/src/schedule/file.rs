@@ -16,7 +16,7 @@
 //! The schedule can be left out. Its steps are those of [`super::text`].
 //!
 //! One file can stand for all sizes of a computation: `size n = 64` declares a size, extents and the numbers of steps can
-//! be expressions of sizes, and [`parse_sized`] takes other values than the declared ones.
+//! be expressions of sizes, and [`parse_with`] takes other values than the declared ones.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -24,7 +24,7 @@ use thiserror::Error;
 
 use super::Step;
 use super::text;
-use crate::te::text::{Prefix, parse_prefix};
+use crate::te::text::{Names, Prefix, parse_prefix};
 use crate::te::{Name, ParseError, Program};
 
 /// A tensor expression and the steps of its schedule.
@@ -91,21 +91,21 @@ fn declared(sizes: &[Name]) -> String {
     }
 }
 
-/// Reads a file.
+/// Reads a file without calls of operators.
 ///
 /// # Errors
 /// The line of the first mistake, and what was expected there.
 pub fn parse(text: &str) -> Result<File, FileError> {
-    parse_sized(text, &[])
+    parse_with(text, &Names::default())
 }
 
-/// Reads a file, with other values than the declared ones for the `given` sizes.
+/// Reads a file that refers to sizes and operators.
 ///
 /// # Errors
 /// The line of the first mistake, and what was expected there; or a given size that the file does not declare.
-pub fn parse_sized(text: &str, given: &[(Name, i64)]) -> Result<File, FileError> {
-    let Prefix { program, sizes, rest } = parse_prefix(text, given)?;
-    if let Some((name, _)) = given.iter().find(|g| !sizes.iter().any(|size| size.0 == g.0)) {
+pub fn parse_with(text: &str, names: &Names) -> Result<File, FileError> {
+    let Prefix { program, sizes, rest } = parse_prefix(text, names)?;
+    if let Some((name, _)) = names.sizes.iter().find(|g| !sizes.iter().any(|size| size.0 == g.0)) {
         return Err(FileError::Size { name: name.clone(), sizes: sizes.into_iter().map(|size| size.0).collect() });
     }
     let line_of = |rest: &str| text[..text.len() - rest.len()].matches('\n').count() + 1;
@@ -183,7 +183,10 @@ mod tests {
     fn a_file_stands_for_all_sizes() {
         let text = "te t {\n  size n = 8, half = n / 2\n  input x: i8[n + 1]\n  output y: i8[i in half] = select(i < n - 5, x[i], 0i8)\n}\n\
                     schedule {\n  split y.i min(half,4)\n}";
-        let at = |n: i64| parse_sized(text, &[("n".into(), n)]).unwrap();
+        let sized = |text: &str, name: &str, n: i64| {
+            parse_with(text, &Names { sizes: &[(name.into(), n)], ..Names::default() })
+        };
+        let at = |n: i64| sized(text, "n", n).unwrap();
         for (n, factor) in [(6, 3), (8, 4), (20, 4)] {
             let file = at(n);
             assert_eq!(file.sizes, [("n".into(), n), ("half".into(), n / 2)]);
@@ -196,7 +199,7 @@ mod tests {
             assert_eq!(file.to_string(), parse(&plain).unwrap().to_string());
         }
         assert_eq!(parse(text).unwrap().to_string(), at(8).to_string());
-        let wrong = |name: &str, n: i64| parse_sized(text, &[(name.into(), n)]).unwrap_err().to_string();
+        let wrong = |name: &str, n: i64| sized(text, name, n).unwrap_err().to_string();
         assert_eq!(wrong("m", 1), "there is no size m; the file declares n, half");
         assert_eq!(
             wrong("n", -3),
@@ -206,7 +209,7 @@ mod tests {
             wrong("n", 1),
             "line 4, column 21: expected an extent of at least 1 (it is 0), found `half] = sele`"
         );
-        let undeclared = parse_sized(TEXT, &[("n".into(), 1)]).unwrap_err().to_string();
+        let undeclared = sized(TEXT, "n", 1).unwrap_err().to_string();
         assert!(undeclared.starts_with("there is no size n; the file declares none"), "{undeclared}");
         let wrong = |text: &str| parse(&format!("te t {{ {text} }}")).unwrap_err().to_string();
         assert!(wrong("input x: i8[n]").contains("there is no size n, the sizes are: none"));

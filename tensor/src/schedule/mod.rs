@@ -19,6 +19,7 @@ pub mod file;
 mod fuse;
 mod hoist;
 mod keep;
+mod merge;
 mod reorder;
 mod slots;
 mod split;
@@ -58,6 +59,13 @@ pub enum Step {
         outer: String,
         /// The inner loop.
         inner: String,
+    },
+    /// Runs the body of a loop at the end of each iteration of an earlier one of the same extent.
+    Merge {
+        /// The earlier loop, whose name stays.
+        first: String,
+        /// The later loop.
+        second: String,
     },
     /// Reorders loops of one nest.
     Reorder {
@@ -279,6 +287,12 @@ impl Schedule {
         Ok(self.apply(Step::Fuse { outer: outer.into(), inner: inner.into() })?.remove(0))
     }
 
+    /// Merges two loops. See [`Step::Merge`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn merge(&mut self, first: &str, second: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::Merge { first: first.into(), second: second.into() }).map(|_| ())
+    }
+
     /// Reorders loops of one nest. See [`Step::Reorder`].
     #[allow(clippy::missing_errors_doc)]
     pub fn reorder<S: AsRef<str>>(&mut self, order: &[S]) -> Result<(), ScheduleError> {
@@ -386,6 +400,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
     match step {
         Step::Split { target, factors } => split::split(f, &target.into(), factors),
         Step::Fuse { outer, inner } => fuse::fuse(f, &outer.into(), &inner.into()),
+        Step::Merge { first, second } => merge::merge(f, &first.into(), &second.into()),
         Step::Reorder { order } => reorder::reorder(f, &order.iter().map(Name::from).collect::<Vec<_>>()),
         Step::ComputeAt { block, target } => compute_at::compute_at(f, &block.into(), &target.into()),
         Step::ComputeInline { block } => compute_inline::compute_inline(f, &block.into()),

@@ -81,6 +81,21 @@ fn a_convolution_becomes_calls_of_an_intrinsic() {
     assert_eq!(calls, 1, "{f}");
 }
 
+/// Returns another loop of the same extent, chosen by a number.
+fn alike(s: &Schedule, first: &str, number: u16) -> String {
+    let extent = s.function().body.find_loop(&first.into()).map(|l| l.extent);
+    let mut loops = Vec::new();
+    s.function().body.visit_loops(&mut |l| {
+        if Some(l.extent) == extent && l.var.as_str() != first {
+            loops.push(l.var.to_string());
+        }
+    });
+    loops.get(number as usize % loops.len().max(1)).cloned().unwrap_or_default()
+}
+
+/// Number of kinds of random steps.
+const KINDS: u16 = 18;
+
 /// Applies a step chosen by four numbers; true where it was accepted.
 fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
     let (mut loops, mut blocks) = (Vec::new(), Vec::new());
@@ -94,7 +109,7 @@ fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
     }
     let (l, m, block) = (pick(&loops, a), pick(&loops, b), pick(&blocks, c));
     let scope = Scope::NAMES[b as usize % 3].1.to_string();
-    let step = match kind % 17 {
+    let step = match kind % KINDS {
         0 | 1 => Step::Split { target: l, factors: vec![1 + b as i64 % 4] },
         2 => Step::Split { target: l, factors: vec![1 + b as i64 % 3, 2] },
         3 => Step::Fuse { inner: pick(&loops, a + 1), outer: l },
@@ -107,6 +122,7 @@ fn random_step(s: &mut Schedule, [kind, a, b, c]: [u16; 4]) -> bool {
         13 => Step::Compact { buffer: pick(&locals, a) },
         14 => Step::Annotate { target: l, kind: LoopKind::NAMES[b as usize % 5].1.into() },
         15 => Step::Bind { target: l, place: LoopKind::NAMES[5 + b as usize % 6].1.into() },
+        16 => Step::Merge { second: alike(s, &l, b), first: l },
         _ => Step::DecomposeReduction { block, target: l },
     };
     s.apply(step).is_ok()
@@ -132,12 +148,12 @@ fn random_schedules_apply_every_primitive() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (state >> 17) as u16
     };
-    let mut taken = [0; 16];
-    for _ in 0..60 {
+    let mut taken = [0; KINDS as usize];
+    for _ in 0..100 {
         let mut s = Schedule::new(lower(&conv()).unwrap());
         for _ in 0..40 {
             let c = [next(), next(), next(), next()];
-            taken[c[0] as usize % 16] += random_step(&mut s, c) as usize;
+            taken[(c[0] % KINDS) as usize] += random_step(&mut s, c) as usize;
         }
     }
     assert!(taken.iter().all(|&n| n > 5), "{taken:?}");

@@ -61,6 +61,7 @@ fn parse_step(line: &str, sizes: &[(Name, i64)]) -> Result<Step, String> {
             Step::Split { target: target.clone(), factors }
         }
         "fuse" => two("OUTER INNER").map(|(outer, inner)| Step::Fuse { outer, inner })?,
+        "merge" => two("FIRST SECOND").map(|(first, second)| Step::Merge { first, second })?,
         "reorder" => Step::Reorder { order: operands.to_vec() },
         "compute_at" => two("BLOCK LOOP").map(|(block, target)| Step::ComputeAt { block, target })?,
         "compute_inline" => Step::ComputeInline { block: one("BLOCK")? },
@@ -111,6 +112,7 @@ impl Display for Step {
                 factors.iter().try_for_each(|n| write!(f, " {n}"))
             }
             Step::Fuse { outer, inner } => write!(f, "fuse {outer} {inner}"),
+            Step::Merge { first, second } => write!(f, "merge {first} {second}"),
             Step::Reorder { order } => write!(f, "reorder {}", order.join(" ")),
             Step::ComputeAt { block, target } => write!(f, "compute_at {block} {target}"),
             Step::ComputeInline { block } => write!(f, "compute_inline {block}"),
@@ -136,12 +138,12 @@ mod tests {
 
     #[test]
     fn steps_read_back() {
-        let text = "split i 4 2; fuse a b; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
+        let text = "split i 4 2; fuse a b; merge c d; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
                     cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; annotate i pipeline; stage b 1; bind i block_x\n\
                     decompose_padding b i; decompose_reduction b k; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 17);
-        assert_eq!(steps[3], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
+        assert_eq!(steps.len(), 18);
+        assert_eq!(steps[4], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));
         }

@@ -47,7 +47,7 @@ impl Builder {
     }
 
     /// Returns the name, with a number appended if it is already in use.
-    fn unique(&self, name: &str) -> Name {
+    pub fn unique(&self, name: &str) -> Name {
         let numbered = (2..).map(|i| Name::from(format!("{name}_{i}")));
         let free = std::iter::once(name.into()).chain(numbered).find(|n| !self.names.contains(n));
         free.unwrap_or_else(|| name.into())
@@ -67,6 +67,13 @@ impl Builder {
         self.names.insert(name.clone());
         self.tensors.push(Tensor { name: name.clone(), dtype, axes, definition });
         TensorRef { name, dtype, shape: shape.to_vec() }
+    }
+
+    /// Adds tensors that read tensors of this program. Returns the last one.
+    pub fn append(&mut self, tensors: Vec<Tensor>) -> Option<TensorRef> {
+        self.names.extend(tensors.iter().map(|t| t.name.clone()));
+        self.tensors.extend(tensors);
+        self.tensors.last().map(Tensor::reference)
     }
 
     /// Adds an input tensor.

@@ -6,6 +6,7 @@
 
 mod array;
 mod builder;
+mod calls;
 mod expr;
 pub(crate) mod print;
 pub(crate) mod read;
@@ -15,6 +16,7 @@ pub mod text;
 pub use crate::dtype::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
+pub use calls::{Attr, NoOperators, Operators};
 pub use expr::{BinOp, Expr, Func, Name};
 pub use read::ParseError;
 pub use scalar::Scalar;
@@ -101,6 +103,11 @@ impl Tensor {
     /// Returns the extents.
     pub fn shape(&self) -> Vec<i64> {
         self.axes.iter().map(|a| a.extent).collect()
+    }
+
+    /// Returns a handle, for reading the tensor in later expressions.
+    pub fn reference(&self) -> TensorRef {
+        TensorRef { name: self.name.clone(), dtype: self.dtype, shape: self.shape() }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reads the text of tensor expressions and loop programs: words, numbers, buffers and scalar expressions.
 
+use super::calls::{NoOperators, Operators};
 use super::print::infix;
 use super::scalar::int_binary;
 use super::{BinOp, DType, Expr, Func, Name};
@@ -47,6 +48,8 @@ pub(crate) struct Reader<'a> {
     pub(crate) buffers: Vec<(Name, DType)>,
     /// Names of numbers, with their values.
     pub(crate) sizes: Vec<(Name, i64)>,
+    /// Operators that can be called.
+    pub(crate) operators: &'a dyn Operators,
 }
 
 pub(crate) type Parsed<T> = Result<T, ParseError>;
@@ -54,7 +57,7 @@ pub(crate) type Parsed<T> = Result<T, ParseError>;
 impl<'a> Reader<'a> {
     /// Starts at the beginning of a text.
     pub(crate) fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, at: 0, depth: 0, buffers: Vec::new(), sizes: Vec::new() }
+        Reader { text, at: 0, depth: 0, buffers: Vec::new(), sizes: Vec::new(), operators: &NoOperators }
     }
 
     /// Checks that nothing follows but white space and comments.
@@ -96,11 +99,16 @@ impl<'a> Reader<'a> {
 
     /// Fails at a place.
     pub(crate) fn fail_at<T>(&self, at: usize, expected: &str) -> Parsed<T> {
+        let found: String = self.text[at..].chars().take(12).take_while(|c| *c != '\n').collect();
+        self.refuse_at(at, format!("expected {expected}, found `{found}`"))
+    }
+
+    /// Fails at a place for a reason.
+    pub(crate) fn refuse_at<T>(&self, at: usize, message: String) -> Parsed<T> {
         let before = &self.text[..at];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-        let found: String = self.text[at..].chars().take(12).take_while(|c| *c != '\n').collect();
-        Err(ParseError { line, column, message: format!("expected {expected}, found `{found}`") })
+        Err(ParseError { line, column, message })
     }
 
     /// Consumes a sign if it comes next.

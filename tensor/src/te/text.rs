@@ -11,7 +11,7 @@
 //! A tensor has a name, an element type and an axis for each dimension, and is defined by an expression over its axes.
 //! `sum`, `max` and `min` with axes in parentheses are reductions; with `from EXPRESSION` behind the axes they start
 //! from that value instead of their identity. An axis `i` of a tensor `y` is called `y.i` outside of it, and names the
-//! loop in schedules.
+//! loop in schedules. [Calls](super::calls) of operators write further definitions.
 //!
 //! Extents can be expressions of sizes, which are declared first with a value: `size n = 8, k = n / 2`. Another value
 //! can be given when the text is parsed, so that one text stands for a computation at any size.
@@ -19,6 +19,7 @@
 use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter, Write};
 
+use super::calls::{NoOperators, Operators};
 use super::print::list;
 use super::read::{ParseError, Parsed, Reader};
 use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
@@ -32,13 +33,22 @@ const MAX_ELEMENTS: i64 = 1 << 28;
 /// Largest number of terms of all sums of a tensor.
 const MAX_TERMS: i64 = 1 << 48;
 
-/// Parses a tensor expression.
+/// Parses a tensor expression without calls of operators.
 ///
 /// # Errors
 /// The position of the first mistake, and what was expected there. Types are checked when the program is lowered.
 pub fn parse(text: &str) -> Result<Program, ParseError> {
+    parse_with(text, &Names::default())
+}
+
+/// Parses a tensor expression.
+///
+/// # Errors
+/// The same as [`parse`]. A given size that the text does not declare is not an error here.
+pub fn parse_with(text: &str, names: &Names) -> Result<Program, ParseError> {
     let mut r = Reader::new(text);
-    let program = r.program(&[])?;
+    r.operators = names.operators;
+    let program = r.program(names.sizes)?;
     r.end()?;
     Ok(program)
 }
@@ -54,13 +64,29 @@ pub struct Prefix<'t> {
     pub rest: &'t str,
 }
 
-/// Parses a tensor expression at the start of a text, with other values than the declared ones for the `given` sizes.
+/// What a text can refer to.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// Values of sizes, in place of those that the text declares.
+    pub sizes: &'a [(Name, i64)],
+    /// Operators that the text can call.
+    pub operators: &'a dyn Operators,
+}
+
+impl Default for Names<'_> {
+    fn default() -> Self {
+        Names { sizes: &[], operators: &NoOperators }
+    }
+}
+
+/// Parses a tensor expression at the start of a text.
 ///
 /// # Errors
 /// The same as [`parse`]. A given size that the text does not declare is not an error here.
-pub fn parse_prefix<'t>(text: &'t str, given: &[(Name, i64)]) -> Result<Prefix<'t>, ParseError> {
+pub fn parse_prefix<'t>(text: &'t str, names: &Names<'t>) -> Result<Prefix<'t>, ParseError> {
     let mut r = Reader::new(text);
-    let program = r.program(given)?;
+    r.operators = names.operators;
+    let program = r.program(names.sizes)?;
     Ok(Prefix { program, rest: r.rest(), sizes: r.sizes })
 }
 
@@ -79,15 +105,23 @@ impl Reader<'_> {
         while !self.eat("}") {
             let at = self.mark();
             let output = self.eat_word("output");
-            let tensor = if !output && self.eat_word("input") { self.input()? } else { self.tensor()? };
-            if !names.insert(tensor.name.clone()) {
-                return self.fail_at(at, &format!("another name than {}, which is taken", tensor.name));
+            let tensors = if !output && self.eat_word("input") {
+                vec![self.input()?]
+            } else if self.starts_call() {
+                self.call(&program.tensors)?
+            } else {
+                vec![self.tensor()?]
+            };
+            if let (true, Some(last)) = (output, tensors.last()) {
+                program.outputs.push(last.name.clone());
             }
-            if output {
-                program.outputs.push(tensor.name.clone());
+            for tensor in tensors {
+                if !names.insert(tensor.name.clone()) {
+                    return self.fail_at(at, &format!("another name than {}, which is taken", tensor.name));
+                }
+                self.buffers.push((tensor.name.clone(), tensor.dtype));
+                program.tensors.push(tensor);
             }
-            self.buffers.push((tensor.name.clone(), tensor.dtype));
-            program.tensors.push(tensor);
         }
         if program.outputs.is_empty() {
             return self.fail("at least one `output` before the end of the program");
@@ -179,7 +213,7 @@ impl Reader<'_> {
     }
 
     /// Reads a name and an element type, up to the bracket before the dimensions.
-    fn head(&mut self) -> Parsed<(Name, DType)> {
+    pub(super) fn head(&mut self) -> Parsed<(Name, DType)> {
         let name = self.word("a tensor's name")?;
         self.expect(":")?;
         let dtype = self.dtype()?;
@@ -187,7 +221,7 @@ impl Reader<'_> {
         Ok((name, dtype))
     }
 
-    fn extent(&mut self) -> Parsed<i64> {
+    pub(super) fn extent(&mut self) -> Parsed<i64> {
         let at = self.mark();
         match self.whole()? {
             n if n >= 1 => Ok(n),
@@ -208,7 +242,7 @@ impl Reader<'_> {
     }
 
     /// Returns whether an axis comes next, not an expression.
-    fn starts_axis(&mut self) -> bool {
+    pub(super) fn starts_axis(&mut self) -> bool {
         let at = self.mark();
         let axis = !self.peek_word().is_empty() && self.word("").is_ok() && self.eat_word("in");
         self.back(at);
@@ -223,14 +257,14 @@ impl Reader<'_> {
     }
 
     /// Checks the number of terms of all sums of a tensor.
-    fn counted(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+    pub(super) fn counted(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
         match axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent)) {
             Some(n) if n <= MAX_TERMS => Ok(axes),
             _ => self.fail(&format!("a tensor whose sums have at most {MAX_TERMS} terms in total")),
         }
     }
 
-    fn small(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
+    pub(super) fn small(&self, axes: Vec<Axis>) -> Parsed<Vec<Axis>> {
         let elements = axes.iter().try_fold(1i64, |n, a| n.checked_mul(a.extent));
         match elements {
             Some(n) if n <= MAX_ELEMENTS => Ok(axes),

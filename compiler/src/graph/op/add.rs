@@ -7,7 +7,7 @@ use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
 
 operator! {
     /// `a + b`; integers wrap, shapes broadcast as in NumPy.
-    Add = "add" {}
+    Add = "add"(a, b) {}
 }
 
 impl Add {

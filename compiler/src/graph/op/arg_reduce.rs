@@ -7,17 +7,17 @@ use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 operator! {
     /// The index, i32 or i64, of the greatest or least element along a dimension. If there is a NaN, it is the NaN's
     /// index. Data: f32, i8, u8, i32 or i64.
-    ArgReduce = "arg_reduce" {
+    ArgReduce = "arg_reduce"(data) {
         /// The dimension.
         axis: usize,
         /// Keeps the dimension, with size 1, instead of removing it.
-        keep_dims: bool,
+        keep_dims: bool = false,
         /// Finds the greatest element instead of the least.
-        greatest: bool,
+        greatest: bool = true,
         /// Returns the last of equal elements instead of the first.
-        last: bool,
+        last: bool = false,
         /// Element type of the result.
-        dtype: DType,
+        dtype: DType = DType::I64,
     }
 }
 

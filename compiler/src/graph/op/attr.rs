@@ -2,8 +2,8 @@
 
 use crate::graph::DType;
 use std::collections::BTreeMap;
-use std::fmt;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
+pub use tilewright_tensor::te::Attr;
 
 /// Order of an image tensor's dimensions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,37 +51,15 @@ impl QuantRounding {
     }
 }
 
-/// An attribute as the text form writes it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Attr {
-    Int(i64),
-    Float(f32),
-    Word(String),
-    List(Vec<Attr>),
-}
-
-impl fmt::Display for Attr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Attr::Int(i) => write!(f, "{i}"),
-            Attr::Float(x) => write!(f, "{x:?}"),
-            Attr::Word(w) => f.write_str(w),
-            Attr::List(v) => {
-                f.write_str("[")?;
-                for (i, a) in v.iter().enumerate() {
-                    write!(f, "{}{a}", if i == 0 { "" } else { ", " })?;
-                }
-                f.write_str("]")
-            }
-        }
-    }
-}
-
 /// A Rust type that can be an attribute.
-pub(crate) trait AttrValue: Sized {
+pub trait AttrValue: Sized {
     /// What the text form accepts, in words.
     const EXPECTED: &'static str;
+    /// All values, if they are words.
+    const WORDS: &'static [&'static str] = &[];
+    /// Returns the value as the text form writes it.
     fn to_attr(&self) -> Attr;
+    /// Returns the value of a text. `None` if the type has no such value.
     fn from_attr(a: &Attr) -> Option<Self>;
 }
 
@@ -139,6 +117,7 @@ macro_rules! words {
     ($($ty:ty, $expected:literal { $($variant:path = $word:literal,)* })*) => {
         $(impl $crate::graph::op::attr::AttrValue for $ty {
             const EXPECTED: &'static str = $expected;
+            const WORDS: &'static [&'static str] = &[$($word,)*];
             fn to_attr(&self) -> $crate::graph::op::attr::Attr {
                 use $crate::graph::op::attr::Attr;
                 Attr::Word(match *self { $($variant => $word,)* }.into())
@@ -169,6 +148,7 @@ words! {
 
 impl AttrValue for bool {
     const EXPECTED: &'static str = "`true` or `false`";
+    const WORDS: &'static [&'static str] = &["true", "false"];
     fn to_attr(&self) -> Attr {
         Attr::Word(if *self { "true" } else { "false" }.into())
     }

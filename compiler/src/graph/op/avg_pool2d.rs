@@ -11,23 +11,23 @@ operator! {
     ///
     /// f32; or i8 if data and result have the same scale and zero point: the sum of the bytes, divided with ties away
     /// from zero, clamped to `lo..=hi` (set to -128 and 127 for floats, which are not clamped).
-    AvgPool2d = "avg_pool2d" {
+    AvgPool2d = "avg_pool2d"(data) {
         /// Height and width of the window.
         kernel: [usize; 2],
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Divides by the kernel's size, with padding as 0, instead of by the number of elements inside the image.
-        count_include_pad: bool,
+        count_include_pad: bool = false,
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Least i8 result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest i8 result.
-        hi: i32,
+        hi: i32 = 127,
         /// The i8 data are unsigned bytes less 128; the mean is that of the unsigned bytes, so ties round up.
-        unsigned: bool,
+        unsigned: bool = false,
     }
 }
 

@@ -9,9 +9,9 @@ operator! {
     /// Operands: data; then for each row of the result the index of the row before it (i32), of the row after it (i32),
     /// and the distance from the row before it (f32); then the same for each column. The four neighbors are weighted
     /// and summed in f32 in a fixed order, `offset` is added, and the sum is truncated.
-    BilinearU8 = "bilinear_u8" {
+    BilinearU8 = "bilinear_u8"(data, row_before, row_after, row_distance, column_before, column_after, column_distance) {
         /// Added before truncation.
-        offset: f32,
+        offset: f32 = 0.0,
     }
 }
 

@@ -71,7 +71,7 @@ impl BinaryKind {
 
 operator! {
     /// A function of two elements of the same type; shapes broadcast as in NumPy. Integers wrap.
-    Binary = "binary" {
+    Binary = "binary"(a, b) {
         /// The function.
         kind: BinaryKind,
     }

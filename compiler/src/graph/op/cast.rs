@@ -6,7 +6,7 @@ use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
 operator! {
     /// Each element converted to another type: floats become integers by truncation and saturation (NaN becomes 0),
     /// integers wrap, and a boolean is true for anything but 0.
-    Cast = "cast" {
+    Cast = "cast"(data) {
         /// The element type of the result.
         dtype: DType,
     }

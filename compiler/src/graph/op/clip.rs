@@ -5,7 +5,7 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
     /// `min(max(data, lo), hi)`, f32 or i8; NaN stays NaN. With i8 data the bounds are 8-bit integers.
-    Clip = "clip" {
+    Clip = "clip"(data) {
         /// Lower bound.
         lo: f32,
         /// Upper bound.

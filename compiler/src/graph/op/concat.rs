@@ -6,7 +6,7 @@ use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// The operands joined along a dimension; they have the same element type, and all other sizes are equal.
-    Concat = "concat" {
+    Concat = "concat"({data}) {
         /// The dimension.
         axis: usize,
     }

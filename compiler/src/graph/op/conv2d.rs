@@ -13,21 +13,21 @@ operator! {
     /// - i8 x i32 -> i32: the same, for weights that are already less their zero points.
     ///
     /// `groups = I` makes it depthwise.
-    Conv2d = "conv2d" {
+    Conv2d = "conv2d"(data, weight, [bias]) {
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Distance between taps in height and width.
-        dilations: [usize; 2],
+        dilations: [usize; 2] = [1, 1],
         /// Number of groups that input and output channels are split into.
-        groups: usize,
+        groups: usize = 1,
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Zero point of i8 data; 0 with floats.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
         /// Zero point of i8 weights; 0 with other weights.
-        weight_zero_point: i32,
+        weight_zero_point: i32 = 0,
     }
 }
 

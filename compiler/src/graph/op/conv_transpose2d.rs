@@ -13,23 +13,23 @@ operator! {
     /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
     /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
     /// already less their zero points.
-    ConvTranspose2d = "conv_transpose2d" {
+    ConvTranspose2d = "conv_transpose2d"(data, weight, [bias]) {
         /// Distance between the windows of neighboring elements in height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Rows cut off at the top of the result, and columns at its left.
-        pads: [usize; 2],
+        pads: [usize; 2] = [0, 0],
         /// Height and width of the result.
         size: [usize; 2],
         /// Distance between taps in height and width.
-        dilations: [usize; 2],
+        dilations: [usize; 2] = [1, 1],
         /// Number of groups that input and output channels are split into.
-        groups: usize,
+        groups: usize = 1,
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Zero point of i8 data; 0 with floats.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
         /// Zero point of i8 weights; 0 with other weights.
-        weight_zero_point: i32,
+        weight_zero_point: i32 = 0,
     }
 }
 

@@ -9,11 +9,11 @@ operator! {
     /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
     /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
     /// already less their zero points.
-    Dense = "dense" {
+    Dense = "dense"(data, weight, [bias]) {
         /// Zero point of i8 data; 0 with floats.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
         /// Zero point of i8 weights; 0 with other weights.
-        weight_zero_point: i32,
+        weight_zero_point: i32 = 0,
     }
 }
 

@@ -8,13 +8,13 @@ operator! {
     /// `(data - zero_point) * scale`; i8, u8 or i32 -> f32.
     ///
     /// One scale and zero point, or one for each index along `axis`.
-    Dequantize = "dequantize" {
+    Dequantize = "dequantize"(data) {
         /// Real value of one step.
         scale: Vec<f32>,
         /// The integer that represents 0.
-        zero_point: Vec<i32>,
+        zero_point: Vec<i32> = vec![0],
         /// The dimension that has a scale per index, if there are several scales.
-        axis: usize,
+        axis: usize = 0,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::graph::{OpError, Tensor, TensorType};
 
 operator! {
     /// The data broadcast to a shape as in NumPy; any element type.
-    Expand = "expand" {
+    Expand = "expand"(data) {
         /// Sizes of the result.
         shape: Vec<usize>,
     }

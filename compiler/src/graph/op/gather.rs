@@ -9,7 +9,7 @@ operator! {
     ///
     /// `[.., I.., ..]`: the indices' dimensions replace `axis`. Negative indices count from the end; indices out of
     /// range are clamped to the first or last element.
-    Gather = "gather" {
+    Gather = "gather"(data, indices) {
         /// The dimension.
         axis: usize,
     }

@@ -11,7 +11,7 @@ operator! {
     ///
     /// Negative indices count from the end; indices out of range are clamped to the first or last element. Any element
     /// type.
-    GatherElements = "gather_elements" {
+    GatherElements = "gather_elements"(data, indices) {
         /// The dimension.
         axis: usize,
     }

@@ -10,13 +10,13 @@ operator! {
     /// The mean over height and width, which become 1.
     ///
     /// f32; or i8 if data and result have the same scale and zero point, as in `avg_pool2d`.
-    GlobalAvgPool = "global_avg_pool" {
+    GlobalAvgPool = "global_avg_pool"(data) {
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Least i8 result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest i8 result.
-        hi: i32,
+        hi: i32 = 127,
     }
 }
 

@@ -11,17 +11,17 @@ operator! {
     ///
     /// Each image is quantized to 8 bits by its own range, like a row of `hybrid_dense`, multiplied as integers, and
     /// scaled back: `sum((q - z) * w) * (scale * s) + bias`. Padding is 0.
-    HybridConv2d = "hybrid_conv2d" {
+    HybridConv2d = "hybrid_conv2d"(data, weight, scale, bias) {
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Distance between taps in height and width.
-        dilations: [usize; 2],
+        dilations: [usize; 2] = [1, 1],
         /// Number of groups that input and output channels are split into.
-        groups: usize,
+        groups: usize = 1,
         /// Quantizes by the range of an image instead of by its greatest magnitude.
-        asymmetric: bool,
+        asymmetric: bool = false,
     }
 }
 

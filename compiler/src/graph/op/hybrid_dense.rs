@@ -16,9 +16,9 @@ operator! {
     ///   `q = round(z + x * (1 / s))`.
     ///
     /// Ties go away from zero; a row of zeros gives the bias.
-    HybridDense = "hybrid_dense" {
+    HybridDense = "hybrid_dense"(data, weight, scale, bias) {
         /// Quantizes by the range of a row instead of by its greatest magnitude.
-        asymmetric: bool,
+        asymmetric: bool = false,
     }
 }
 

@@ -6,11 +6,11 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 operator! {
     /// `(data - mean) / sqrt(variance + epsilon)`, with mean and variance over the dimensions from `axis` on, times
     /// `scale`, plus `bias`. Both are optional, and have the sizes of these dimensions; all are f32.
-    LayerNorm = "layer_norm" {
+    LayerNorm = "layer_norm"(data, [scale], [bias]) {
         /// The first dimension that is normalized.
         axis: usize,
         /// Added to the variance.
-        epsilon: f32,
+        epsilon: f32 = 1e-5,
     }
 }
 

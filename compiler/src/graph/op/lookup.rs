@@ -5,7 +5,7 @@ use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
     /// `table[data + 128]`, i8 -> i8, with a table of 256 bytes: any function of one quantized operand.
-    Lookup = "lookup" {}
+    Lookup = "lookup"(data, table) {}
 }
 
 impl Lookup {

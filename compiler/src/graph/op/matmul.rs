@@ -6,7 +6,7 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
     /// `a [..., M, K]` times `b [..., K, N]`, f32; the outer dimensions broadcast.
-    MatMul = "matmul" {}
+    MatMul = "matmul"(a, b) {}
 }
 
 pub(super) fn outer(t: &TensorType) -> TensorType {

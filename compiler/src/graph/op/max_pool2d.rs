@@ -10,17 +10,17 @@ operator! {
     ///
     /// Each pad is smaller than the kernel's reach, so no window at the start of the image covers only padding. A
     /// window that does gives the least value of its type.
-    MaxPool2d = "max_pool2d" {
+    MaxPool2d = "max_pool2d"(data) {
         /// Height and width of the window.
         kernel: [usize; 2],
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Distance between taps in height and width.
-        dilations: [usize; 2],
+        dilations: [usize; 2] = [1, 1],
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
     }
 }
 

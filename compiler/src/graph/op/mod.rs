@@ -5,17 +5,37 @@
 
 pub mod attr;
 mod check;
+mod signature;
 
-/// Declares an operator's struct with its attributes; the text form prints and reads them.
+/// Declares an operator's struct with its attributes; the text form prints and reads them. Behind the operator's name
+/// are the names of its operands: `name`, `[optional]` or `{several}`. An attribute's default is for callers that name
+/// attributes; the text form always has all.
 macro_rules! operator {
-    ($(#[$m:meta])* $name:ident = $text:literal { $($(#[$fm:meta])* $field:ident : $ty:ty,)* }) => {
-        $(#[$m])*
+    ($(#[doc = $doc:literal])* $name:ident = $text:literal ($($operand:tt),*) {
+        $($(#[doc = $field_doc:literal])* $field:ident : $ty:ty $(= $default:expr)?,)*
+    }) => {
+        $(#[doc = $doc])*
         #[derive(Debug, Clone, PartialEq)]
-        pub struct $name { $($(#[$fm])* pub $field: $ty,)* }
+        pub struct $name { $($(#[doc = $field_doc])* pub $field: $ty,)* }
 
         impl $name {
             /// The operator's name in the text form.
             pub const NAME: &'static str = $text;
+
+            pub(crate) fn signature() -> $crate::graph::op::Signature {
+                $crate::graph::op::Signature {
+                    name: $text,
+                    doc: concat!($($doc, "\n",)*),
+                    operands: vec![$($crate::graph::op::signature::operand!($operand),)*],
+                    attributes: vec![$($crate::graph::op::Attribute {
+                        name: stringify!($field),
+                        doc: concat!($($field_doc, "\n",)*),
+                        expected: <$ty as $crate::graph::op::AttrValue>::EXPECTED,
+                        words: <$ty as $crate::graph::op::AttrValue>::WORDS,
+                        default: None$(.or(Some(<$ty as $crate::graph::op::AttrValue>::to_attr(&$default))))?,
+                    },)*],
+                }
+            }
 
             pub(crate) fn attrs(&self) -> Vec<(&'static str, $crate::graph::op::attr::Attr)> {
                 vec![$((stringify!($field), $crate::graph::op::attr::AttrValue::to_attr(&self.$field)),)*]
@@ -51,6 +71,11 @@ macro_rules! operators {
         impl Op {
             /// Names of all operators in the text form.
             pub const NAMES: &'static [&'static str] = &[Constant::NAME, $($name::NAME,)*];
+
+            /// What each operator except the constant takes.
+            pub fn signatures() -> Vec<Signature> {
+                vec![$($name::signature(),)*]
+            }
 
             /// The operator's name in the text form.
             pub fn name(&self) -> &'static str {
@@ -109,12 +134,13 @@ macro_rules! operators {
 }
 
 use super::{OpError, Tensor, TensorType};
-pub use attr::{Layout, QuantRounding};
+pub use attr::{Attr, AttrValue, Layout, QuantRounding};
 pub use binary::BinaryKind;
 pub use check::rank_in_bounds;
 pub use constant::Constant;
 pub use gather::check_indices;
 pub use reduce::ReduceKind;
+pub use signature::{Attribute, Count, Operand, Signature};
 pub use tilewright_tensor::extreme;
 pub use unary::UnaryKind;
 pub(crate) use unary::{GELU_A, GELU_B};

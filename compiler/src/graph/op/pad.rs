@@ -6,13 +6,13 @@ use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// `data` with `before` and `after` elements of `value` added to each dimension, f32 or i8.
-    Pad = "pad" {
+    Pad = "pad"(data) {
         /// Elements added at the start, one number per dimension.
         before: Vec<usize>,
         /// Elements added at the end, one number per dimension.
         after: Vec<usize>,
         /// The border's value; an 8-bit integer with i8 data.
-        value: f32,
+        value: f32 = 0.0,
     }
 }
 

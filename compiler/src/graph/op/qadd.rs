@@ -7,8 +7,8 @@ use tilewright_hw::num::{self, Qadd};
 
 operator! {
     /// [`num::quantized_add`] of two i8 tensors -> i8; their shapes broadcast.
-    QAdd = "qadd" {
-        /// Zero points, multipliers and shifts of both operands and the result, the left shift and the bounds.
+    QAdd = "qadd"(a, b) {
+        /// Zero point, multiplier and shift of `a`, of `b` and of the result, then the left shift, `lo` and `hi`.
         params: Qadd,
     }
 }

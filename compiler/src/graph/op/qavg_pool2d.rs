@@ -9,29 +9,29 @@ use tilewright_hw::num::{self, Requant, Rounding};
 operator! {
     /// [`num::requantize`] of the sum of `data - data_zero_point` over the elements of each window inside the image,
     /// i8 -> i8. The multiplier depends on the number of those elements and includes the division by it.
-    QAvgPool2d = "qavg_pool2d" {
+    QAvgPool2d = "qavg_pool2d"(data) {
         /// Height and width of the window.
         kernel: [usize; 2],
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right; smaller than the window.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Zero point of the data.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
         /// Fixed-point factors, fractions of 2^31, for 1 element up to the whole window.
         multiplier: Vec<i32>,
         /// Shifts, one per multiplier; `mode` defines their sign.
         shift: Vec<i32>,
         /// Added after scaling.
-        zero_point: i32,
+        zero_point: i32 = 0,
         /// Least result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest result.
-        hi: i32,
+        hi: i32 = 127,
         /// How the product is rounded.
-        mode: Rounding,
+        mode: Rounding = Rounding::Double,
     }
 }
 

@@ -7,11 +7,11 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 operator! {
     /// `a - a_zero_point [..., M, K]` times `b - b_zero_point [..., K, N]`, i8 -> i32, wrapping; the outer dimensions
     /// broadcast.
-    QMatMul = "qmatmul" {
+    QMatMul = "qmatmul"(a, b) {
         /// Zero point of the first operand.
-        a_zero_point: i32,
+        a_zero_point: i32 = 0,
         /// Zero point of the second operand.
-        b_zero_point: i32,
+        b_zero_point: i32 = 0,
     }
 }
 

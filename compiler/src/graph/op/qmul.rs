@@ -7,23 +7,23 @@ use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
     /// [`num::quantized_mul`] of two i8 tensors -> i8; their shapes broadcast.
-    QMul = "qmul" {
+    QMul = "qmul"(a, b) {
         /// Zero point of the first operand.
-        a_zero_point: i32,
+        a_zero_point: i32 = 0,
         /// Zero point of the second operand.
-        b_zero_point: i32,
+        b_zero_point: i32 = 0,
         /// Fixed-point factor, a fraction of 2^31.
         multiplier: i32,
         /// Shift; `mode` defines its sign.
         shift: i8,
         /// Added after scaling.
-        zero_point: i32,
+        zero_point: i32 = 0,
         /// Least result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest result.
-        hi: i32,
+        hi: i32 = 127,
         /// How the product is rounded.
-        mode: Rounding,
+        mode: Rounding = Rounding::Double,
     }
 }
 

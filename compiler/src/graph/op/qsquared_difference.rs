@@ -7,8 +7,8 @@ use tilewright_hw::num::{self, Qadd};
 
 operator! {
     /// [`num::quantized_squared_difference`] of two i8 tensors -> i8; their shapes broadcast.
-    QSquaredDifference = "qsquared_difference" {
-        /// Zero points, multipliers and shifts of both operands and the result, the left shift and the bounds.
+    QSquaredDifference = "qsquared_difference"(a, b) {
+        /// Zero point, multiplier and shift of `a`, of `b` and of the result, then the left shift, `lo` and `hi`.
         params: Qadd,
     }
 }

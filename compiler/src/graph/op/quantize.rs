@@ -8,17 +8,17 @@ operator! {
     /// `round(data / scale) + zero_point`, clamped to the result's range; f32 -> i8 or u8. NaN becomes the zero point.
     ///
     /// One scale and zero point, or one for each index along `axis`.
-    Quantize = "quantize" {
+    Quantize = "quantize"(data) {
         /// Real value of one step.
         scale: Vec<f32>,
         /// The integer that represents 0.
-        zero_point: Vec<i32>,
+        zero_point: Vec<i32> = vec![0],
         /// The dimension that has a scale per index, if there are several scales.
-        axis: usize,
+        axis: usize = 0,
         /// How ties are rounded.
-        rounding: QuantRounding,
+        rounding: QuantRounding = QuantRounding::HalfEven,
         /// Element type of the result: i8 or u8.
-        dtype: DType,
+        dtype: DType = DType::I8,
     }
 }
 

@@ -26,13 +26,13 @@ words! {
 
 operator! {
     /// Reduces all elements along some dimensions to one value: f32, i32 and i64; for `max` and `min` also i8 and u8.
-    Reduce = "reduce" {
+    Reduce = "reduce"(data) {
         /// The function.
         kind: ReduceKind,
         /// The dimensions, ascending.
         axes: Vec<usize>,
         /// Keeps the dimensions, with size 1, instead of removing them.
-        keep_dims: bool,
+        keep_dims: bool = false,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
     /// `max(data, 0)`, f32; NaN stays NaN.
-    Relu = "relu" {}
+    Relu = "relu"(data) {}
 }
 
 impl Relu {

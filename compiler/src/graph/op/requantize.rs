@@ -8,17 +8,17 @@ use tilewright_hw::num::{self, Requant, Rounding};
 operator! {
     /// [`num::requantize`] of each element of `acc` (i32) -> i8. `bias [C]`, `multiplier [C]` and `shift [C]` (i32) are
     /// indexed along `axis`.
-    Requantize = "requantize" {
+    Requantize = "requantize"(acc, bias, multiplier, shift) {
         /// The channel dimension.
         axis: usize,
         /// Added after scaling.
-        zero_point: i32,
+        zero_point: i32 = 0,
         /// Least result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest result.
-        hi: i32,
+        hi: i32 = 127,
         /// How the product is rounded.
-        mode: Rounding,
+        mode: Rounding = Rounding::Double,
     }
 }
 

@@ -10,7 +10,7 @@ operator! {
     ///
     /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. f32 data with f32 weights; or i8 or i32 data with
     /// i32 weights, whose sums are i32 and wrap. Every kind of interpolation has this form.
-    Resample = "resample" {
+    Resample = "resample"(data, index, weight) {
         /// The dimension.
         axis: usize,
     }

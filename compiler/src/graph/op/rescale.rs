@@ -6,21 +6,21 @@ use tilewright_hw::num::{self, Requant, Rounding};
 
 operator! {
     /// [`num::requantize`] of `data - data_zero_point`, i8 -> i8.
-    Rescale = "rescale" {
+    Rescale = "rescale"(data) {
         /// Zero point of the data.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
         /// Fixed-point factor, a fraction of 2^31.
         multiplier: i32,
         /// Shift; `mode` defines its sign.
         shift: i8,
         /// Added after scaling.
-        zero_point: i32,
+        zero_point: i32 = 0,
         /// Least result.
-        lo: i32,
+        lo: i32 = -128,
         /// Greatest result.
-        hi: i32,
+        hi: i32 = 127,
         /// How the product is rounded.
-        mode: Rounding,
+        mode: Rounding = Rounding::Double,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::graph::{Dim, OpError, Tensor, TensorType};
 
 operator! {
     /// The same elements, row-major, with another shape; any element type.
-    Reshape = "reshape" {
+    Reshape = "reshape"(data) {
         /// The new sizes. One of them can be -1: it is computed from the others. 0 copies the size of the same
         /// dimension.
         shape: Vec<i64>,

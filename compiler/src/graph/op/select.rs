@@ -6,7 +6,7 @@ use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// `a` where the condition (bool) is true, else `b`; the three shapes broadcast as in NumPy. Any element type.
-    Select = "select" {}
+    Select = "select"(condition, a, b) {}
 }
 
 impl Select {

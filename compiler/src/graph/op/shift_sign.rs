@@ -7,7 +7,7 @@ operator! {
     /// `data - 128` from u8 to i8, `data + 128` from i8 to u8: flips the highest bit.
     ///
     /// Used at the inputs and outputs of uint8 networks, which are int8 inside.
-    ShiftSign = "shift_sign" {}
+    ShiftSign = "shift_sign"(data) {}
 }
 
 impl ShiftSign {

@@ -6,7 +6,7 @@ use crate::graph::{Dim, OpError, Tensor, TensorType};
 
 operator! {
     /// Element `i` along each dimension is the data's element `start + i * step`; any element type.
-    Slice = "slice" {
+    Slice = "slice"(data) {
         /// The first element, one per dimension.
         starts: Vec<usize>,
         /// Number of elements, one per dimension.

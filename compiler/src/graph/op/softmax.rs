@@ -10,17 +10,17 @@ operator! {
     ///
     /// f32; or i8 with the given scales, computed as TFLite does: the exponential of the distance to the greatest
     /// element comes from a table of 256 floats, the sum is a float, and the quotient is rounded to nearest.
-    Softmax = "softmax" {
+    Softmax = "softmax"(data) {
         /// The dimension along which results sum to 1.
         axis: usize,
         /// Factor of the exponent.
-        beta: f32,
+        beta: f32 = 1.0,
         /// Scale of i8 data; 1 with floats.
-        input_scale: f32,
+        input_scale: f32 = 1.0,
         /// Scale of the i8 result; 1 with floats.
-        output_scale: f32,
+        output_scale: f32 = 1.0,
         /// Zero point of the i8 result; 0 with floats.
-        output_zero_point: i32,
+        output_zero_point: i32 = 0,
     }
 }
 

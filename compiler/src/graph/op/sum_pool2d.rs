@@ -6,17 +6,17 @@ use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
     /// The sum of `data - data_zero_point` over each window of height and width, i8 -> i32; padding adds nothing.
-    SumPool2d = "sum_pool2d" {
+    SumPool2d = "sum_pool2d"(data) {
         /// Height and width of the window.
         kernel: [usize; 2],
         /// Steps of height and width.
-        strides: [usize; 2],
+        strides: [usize; 2] = [1, 1],
         /// Top, left, bottom, right.
-        pads: [usize; 4],
+        pads: [usize; 4] = [0, 0, 0, 0],
         /// Order of the data's dimensions.
-        layout: Layout,
+        layout: Layout = Layout::Nhwc,
         /// Zero point of the data.
-        data_zero_point: i32,
+        data_zero_point: i32 = 0,
     }
 }
 

@@ -5,7 +5,7 @@ use crate::graph::{OpError, Tensor, TensorType};
 
 operator! {
     /// Dimension `i` of the result is dimension `perm[i]` of the data; any element type.
-    Transpose = "transpose" {
+    Transpose = "transpose"(data) {
         /// A permutation of the dimensions.
         perm: Vec<usize>,
     }

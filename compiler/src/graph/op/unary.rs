@@ -83,6 +83,15 @@ impl UnaryKind {
         ]
     };
 
+    /// Returns the number of its parameters: `alpha`, then `beta`.
+    pub fn parameters(self) -> usize {
+        match self {
+            UnaryKind::LeakyRelu | UnaryKind::Elu => 1,
+            UnaryKind::HardSigmoid => 2,
+            _ => 0,
+        }
+    }
+
     /// Computes the function in single precision.
     pub fn apply(self, x: f32, alpha: f32, beta: f32) -> f32 {
         let softplus = |x: f32| x.max(0.0) + (1.0 + (-x.abs()).exp()).ln();
@@ -128,13 +137,13 @@ pub(crate) const GELU_B: f32 = 0.044_715;
 
 operator! {
     /// A function of each f32; `abs`, `neg` and `sign` also of i32 and i64 (wrapping), `not` only of bool.
-    Unary = "unary" {
+    Unary = "unary"(data) {
         /// The function.
         kind: UnaryKind,
         /// First parameter, for functions that have one.
-        alpha: f32,
+        alpha: f32 = 0.0,
         /// Second parameter, for functions that have one.
-        beta: f32,
+        beta: f32 = 0.0,
     }
 }
 

@@ -1,7 +1,8 @@
 //! The graph's operators as tensor expressions, one file each. They compute the same as the graph's reference
 //! evaluation.
 //!
-//! Each function appends to a [`Builder`], so that adjacent operators can share one program ([`program`]).
+//! Each function appends to a [`Builder`], so that adjacent operators can share one program ([`program`]). A [`Call`]
+//! appends one operator that is given by its name, as `.te` files do; [`operators`] lists the names.
 
 mod add;
 mod avg_pool2d;
@@ -17,6 +18,7 @@ mod fours;
 mod hybrid;
 mod lanes;
 mod layer_norm;
+mod library;
 mod lookup;
 mod matmul;
 mod max_pool2d;
@@ -36,6 +38,8 @@ mod sum_pool2d;
 mod tests;
 mod transpose;
 mod window;
+
+pub use library::{Call, CallError, Library, Operator, operators};
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -4,12 +4,12 @@ use crate::suite::{difference, problems, special_numbers};
 use crate::te::Array;
 use crate::tir::evaluate;
 
-fn array(t: &Tensor) -> Array {
+pub(super) fn array(t: &Tensor) -> Array {
     let shape = t.shape().iter().map(|&n| n as i64).collect();
     Array { dtype: t.dtype(), shape, bytes: t.to_bytes() }
 }
 
-fn tensor(a: &Array) -> Tensor {
+pub(super) fn tensor(a: &Array) -> Tensor {
     let shape: Vec<usize> = a.shape.iter().map(|&n| n as usize).collect();
     Tensor::from_bytes(a.dtype, &shape, &a.bytes).expect("as many bytes as the shape says")
 }

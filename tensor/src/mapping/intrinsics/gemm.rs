@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use super::entry::Entry;
 use super::instruction::{Candidate, Instruction};
 use crate::mapping::mapped;
-use crate::te::{BinOp, Expr};
+use crate::te::{BinOp, DType, Expr};
 use crate::tir::{Block, Intrinsic, TirError};
 
 /// Returns the candidate of gemm for a form of its entries, with the zero point that the block's value subtracts from
@@ -14,7 +14,13 @@ use crate::tir::{Block, Intrinsic, TirError};
 /// # Errors
 /// The configuration is built without zero points of weights.
 pub fn gemm(config: &HwConfig, entry: Entry, block: &Block) -> Result<Candidate, String> {
-    let zero_point = subtracted(block);
+    let [zero_of_data, zero_point] = subtracted(block);
+    if zero_of_data != 0 {
+        return Err(format!(
+            "gemm subtracts no zero point from data; multiply the data as they are, and subtract {zero_of_data} times the \
+             sum of a channel's weights from its bias"
+        ));
+    }
     if zero_point != 0 && !config.wgt_zp {
         return Err(format!("the configuration is built without wgt_zp, so gemm cannot subtract {zero_point}"));
     }
@@ -22,16 +28,22 @@ pub fn gemm(config: &HwConfig, entry: Entry, block: &Block) -> Result<Candidate,
     Ok(Candidate { intrinsic, instruction: Instruction::Gemm { zero_point } })
 }
 
-/// Returns what a block subtracts from the second factor of its product.
-fn subtracted(block: &Block) -> i8 {
-    let mut found = 0;
+/// Returns what a block subtracts from the factors of its product.
+fn subtracted(block: &Block) -> [i8; 2] {
+    let zero = |factor: &Expr| match factor {
+        Expr::Binary(BinOp::Sub, _, zero) => match zero.as_ref() {
+            Expr::Int(zero, _) => i8::try_from(*zero).ok(),
+            _ => None,
+        },
+        _ => None,
+    };
+    let mut found = [0, 0];
     block.each_expr(&mut |e| {
         e.visit(&mut |e| {
-            if let Expr::Binary(BinOp::Mul, _, weight) = e
-                && let Expr::Binary(BinOp::Sub, _, zero) = weight.as_ref()
-                && let Expr::Int(zero, _) = zero.as_ref()
+            if let Expr::Binary(BinOp::Mul, data, weight) = e
+                && e.dtype() == DType::I32
             {
-                found = i8::try_from(*zero).unwrap_or(0);
+                found = [zero(data).unwrap_or(found[0]), zero(weight).unwrap_or(found[1])];
             }
         });
     });

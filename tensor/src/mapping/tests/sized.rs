@@ -5,8 +5,8 @@ use rand::{Rng, SeedableRng};
 
 use super::{compare, preset};
 use crate::mapping::{Mapping, SizedError, SizedMapping};
-use crate::schedule::file::parse_sized;
-use crate::te::Name;
+use crate::schedule::file::parse_with;
+use crate::te::{Name, text::Names};
 use crate::testing::data;
 
 const CONV: &str = include_str!("../../../../examples/schedules/conv_any_size.te");
@@ -26,7 +26,7 @@ fn programs_are_right_at_every_size() {
     let drawn = (0..40).map(|_| [draw(17), draw(17), draw(2), draw(5)]).collect::<Vec<_>>();
     for values in [[1, 1, 1, 1], [1, 5, 1, 4], [5, 1, 2, 4]].into_iter().chain(drawn) {
         let sizes = sizes(values);
-        let file = parse_sized(CONV, &sizes).unwrap();
+        let file = parse_with(CONV, &Names { sizes: &sizes, ..Names::default() }).unwrap();
         let mut steps = Mapping::new(&config, &file.program).unwrap();
         for (line, step) in file.steps {
             steps.apply(step).unwrap_or_else(|e| panic!("{values:?}, line {line}: {e}"));

@@ -31,7 +31,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, schedule: LayerSchedule) -> Result<(), 
     });
     match made {
         Ok(schedule) => e.keep_schedule(schedule),
-        Err(LowerError::Driver(error)) => return Err(error),
+        Err(LowerError::Driver(error) | LowerError::Instruction { source: error, .. }) => return Err(error),
         Err(other) => return Err(DriverError::Rule { index, what: other.to_string() }),
     }
     Ok(())
