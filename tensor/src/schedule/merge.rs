@@ -2,7 +2,7 @@
 
 use super::access::{Access, accesses_in};
 use super::error::{Reason, refuse};
-use super::tree::{bounds, find_loop, seq, substitute};
+use super::tree::{bounds, find_loop, flatten, seq, substitute};
 use crate::te::{Expr, Name};
 use crate::tir::{Affine, Bounds, For, Function, LoopKind, Stmt, affine::interval};
 
@@ -44,7 +44,8 @@ pub fn merge(f: &mut Function, first: &Name, second: &Name) -> Result<Vec<Name>,
     let inner = seq(vec![(*a.body).clone(), moved]);
     items[at] = Stmt::For(For { body: Box::new(inner), ..a });
     items[at..other].rotate_left(1);
-    f.body = seq(vec![body]);
+    f.body = body;
+    flatten(&mut f.body);
     Ok(Vec::new())
 }
 
