@@ -448,7 +448,7 @@ impl Builder {
             }
         }
         let program = AccelProgram {
-            config_hash: self.config.hash(),
+            config_hash: 0,
             isa_version: isa::ISA_VERSION,
             stream: Vec::new(),
             regions: self.regions,
