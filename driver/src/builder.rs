@@ -2,6 +2,7 @@
 
 use crate::access::{self, Footprint, Kernel, Outside};
 use crate::affine::{Dim, Nest, Piece};
+use crate::by_entry::ByEntry;
 use crate::conflicts::{Conflicts, History};
 use crate::error::DriverError;
 use crate::order::Order;
@@ -65,12 +66,12 @@ const TRACKED: [Mem; 2] = [Mem::Inp, Mem::Wgt];
 struct Loaded {
     loads: HashMap<Load, u32>,
     /// For each entry of the memories in [`TRACKED`], the number of the load that wrote it last, 0 for none.
-    entries: [Vec<u32>; 2],
+    entries: [ByEntry<u32>; 2],
 }
 
 impl Loaded {
     fn new(config: &HwConfig) -> Loaded {
-        Loaded { loads: HashMap::new(), entries: TRACKED.map(|mem| vec![0; config.entries(mem) as usize]) }
+        Loaded { loads: HashMap::new(), entries: TRACKED.map(|mem| ByEntry::new(config.entries(mem), 0)) }
     }
 
     /// Notes what an instruction writes.
@@ -84,7 +85,7 @@ impl Loaded {
                 }
                 _ => 0,
             };
-            touch.set.iter().for_each(|entry| self.entries[at][entry as usize] = number);
+            self.entries[at].change(&touch.set, |_| number);
         }
     }
 
@@ -93,7 +94,7 @@ impl Loaded {
         let Some(&number) = self.loads.get(load) else { return false };
         footprint.scratch.iter().filter(|touch| touch.write).all(|touch| {
             let at = TRACKED.iter().position(|mem| *mem == touch.mem);
-            at.is_some_and(|at| touch.set.iter().all(|entry| self.entries[at][entry as usize] == number))
+            at.is_some_and(|at| self.entries[at].of(&touch.set).all(|last| last == number))
         })
     }
 }
@@ -106,7 +107,7 @@ impl Builder {
     pub fn new(config: &HwConfig) -> Result<Builder, DriverError> {
         let token_limit = Analysis::limit(config)
             .ok_or(DriverError::Tokens { token_bits: config.token_bits, queue_depth: config.queue_depth })?;
-        let cache = |mem| UopCache::new(config.entries(mem), config.entry_bytes(mem), config.dma_align.into());
+        let cache = |mem| UopCache::new(config.entries(mem), config.dma_align.into());
         Ok(Builder {
             config: config.clone(),
             regions: vec![MemoryRegion { name: "constants".into(), role: Role::Constants, bytes: 0 }],
@@ -254,8 +255,7 @@ impl Builder {
     /// # Errors
     /// [`DriverError::KernelTooLong`], [`DriverError::Illegal`], [`DriverError::Scratchpad`].
     pub fn gemm(&mut self, gemm: Gemm, kernel: &[GemmUop]) -> Result<(), DriverError> {
-        let bytes: Vec<u8> = kernel.iter().flat_map(|u| u.to_bytes(&self.config)).collect();
-        let uop = self.place(Mem::GemmUop, &bytes, kernel.len())?;
+        let uop = self.place_gemm(kernel)?;
         self.push(Gemm { uop, uops: kernel.len() as u32, ..gemm }.into(), Kernel::Gemm(kernel))
     }
 
@@ -265,8 +265,9 @@ impl Builder {
     /// As [`Builder::gemm`], and [`DriverError::Rule`] if operands share a bank's port or a deep operation reads what
     /// it wrote.
     pub fn vector(&mut self, vector: Vector, kernel: &[VectorUop]) -> Result<(), DriverError> {
-        let bytes: Vec<u8> = kernel.iter().flat_map(|u| u.to_bytes(&self.config)).collect();
-        let uop = self.place(Mem::VectorUop, &bytes, kernel.len())?;
+        let indices: Vec<u32> = kernel.iter().flat_map(|u| [u.dst, u.a, u.b]).collect();
+        let encoded = |config: &HwConfig| kernel.iter().flat_map(|u| u.to_bytes(config)).collect();
+        let uop = self.place(Mem::VectorUop, &indices, &encoded)?;
         self.push(Vector { uop, uops: kernel.len() as u32, ..vector }.into(), Kernel::Vector(kernel))
     }
 
@@ -317,8 +318,7 @@ impl Builder {
     pub fn prepare_gemm(&mut self, nest: &Nest) -> Result<(), DriverError> {
         for piece in nest.pieces(&self.config, self.config.gemm_uop_depth) {
             let uops = piece.body.iter().map(|&[acc, inp, wgt]| GemmUop { acc, inp, wgt });
-            let bytes: Vec<u8> = uops.flat_map(|u| u.to_bytes(&self.config)).collect();
-            self.place(Mem::GemmUop, &bytes, piece.body.len())?;
+            self.place_gemm(&uops.collect::<Vec<_>>())?;
         }
         Ok(())
     }
@@ -353,15 +353,23 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes a kernel resident, and returns its first micro-op.
-    fn place(&mut self, mem: Mem, kernel: &[u8], uops: usize) -> Result<u32, DriverError> {
+    fn place_gemm(&mut self, kernel: &[GemmUop]) -> Result<u32, DriverError> {
+        let indices: Vec<u32> = kernel.iter().flat_map(|u| [u.acc, u.inp, u.wgt]).collect();
+        let encoded = |config: &HwConfig| kernel.iter().flat_map(|u| u.to_bytes(config)).collect();
+        self.place(Mem::GemmUop, &indices, &encoded)
+    }
+
+    /// Makes a kernel resident, given the indices of its micro-ops, and returns its first micro-op.
+    fn place(&mut self, mem: Mem, indices: &[u32], encoded: &dyn Fn(&HwConfig) -> Vec<u8>) -> Result<u32, DriverError> {
+        let uops = indices.len() / 3;
         let cache = if mem == Mem::GemmUop { &mut self.gemm_uops } else { &mut self.vector_uops };
         let depth = self.config.entries(mem);
-        let Some(Placement { start, load }) = cache.place(kernel) else {
+        let Some(Placement { start, load }) = cache.place(indices, || encoded(&self.config)) else {
             return Err(DriverError::KernelTooLong { mem, uops, depth });
         };
         if let Some(image) = load {
-            for load in linear(&self.config, mem, 0, image, start, kernel.len() as u64) {
+            let bytes = uops as u64 * u64::from(self.config.entry_bytes(mem));
+            for load in linear(&self.config, mem, 0, image, start, bytes) {
                 self.uop_loads.push(self.insns.len());
                 self.emit(load.into(), Kernel::None, true)?;
             }
@@ -440,7 +448,7 @@ impl Builder {
             }
         }
         let program = AccelProgram {
-            config_hash: self.config.hash(),
+            config_hash: 0,
             isa_version: isa::ISA_VERSION,
             stream: Vec::new(),
             regions: self.regions,

@@ -7,6 +7,7 @@
 //! all. Two instructions that only share a bank's port can run in either order, but not at the same time.
 
 use crate::access::{DramTouch, Footprint};
+use crate::by_entry::ByEntry;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::Unit;
 
@@ -78,7 +79,7 @@ const WRITTEN: usize = 4;
 /// The last instructions that touched each entry of one memory.
 struct MemHistory {
     bank_entries: u32,
-    entries: Vec<Last>,
+    entries: ByEntry<Last>,
 }
 
 /// The last load and store of each granule of a region.
@@ -101,7 +102,7 @@ impl History {
         let memories = Mem::ALL.iter().map(|&mem| {
             let entries = config.entries(mem);
             let bank_entries = entries / config.banks(mem);
-            MemHistory { bank_entries, entries: vec![[0; 5]; entries as usize] }
+            MemHistory { bank_entries, entries: ByEntry::new(entries, [0; 5]) }
         });
         History { memories: memories.collect(), regions: Vec::new(), count: 0 }
     }
@@ -117,9 +118,8 @@ impl History {
                 }
             }
             let mut before: Last = [0; 5];
-            for entry in touch.set.iter() {
-                let last = memory.entries[entry as usize];
-                // Most entries were last touched together with the one before.
+            for last in memory.entries.of(&touch.set) {
+                // Most entries were last touched together with those before.
                 if last == before {
                     continue;
                 }
@@ -151,7 +151,7 @@ impl History {
 
     /// Loads of constants conflict with nothing, because stores do not reach them.
     fn after_dram(&self, touch: &DramTouch, after: &mut Vec<u32>) {
-        let Some(region) = self.regions.get(touch.base as usize) else { return };
+        let Some(region) = self.regions.get(touch.base as usize).filter(|_| touch.base > 0) else { return };
         let mut note = |table: &[u32]| {
             let mut last = 0;
             for count in granules(touch).filter_map(|g| table.get(g)) {
@@ -170,9 +170,10 @@ impl History {
         for touch in &footprint.scratch {
             let memory = &mut self.memories[touch.mem as usize];
             let by = if touch.write { WRITTEN } else { unit as usize };
-            for entry in touch.set.iter() {
-                memory.entries[entry as usize][by] = count;
-            }
+            memory.entries.change(&touch.set, |mut last| {
+                last[by] = count;
+                last
+            });
         }
         let Some(touch) = footprint.dram.as_ref().filter(|touch| touch.base > 0) else { return };
         if self.regions.len() <= touch.base as usize {

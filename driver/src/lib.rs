@@ -8,6 +8,7 @@
 pub mod access;
 mod affine;
 mod builder;
+mod by_entry;
 mod cache;
 mod conflicts;
 mod error;

@@ -2,10 +2,13 @@
 
 use crate::conflicts::Conflicts;
 use crate::error::DriverError;
+use crate::memory::{ALIGN, DeviceMemory};
 use crate::order::{Order, Search, Work};
 use crate::program::AccelProgram;
+use crate::run::{command, place};
 use crate::tokens::Analysis;
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::Command;
 use tilewright_hw::isa::{self, Insn};
 
 /// A program whose instructions are known, but not their order.
@@ -31,7 +34,7 @@ use tilewright_hw::isa::{self, Insn};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recording {
     pub(crate) config: HwConfig,
-    /// The program, without its stream.
+    /// The program, without its stream and the configuration's hash.
     pub(crate) program: AccelProgram,
     /// The instructions in program order, without tokens.
     pub(crate) insns: Vec<Insn>,
@@ -61,9 +64,39 @@ impl Recording {
     /// The program with its instructions in an order, and with the tokens of that order.
     ///
     /// # Errors
-    /// [`DriverError::Encode`] if a value is wider than its field; [`DriverError::Order`] if the order lacks an
-    /// instruction, or an instruction comes before one that it must come after.
+    /// [`DriverError::Encode`] if a value is wider than its field; otherwise as [`Recording::stream`].
     pub fn program(&self, order: &Order) -> Result<AccelProgram, DriverError> {
+        let insns = self.stream(order)?;
+        let mut stream = Vec::with_capacity(self.len() * isa::INSN_BYTES);
+        for (insn, &place) in insns.iter().zip(&order.places) {
+            let index = place as usize;
+            let bytes = isa::encode(insn, &self.config).map_err(|source| DriverError::Encode { index, source })?;
+            stream.extend_from_slice(&bytes);
+        }
+        Ok(AccelProgram { stream, config_hash: self.config.hash(), ..self.program.clone() })
+    }
+
+    /// The command that runs the program, with its regions and its stream at the addresses that
+    /// [`Loaded::new`](crate::Loaded::new) chooses in an empty memory, and the size of that memory. For devices that take
+    /// their instructions from elsewhere.
+    ///
+    /// # Errors
+    /// [`DriverError::DoesNotFit`] if the configuration's addresses do not reach all of it.
+    pub fn command(&self) -> Result<(Command, u64), DriverError> {
+        let stream_bytes = (self.len() * isa::INSN_BYTES) as u64;
+        let blocks = self.program.regions.iter().map(|r| r.bytes).chain([stream_bytes]);
+        let bytes = blocks.map(|bytes| bytes.next_multiple_of(ALIGN) + ALIGN).sum();
+        let mut memory = DeviceMemory::new(bytes, &self.config);
+        let (blocks, stream) = place(&mut memory, &self.program.regions, stream_bytes, None)?;
+        Ok((command(&self.program.regions, &blocks, stream, self.len() as u32), bytes))
+    }
+
+    /// The instructions in an order, with the tokens of that order.
+    ///
+    /// # Errors
+    /// [`DriverError::Order`] if the order lacks an instruction, or an instruction comes before one that it must come
+    /// after.
+    pub fn stream(&self, order: &Order) -> Result<Vec<Insn>, DriverError> {
         self.check(order)?;
         let mut more: Vec<Vec<u32>> = vec![Vec::new(); if order.waits.is_empty() { 0 } else { self.len() }];
         for &(later, first) in &order.waits {
@@ -76,13 +109,7 @@ impl Recording {
         }
         let mut insns: Vec<Insn> = order.places.iter().map(|&place| self.insns[place as usize]).collect();
         analysis.finish(&mut insns);
-        let mut stream = Vec::with_capacity(self.len() * isa::INSN_BYTES);
-        for (insn, &place) in insns.iter().zip(&order.places) {
-            let index = place as usize;
-            let bytes = isa::encode(insn, &self.config).map_err(|source| DriverError::Encode { index, source })?;
-            stream.extend_from_slice(&bytes);
-        }
-        Ok(AccelProgram { stream, ..self.program.clone() })
+        Ok(insns)
     }
 
     /// Checks that each instruction occurs once, and after those that it must come after.
@@ -111,5 +138,42 @@ impl Recording {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Builder, Loaded, Role};
+    use tilewright_hw::config::Mem;
+    use tilewright_hw::device::Device;
+    use tilewright_hw::isa::{Load, Store};
+    use tilewright_sim::{Csim, CsimOptions};
+
+    #[test]
+    fn a_program_takes_the_same_cycles_without_being_loaded() {
+        let config = HwConfig::default();
+        let mut b = Builder::new(&config).unwrap();
+        let (x, y) = (b.region("x", Role::Input, 5000).unwrap(), b.region("y", Role::Output, 9000).unwrap());
+        b.constant("c", Role::Weights, &[7; 6000]);
+        for part in 0..40u64 {
+            let at = part * 64;
+            b.load(Load { mem: Mem::Out, base: x.0, offset: at, row_bytes: 64, ..Load::default() }).unwrap();
+            b.store(Store { base: y.0, offset: 2 * at, row_bytes: 64, ..Store::default() }).unwrap();
+        }
+        let recording = b.record();
+        for order in [Order::of_program(recording.len()), recording.search(Search::FIRST)] {
+            let program = recording.program(&order).unwrap();
+            let (command, bytes) = recording.command().unwrap();
+            let mut memory = DeviceMemory::new(bytes, &config);
+            let mut device = Csim::new(config.clone(), bytes, CsimOptions::default());
+            let loaded = Loaded::new(&mut device, &mut memory, &program).unwrap();
+            assert_eq!(loaded.command(), &command);
+            let report = device.run(loaded.command()).unwrap();
+            let mut other = Csim::new(config.clone(), bytes, CsimOptions::default());
+            let timed = other.time(&command, &recording.stream(&order).unwrap()).unwrap();
+            assert_eq!(timed.cycles, report.cycles);
+            assert!(report.cycles.is_some() && report.trap.is_none());
+        }
     }
 }

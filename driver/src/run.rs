@@ -18,6 +18,28 @@ pub struct Loaded<P> {
     command: Command,
 }
 
+/// Takes a block for each region and one for the stream. Regions of tensors that fit `tensors` are there instead.
+pub(crate) fn place(
+    memory: &mut DeviceMemory,
+    regions: &[MemoryRegion],
+    stream_bytes: u64,
+    tensors: Option<Block>,
+) -> Result<(Vec<Block>, Block), DriverError> {
+    let shared = |r: &MemoryRegion| tensors.filter(|t| r.role == Role::Scratch && r.bytes <= t.bytes);
+    let own = regions.iter().filter(|r| shared(r).is_none());
+    let mut sizes: Vec<(String, u64)> = own.map(|r| (r.name.clone(), r.bytes)).collect();
+    sizes.push(("stream".into(), stream_bytes));
+    let taken = memory.plan(&sizes, ALIGN)?;
+    let (mut own, stream) = (taken.iter().copied(), taken[taken.len() - 1]);
+    Ok((regions.iter().filter_map(|r| shared(r).or_else(|| own.next())).collect(), stream))
+}
+
+/// The command that runs a program whose regions and stream are in these blocks.
+pub(crate) fn command(regions: &[MemoryRegion], blocks: &[Block], stream: Block, insns: u32) -> Command {
+    let bases = regions.iter().zip(blocks).map(|(r, b)| Base { addr: b.addr, limit: r.bytes }).collect();
+    Command { stream_addr: stream.addr, insns, bases, cycle_limit: None }
+}
+
 impl<P: Deref<Target = AccelProgram>> Loaded<P> {
     /// Allocates memory for every region and the stream, and writes the constants and the stream.
     ///
@@ -48,20 +70,14 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
             });
         }
         program.check().map_err(|what| DriverError::Damaged { what })?;
-        let shared = |r: &MemoryRegion| tensors.filter(|t| r.role == Role::Scratch && r.bytes <= t.bytes);
-        let own = program.regions.iter().filter(|r| shared(r).is_none());
-        let mut sizes: Vec<(String, u64)> = own.map(|r| (r.name.clone(), r.bytes)).collect();
-        sizes.push(("stream".into(), program.stream.len() as u64));
-        let taken = memory.plan(&sizes, ALIGN)?;
-        let (mut own, stream) = (taken.iter().copied(), taken[taken.len() - 1]);
-        let blocks: Vec<Block> = program.regions.iter().filter_map(|r| shared(r).or_else(|| own.next())).collect();
+        let (blocks, stream) = place(memory, &program.regions, program.stream.len() as u64, tensors)?;
+        let own = blocks.iter().copied().filter(|block| Some(*block) != tensors);
+        let taken = own.chain([stream]).collect();
         for (block, bytes) in [(blocks[0], &program.constants), (stream, &program.stream)] {
             device.write(block.addr, bytes)?;
             device.clean_cache(block.addr, bytes.len() as u64)?;
         }
-        let bases = program.regions.iter().zip(&blocks).map(|(r, b)| Base { addr: b.addr, limit: r.bytes }).collect();
-        let insns = program.insn_count() as u32;
-        let command = Command { stream_addr: stream.addr, insns, bases, cycle_limit: None };
+        let command = command(&program.regions, &blocks, stream, program.insn_count() as u32);
         Ok(Loaded { program, blocks, taken, command })
     }
 

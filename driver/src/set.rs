@@ -86,6 +86,11 @@ impl EntrySet {
         Some(i as u32 * 64 + 63 - word.leading_zeros())
     }
 
+    /// The words with entries: their indices, and the bits of their entries.
+    pub fn words(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.words.iter().copied().enumerate().filter(|(_, word)| *word != 0)
+    }
+
     /// The entries in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(i, &word)| {

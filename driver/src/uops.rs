@@ -24,33 +24,26 @@ struct Resident {
 #[derive(Debug)]
 pub struct UopCache {
     depth: u32,
-    uop_bytes: u32,
     align: u64,
     image: Vec<u8>,
-    known: HashMap<Vec<u8>, u64>,
+    /// The places of kernels in the image. A kernel's key are the indices of its micro-ops.
+    known: HashMap<Vec<u32>, u64>,
     resident: Vec<Resident>,
     now: u64,
 }
 
 impl UopCache {
-    /// An empty memory of `depth` micro-ops of `uop_bytes`; kernels start at multiples of `align` bytes.
-    pub fn new(depth: u32, uop_bytes: u32, align: u64) -> UopCache {
-        UopCache {
-            depth,
-            uop_bytes,
-            align: align.max(1),
-            image: Vec::new(),
-            known: HashMap::new(),
-            resident: Vec::new(),
-            now: 0,
-        }
+    /// An empty memory of `depth` micro-ops; kernels start at multiples of `align` bytes.
+    pub fn new(depth: u32, align: u64) -> UopCache {
+        UopCache { depth, align: align.max(1), image: Vec::new(), known: HashMap::new(), resident: Vec::new(), now: 0 }
     }
 
-    /// Places a kernel of encoded micro-ops; `None` if it is longer than the memory.
+    /// Places a kernel, given the three indices of each of its micro-ops; `None` if it is longer than the memory.
+    /// `encoded` returns its bytes, if it is new.
     ///
     /// Evicts the least recently used kernels if there is no room.
-    pub fn place(&mut self, kernel: &[u8]) -> Option<Placement> {
-        let uops = kernel.len() as u32 / self.uop_bytes;
+    pub fn place(&mut self, kernel: &[u32], encoded: impl FnOnce() -> Vec<u8>) -> Option<Placement> {
+        let uops = kernel.len() as u32 / 3;
         if uops > self.depth {
             return None;
         }
@@ -60,7 +53,7 @@ impl UopCache {
             None => {
                 let at = (self.image.len() as u64).next_multiple_of(self.align);
                 self.image.resize(at as usize, 0);
-                self.image.extend_from_slice(kernel);
+                self.image.extend_from_slice(&encoded());
                 self.known.insert(kernel.to_vec(), at);
                 at
             }
@@ -104,13 +97,13 @@ mod tests {
 
     #[test]
     fn kernels_are_shared_and_the_oldest_gives_way() {
-        let mut cache = UopCache::new(8, 4, 1);
-        let kernel = |n: u8, uops: usize| vec![n; 4 * uops];
-        assert_eq!(cache.place(&kernel(1, 4)), Some(Placement { start: 0, load: Some(0) }));
-        assert_eq!(cache.place(&kernel(2, 4)), Some(Placement { start: 4, load: Some(16) }));
-        assert_eq!(cache.place(&kernel(1, 4)), Some(Placement { start: 0, load: None }));
-        assert_eq!(cache.place(&kernel(3, 2)), Some(Placement { start: 4, load: Some(32) }));
-        assert_eq!(cache.place(&kernel(2, 4)), Some(Placement { start: 0, load: Some(16) }));
-        assert_eq!(cache.place(&kernel(9, 9)), None);
+        let mut cache = UopCache::new(8, 1);
+        let mut place = |n: u8, uops: usize| cache.place(&vec![n.into(); 3 * uops], || vec![n; 4 * uops]);
+        assert_eq!(place(1, 4), Some(Placement { start: 0, load: Some(0) }));
+        assert_eq!(place(2, 4), Some(Placement { start: 4, load: Some(16) }));
+        assert_eq!(place(1, 4), Some(Placement { start: 0, load: None }));
+        assert_eq!(place(3, 2), Some(Placement { start: 4, load: Some(32) }));
+        assert_eq!(place(2, 4), Some(Placement { start: 0, load: Some(16) }));
+        assert_eq!(place(9, 9), None);
     }
 }

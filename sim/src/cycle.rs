@@ -36,7 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
-use tilewright_hw::device::{Command, DeviceError, RunReport};
+use tilewright_hw::device::{Command, DeviceError, RunReport, check_command};
 use tilewright_hw::isa::{Insn, Op, Opcode, Store, Unit};
 use tilewright_hw::regs::TrapCause;
 use undo::Undo;
@@ -121,7 +121,26 @@ impl Csim {
         self.fsim.entries(mem, entry, count)
     }
 
+    /// Runs a command for its times alone. Its instructions are given, as if they were in memory: they must be ones
+    /// that can be encoded and are legal.
+    ///
+    /// # Errors
+    /// As for [`Device::run`](tilewright_hw::device::Device::run).
+    pub fn time(&mut self, command: &Command, insns: &[Insn]) -> Result<RunReport, DeviceError> {
+        check_command(command, &self.config)?;
+        let whole = self.options;
+        self.options = CsimOptions { timing_only: true, strict: false, ..whole };
+        let report = self.run_insns(command, Some(insns));
+        self.options = whole;
+        report
+    }
+
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
+        self.run_insns(command, None)
+    }
+
+    /// Runs a command whose instructions are given, or else in memory.
+    fn run_insns(&mut self, command: &Command, insns: Option<&[Insn]>) -> Result<RunReport, DeviceError> {
         let config = Arc::clone(&self.config);
         let section = self.options.dram.unwrap_or(config.dram);
         let dram = Dram::new(section, self.fsim.memory().len() as u64, config.bus_bytes());
@@ -129,6 +148,7 @@ impl Csim {
         let values = Values {
             fsim: &mut self.fsim,
             command,
+            insns,
             timing_only: self.options.timing_only,
             report: RunReport::default(),
             known: [None, None],
@@ -167,6 +187,8 @@ impl Csim {
 struct Values<'a> {
     fsim: &'a mut Fsim,
     command: &'a Command,
+    /// The instructions, if they are not read from memory.
+    insns: Option<&'a [Insn]>,
     timing_only: bool,
     report: RunReport,
     /// The micro-ops of the last gemm and vector instruction, with first and count, until a load overwrites micro-ops.
@@ -233,7 +255,10 @@ impl Environment for Values<'_> {
         if let Some((checker, memories)) = &mut self.check {
             checker.fetched(memories, place, at);
         }
-        self.fsim.instruction(self.command, place)
+        match self.insns {
+            Some(insns) => insns.get(place as usize).copied().ok_or(TrapCause::Bus),
+            None => self.fsim.instruction(self.command, place),
+        }
     }
 
     fn micro_ops(&mut self, insn: &Insn) -> Option<Rc<MicroOps>> {

@@ -4,7 +4,7 @@ use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_compiler::records::Records;
-use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded};
+use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded, Order, Recording};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, RunReport, Span};
 use tilewright_hw::isa::{Insn, Unit};
@@ -29,9 +29,9 @@ pub struct CycleModel<'a> {
 }
 
 impl CycleModel<'_> {
-    /// Runs a program for its time alone; `None` if it cannot run.
-    fn run(&self, program: &AccelProgram, spans: bool) -> Option<RunReport> {
-        let options = CsimOptions { timing_only: true, spans, ..CsimOptions::default() };
+    /// Runs a program for its spans alone; `None` if it cannot run.
+    fn run(&self, program: &AccelProgram) -> Option<RunReport> {
+        let options = CsimOptions { timing_only: true, spans: true, ..CsimOptions::default() };
         // Gives the program as much memory as it needs, whatever the host's memory.
         let blocks = program.regions.iter().map(|r| r.bytes).chain([program.stream.len() as u64]);
         let bytes = blocks.map(|bytes| bytes.next_multiple_of(ALIGN) + ALIGN).sum();
@@ -44,12 +44,16 @@ impl CycleModel<'_> {
 
 impl Clock for CycleModel<'_> {
     fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>> {
-        let report = self.run(program, true)?;
+        let report = self.run(program)?;
         layer_ends(&program.decode(self.config).ok()?, &report.spans, layers, report.cycles)
     }
 
-    fn total(&self, program: &AccelProgram) -> Option<u64> {
-        self.run(program, false)?.cycles
+    fn total(&self, recording: &Recording, order: &Order) -> Option<u64> {
+        let insns = recording.stream(order).ok()?;
+        let (command, bytes) = recording.command().ok()?;
+        let options = CsimOptions { timing_only: true, ..CsimOptions::default() };
+        let report = Csim::new(self.config.clone(), bytes, options).time(&command, &insns).ok()?;
+        report.cycles.filter(|_| report.trap.is_none())
     }
 }
 
@@ -58,8 +62,8 @@ impl Clock for Timed<'_> {
         CycleModel { config: self.config }.cycles(program, layers)
     }
 
-    fn total(&self, program: &AccelProgram) -> Option<u64> {
-        CycleModel { config: self.config }.total(program)
+    fn total(&self, recording: &Recording, order: &Order) -> Option<u64> {
+        CycleModel { config: self.config }.total(recording, order)
     }
 }
 

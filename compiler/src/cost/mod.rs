@@ -11,7 +11,7 @@ pub use roofline::{Roofline, roofline};
 use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};
 use crate::records::Records;
-use tilewright_driver::AccelProgram;
+use tilewright_driver::{AccelProgram, Order, Recording};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{InsnLayers, LayerEnd};
 
@@ -59,10 +59,11 @@ pub trait Clock {
     /// program cannot run. The last layer is done when the program is.
     fn cycles(&self, program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>>;
 
-    /// Returns the cycles of a whole program, or `None` if it cannot run.
-    fn total(&self, program: &AccelProgram) -> Option<u64> {
+    /// Returns the cycles of a whole program in an order, or `None` if it cannot run.
+    fn total(&self, recording: &Recording, order: &Order) -> Option<u64> {
+        let program = recording.program(order).ok()?;
         let all = LayerEnd { name: String::new(), end: program.insn_count() };
-        self.cycles(program, &InsnLayers::new(&[all], &[]))?.last().copied()
+        self.cycles(&program, &InsnLayers::new(&[all], &[]))?.last().copied()
     }
 }
 

@@ -118,7 +118,7 @@ impl Window {
 /// Returns the cycles of a program in its own order and in the order that is most often the best one, as far as they are
 /// wanted and known.
 pub fn times(built: &Built, clock: &dyn Clock, wanted: [bool; 2]) -> [Option<u64>; 2] {
-    let timed = |order: Order| clock.total(&accel::ordered(&built.recording, &built.layers, &order).ok()?.0);
+    let timed = |order: Order| clock.total(&built.recording, &order);
     let [own, searched] = wanted;
     [
         own.then(|| timed(Order::of_program(built.recording.len()))).flatten(),

@@ -336,21 +336,22 @@ impl HwConfig {
 
     /// Bits of a named width in this configuration.
     pub fn width(&self, name: WidthName) -> u32 {
-        let deepest = Mem::ALL.iter().map(|&m| self.entries(m)).max().unwrap_or(1);
-        let pack_bytes = self.entry_bytes(Mem::Inp).max(self.entry_bytes(Mem::Out));
-        let pack_memory = [Mem::Inp, Mem::Out].map(|m| u64::from(self.entries(m)) * u64::from(self.entry_bytes(m)));
-        let [acc, inp, wgt] = self.gemm_index_bits();
+        // Every instruction asks for the widths of all its fields, so each computes only what it needs.
+        let gemm_index = |operand: usize| self.gemm_index_bits()[operand];
         match name {
             WidthName::Base => index_bits(self.bases.into()),
             WidthName::Offset => self.offset_bits,
             WidthName::Stride => self.stride_bits,
-            WidthName::Entry => index_bits(deepest.into()),
-            WidthName::PackByte => index_bits(pack_bytes.into()),
-            WidthName::PackStride => index_bits(pack_memory[0].max(pack_memory[1])),
+            WidthName::Entry => index_bits(Mem::ALL.iter().map(|&m| self.entries(m)).max().unwrap_or(1).into()),
+            WidthName::PackByte => index_bits(self.entry_bytes(Mem::Inp).max(self.entry_bytes(Mem::Out)).into()),
+            WidthName::PackStride => {
+                let bytes = |m| u64::from(self.entries(m)) * u64::from(self.entry_bytes(m));
+                index_bits(bytes(Mem::Inp).max(bytes(Mem::Out)))
+            }
             WidthName::Loop => index_bits(u64::from(self.acc_depth.max(self.inp_depth).max(self.out_depth))).min(11),
-            WidthName::AccIndex => acc,
-            WidthName::InpIndex => inp,
-            WidthName::WgtIndex => wgt,
+            WidthName::AccIndex => gemm_index(0),
+            WidthName::InpIndex => gemm_index(1),
+            WidthName::WgtIndex => gemm_index(2),
             WidthName::VecIndex => self.vector_index_bits(),
             WidthName::GemmUop => index_bits(self.gemm_uop_depth.into()),
             WidthName::GemmUopCount => index_bits(u64::from(self.gemm_uop_depth) + 1),

@@ -247,3 +247,20 @@ fn transfers_of_many_rows_are_compared_at_once() {
     device.run(&command).expect_err("the host wrote less");
     assert!(device.diagnoses().iter().all(|found| found.kind != DiagnosisKind::Race), "{:?}", device.diagnoses());
 }
+
+#[test]
+fn given_instructions_take_the_cycles_of_a_full_run() {
+    let mut rng = SmallRng::seed_from_u64(14);
+    for seed in 0..200 {
+        let program = generate(&sample_config(&mut rng), seed, 40);
+        let mut full = Csim::new(program.config.clone(), MEMORY_BYTES, CsimOptions::default());
+        program.install(&mut full).expect("inside memory");
+        let command = program.command();
+        let report = full.run(&command).expect("it ends");
+        let options = CsimOptions { timing_only: true, ..CsimOptions::default() };
+        // There is nothing in this device's memory.
+        let mut times = Csim::new(program.config.clone(), MEMORY_BYTES, options);
+        let timed = times.time(&command, &program.insns).expect("it ends");
+        assert_eq!((timed.cycles, timed.trap), (report.cycles, report.trap), "seed {seed}\n{}", program.text());
+    }
+}

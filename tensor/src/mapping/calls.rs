@@ -14,6 +14,48 @@ use crate::tir::{Action, Affine, Block, For, Scope, View};
 /// Most iterations of a reduction that become micro-ops of one kernel.
 const MOST_UOPS: i64 = 4096;
 
+/// What an iteration of a reduction adds to the indices, to the row of param, and to the conditions.
+struct SumStep {
+    count: i64,
+    indices: [i64; 3],
+    row: i64,
+    terms: Vec<i64>,
+}
+
+impl SumStep {
+    fn of(var: &Name, count: i64, at: &[Affine; 3], tap: &Affine, terms: &[Affine]) -> SumStep {
+        let of_terms = terms.iter().map(|g| g.coefficient(var)).collect();
+        let indices = at.each_ref().map(|at| at.coefficient(var));
+        SumStep { count, indices, row: tap.coefficient(var), terms: of_terms }
+    }
+}
+
+/// Returns the micro-ops of all iterations of the reductions, the innermost first in `steps`, for which no condition is
+/// below 0; `None` if an index is negative or too large.
+fn micro_ops(total: i64, at: &[Affine; 3], tap: &Affine, terms: &[Affine], steps: &[SumStep]) -> Option<Vec<[u32; 3]>> {
+    let mut body = Vec::with_capacity(total.unsigned_abs() as usize);
+    let mut counts = vec![0; terms.len()];
+    let rows = i64::from(PARAM_ROWS);
+    for k in 0..total {
+        let (mut rest, mut op, mut row) = (k, at.each_ref().map(|at| at.constant), tap.constant);
+        counts.iter_mut().zip(terms).for_each(|(c, g)| *c = g.constant);
+        for step in steps {
+            let i = rest % step.count;
+            rest /= step.count;
+            op.iter_mut().zip(step.indices).for_each(|(index, by)| *index += by * i);
+            row += step.row * i;
+            counts.iter_mut().zip(&step.terms).for_each(|(c, by)| *c += by * i);
+        }
+        if counts.iter().any(|&c| c < 0) {
+            continue;
+        }
+        op[2] += row / rows * i64::from(TAP_STRIDE) + row % rows;
+        let [a, b, c] = op.map(u32::try_from);
+        body.push([a.ok()?, b.ok()?, c.ok()?]);
+    }
+    Some(body)
+}
+
 impl<'l> Lower<'l> {
     /// Adds the instructions of a nest of calls. Returns `false` if its outermost loop must run on its own.
     ///
@@ -92,29 +134,10 @@ impl<'l> Lower<'l> {
         if total > MOST_UOPS {
             return Ok(false);
         }
-        for k in 0..total {
-            let mut rest = k;
-            let mut op = at.clone().map(|a| a.constant);
-            let (mut row, mut counts) = (tap.constant, terms.iter().map(|g| g.constant).collect::<Vec<_>>());
-            for (var, n) in sums.iter().rev() {
-                for (index, at) in op.iter_mut().zip(&at) {
-                    *index += at.coefficient(var) * (rest % n);
-                }
-                row += tap.coefficient(var) * (rest % n);
-                counts.iter_mut().zip(&terms).for_each(|(c, g)| *c += g.coefficient(var) * (rest % n));
-                rest /= n;
-            }
-            if counts.iter().any(|&c| c < 0) {
-                continue;
-            }
-            let rows = i64::from(PARAM_ROWS);
-            op[2] += row / rows * i64::from(TAP_STRIDE) + row % rows;
-            let mut indices = [0; 3];
-            for (index, op) in indices.iter_mut().zip(op) {
-                let Ok(i) = u32::try_from(op) else { return Ok(false) };
-                *index = i;
-            }
-            nest.body.push(indices);
+        let steps: Vec<SumStep> = sums.iter().rev().map(|&(var, n)| SumStep::of(var, n, &at, &tap, &terms)).collect();
+        match micro_ops(total, &at, &tap, &terms, &steps) {
+            Some(body) => nest.body = body,
+            None => return Ok(false),
         }
         if nest.body.is_empty() {
             return Ok(true);

@@ -1,5 +1,7 @@
 //! Conditions of blocks, as ranges of loops.
 
+use smallvec::SmallVec;
+
 use super::lower::Lower;
 use crate::te::{BinOp, DType, Expr, Name};
 use crate::tir::{Affine, For};
@@ -33,20 +35,20 @@ pub enum Ranges {
 
 /// Joins two loops if in every sum a step of the outer one equals a full run of the inner one.
 pub fn join(loops: &mut Vec<NestLoop>, sums: &mut [&mut Affine]) {
-    let is_one = |outer: &NestLoop, inner: &NestLoop, sums: &[&mut Affine]| {
-        let along = |s: &&mut Affine| s.coefficient(&outer.var) == inner.extent * s.coefficient(&inner.var);
-        outer.var != inner.var && sums.iter().all(along)
+    // The coefficients of each loop in all sums.
+    let steps = |l: &NestLoop| -> SmallVec<[i64; 8]> { sums.iter().map(|s| s.coefficient(&l.var)).collect() };
+    let mut steps: SmallVec<[SmallVec<[i64; 8]>; 8]> = loops.iter().map(steps).collect();
+    let is_one = |outer: usize, inner: usize, loops: &[NestLoop], steps: &[SmallVec<[i64; 8]>]| {
+        outer != inner && steps[outer].iter().zip(&steps[inner]).all(|(o, i)| *o == loops[inner].extent * i)
     };
     while let Some((outer, inner)) = (0..loops.len())
         .flat_map(|outer| (0..loops.len()).map(move |inner| (outer, inner)))
-        .find(|&(outer, inner)| is_one(&loops[outer], &loops[inner], sums))
+        .find(|&(outer, inner)| is_one(outer, inner, loops, &steps))
     {
-        let NestLoop { var, extent } = loops[outer].clone();
-        loops[inner].extent *= extent;
-        sums.iter_mut().for_each(|s| {
-            s.terms.remove(&var);
-        });
-        loops.remove(outer);
+        let NestLoop { var, extent } = loops.remove(outer);
+        steps.remove(outer);
+        loops[if inner > outer { inner - 1 } else { inner }].extent *= extent;
+        sums.iter_mut().for_each(|s| s.terms.remove(&var));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Walks through a loop program and adds its instructions.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::rc::Rc;
 
 use tilewright_driver::{AccelProgram, Builder, DriverError, RegionId, Role, run_program};
@@ -146,7 +146,7 @@ const NO_LOOP: usize = usize::MAX;
 
 /// Sums by the address of their first expression and the number of indices, 0 for a single expression; `None` if they
 /// are not affine. The expressions are borrowed as long as the sums exist, so that addresses are not used again.
-type LoopSums = HashMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
+type LoopSums = BTreeMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
 
 /// What is in scratchpads after the last instruction.
 pub struct Done {
@@ -675,7 +675,7 @@ impl<'l> Lower<'l> {
             stride *= n;
         }
         let whole = |v: i64| v % place.elements == 0;
-        if !whole(start.constant) || !start.terms.values().all(|&c| whole(c)) {
+        if !whole(start.constant) || !start.terms.values().all(whole) {
             let reason = format!(
                 "an entry of {} begins at element {}; entries have {} elements",
                 view.buffer,

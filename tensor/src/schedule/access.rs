@@ -1,10 +1,8 @@
 //! Which parts of buffers a block accesses.
 
-use std::collections::BTreeMap;
-
 use super::error::{Reason, refuse};
 use crate::te::{Expr, Name};
-use crate::tir::{Action, Affine, Block, Bounds, Function, Stmt, affine::interval};
+use crate::tir::{Action, Affine, Block, Bounds, Function, Stmt, Terms, affine::interval};
 
 /// One access of a block to a buffer.
 #[derive(Debug, Clone)]
@@ -128,7 +126,7 @@ pub type BufferBox = Vec<(Expr, i64)>;
 pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) -> Result<BufferBox, Reason> {
     let mut out = Vec::new();
     for (d, &n) in shape.iter().enumerate() {
-        let mut common: Option<BTreeMap<Name, i64>> = None;
+        let mut common: Option<Terms> = None;
         let mut range: Option<(i64, i64)> = None;
         let mut whole = false;
         for a in list {

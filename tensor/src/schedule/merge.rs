@@ -119,6 +119,6 @@ fn digit(all: &[Access], dimension: usize, loops: &Loops) -> bool {
         common = Some(standing.terms);
         reach = Some(reach.map_or((lo, hi), |(l, h)| (l.min(lo), h.max(hi))));
     }
-    let step = common.and_then(|c| c.get(loops.var).copied()).unwrap_or(0);
+    let step = common.and_then(|c| c.get(loops.var)).unwrap_or(0);
     step != 0 && reach.is_some_and(|(lo, hi)| hi - lo < step.abs())
 }

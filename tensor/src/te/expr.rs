@@ -3,37 +3,84 @@
 //! Every expression knows its element type. Integer arithmetic wraps in that type; indices are `i64`. Quantized
 //! arithmetic is a call of a function from `tilewright_hw::num`.
 
+use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::hash::{Hash, Hasher};
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use super::DType;
 
-/// The name of a variable, buffer, block or function; unique within a program. Cheap to clone.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Name(Arc<str>);
+/// The name of a variable, buffer, block or function; unique within a program.
+///
+/// Names are cloned, compared and hashed in the innermost loops of the compiler. So each text is stored once, until the
+/// process ends, and a name is its address.
+#[derive(Clone)]
+pub struct Name(&'static str);
+
+/// The texts of all names.
+static TEXTS: LazyLock<RwLock<HashSet<&'static str>>> = LazyLock::new(RwLock::default);
 
 impl Name {
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        self.0
     }
 }
 
 impl<S: AsRef<str>> From<S> for Name {
     fn from(s: S) -> Name {
-        Name(s.as_ref().into())
+        let text = s.as_ref();
+        // A thread that panics leaves a complete set.
+        if let Some(known) = TEXTS.read().unwrap_or_else(PoisonError::into_inner).get(text) {
+            return Name(known);
+        }
+        let mut texts = TEXTS.write().unwrap_or_else(PoisonError::into_inner);
+        // Another thread may have added it in between.
+        if let Some(known) = texts.get(text) {
+            return Name(known);
+        }
+        let kept: &'static str = Box::leak(text.into());
+        texts.insert(kept);
+        Name(kept)
+    }
+}
+
+impl PartialEq for Name {
+    fn eq(&self, other: &Name) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Name {}
+
+impl Hash for Name {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_ptr().hash(state);
+    }
+}
+
+impl PartialOrd for Name {
+    fn partial_cmp(&self, other: &Name) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Name {
+    fn cmp(&self, other: &Name) -> Ordering {
+        if self == other { Ordering::Equal } else { self.0.cmp(other.0) }
     }
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.0)
     }
 }
 
 impl fmt::Debug for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(self.0)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Index expressions as sums of loop variables with coefficients, and the ranges of expressions.
 
-use std::collections::BTreeMap;
 use std::collections::HashMap;
 
+use super::terms::Terms;
 use crate::te::{BinOp, DType, Expr, Name};
 
 /// `constant + sum of coefficient * variable`.
@@ -11,7 +11,7 @@ pub struct Affine {
     /// The constant term.
     pub constant: i64,
     /// Coefficients, none of them 0.
-    pub terms: BTreeMap<Name, i64>,
+    pub terms: Terms,
 }
 
 impl Affine {
@@ -26,8 +26,8 @@ impl Affine {
     /// ```
     pub fn of(e: &Expr) -> Option<Affine> {
         match e {
-            Expr::Int(v, DType::I64) => Some(Affine { constant: *v, terms: BTreeMap::new() }),
-            Expr::Var(v) => Some(Affine { constant: 0, terms: BTreeMap::from([(v.clone(), 1)]) }),
+            Expr::Int(v, DType::I64) => Some(Affine { constant: *v, terms: Terms::default() }),
+            Expr::Var(v) => Some(Affine { constant: 0, terms: Terms::from_iter([(v.clone(), 1)]) }),
             Expr::Binary(BinOp::Add, a, b) => Some(Affine::of(a)?.plus(&Affine::of(b)?, 1)),
             Expr::Binary(BinOp::Sub, a, b) => Some(Affine::of(a)?.plus(&Affine::of(b)?, -1)),
             Expr::Binary(BinOp::Mul, a, b) => {
@@ -45,11 +45,7 @@ impl Affine {
     /// Returns `self + other * factor`.
     pub fn plus(mut self, other: &Affine, factor: i64) -> Affine {
         self.constant = self.constant.wrapping_add(other.constant.wrapping_mul(factor));
-        for (v, c) in &other.terms {
-            let e = self.terms.entry(v.clone()).or_insert(0);
-            *e = e.wrapping_add(c.wrapping_mul(factor));
-        }
-        self.terms.retain(|_, c| *c != 0);
+        self.terms.add(&other.terms, factor);
         self
     }
 
@@ -65,15 +61,15 @@ impl Affine {
 
     /// Returns the coefficient of a variable, 0 if it does not occur.
     pub fn coefficient(&self, var: &Name) -> i64 {
-        self.terms.get(var).copied().unwrap_or(0)
+        self.terms.get(var).unwrap_or(0)
     }
 
     /// Splits into the terms whose variables satisfy `inner`, and the remaining terms with the constant.
     pub fn partition(&self, inner: impl Fn(&Name) -> bool) -> (Affine, Affine) {
         let mut parts = (Affine::default(), Affine { constant: self.constant, ..Affine::default() });
-        for (v, c) in &self.terms {
+        for (v, c) in self.terms.iter() {
             let side = if inner(v) { &mut parts.0 } else { &mut parts.1 };
-            side.terms.insert(v.clone(), *c);
+            side.terms.insert(v.clone(), c);
         }
         parts
     }
@@ -81,7 +77,7 @@ impl Affine {
     /// Returns the sum as an expression, with the variables in order of their names and the constant last.
     pub fn to_expr(&self) -> Expr {
         let mut sum: Option<Expr> = None;
-        for (v, &c) in &self.terms {
+        for (v, c) in self.terms.iter() {
             let var = Expr::Var(v.clone());
             let term = if c == 1 { var } else { var * c };
             sum = Some(match sum {
@@ -106,7 +102,7 @@ pub type Bounds = HashMap<Name, (i64, i64)>;
 pub fn interval(e: &Expr, bounds: &Bounds) -> Option<(i64, i64)> {
     if let Some(a) = Affine::of(e) {
         let (mut lo, mut hi) = (a.constant, a.constant);
-        for (v, &c) in &a.terms {
+        for (v, c) in a.terms.iter() {
             let &(l, h) = bounds.get(v)?;
             let (x, y) = (l.checked_mul(c)?, h.checked_mul(c)?);
             lo = lo.checked_add(x.min(y))?;

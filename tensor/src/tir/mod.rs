@@ -15,6 +15,7 @@ mod lower;
 mod parse;
 mod print;
 mod simplify;
+mod terms;
 #[cfg(test)]
 pub(crate) mod tests;
 mod verify;
@@ -27,6 +28,7 @@ pub use eval::{evaluate, expand_call, run};
 pub use lower::lower;
 pub use parse::parse;
 pub use simplify::simplify;
+pub use terms::Terms;
 pub use verify::verify;
 
 /// The memory that holds a buffer.

@@ -165,7 +165,7 @@ fn divide(op: BinOp, a: &Expr, d: i64, bounds: &Bounds) -> Option<Expr> {
     let mut whole = Affine::default();
     let mut rest = Affine { constant: f.constant.rem_euclid(d), ..Affine::default() };
     whole.constant = f.constant.div_euclid(d);
-    for (v, &c) in &f.terms {
+    for (v, c) in f.terms.iter() {
         if c % d == 0 {
             whole.terms.insert(v.clone(), c / d);
         } else {

@@ -23,7 +23,7 @@ fn parts(e: &Expr, loops: &[&For]) -> Option<(Affine, BTreeMap<usize, i64>)> {
     let sum = Affine::of(e)?;
     let thread = |v: &Name| loops.iter().find(|l| &l.var == v).and_then(|l| l.kind.thread());
     let (threads, rest) = sum.partition(|v| thread(v).is_some());
-    let terms = threads.terms.iter().filter_map(|(v, c)| Some((thread(v)?, *c))).collect();
+    let terms = threads.terms.iter().filter_map(|(v, c)| Some((thread(v)?, c))).collect();
     Some((rest, terms))
 }
 
@@ -125,7 +125,7 @@ fn strided(digits: &[(i64, i64)], uses: &[(Vec<Expr>, Vec<For>)], d: usize) -> O
     for (indices, loops) in uses {
         let loops: Vec<&For> = loops.iter().collect();
         let (rest, _) = parts(indices.get(d)?, &loops)?;
-        if rest.constant % n != 0 || rest.terms.values().any(|c| c % n != 0 || *c < 0) {
+        if rest.constant % n != 0 || rest.terms.values().any(|c| c % n != 0 || c < 0) {
             return None;
         }
         let most = rest.terms.iter().map(|(v, c)| {

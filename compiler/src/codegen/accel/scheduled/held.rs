@@ -161,7 +161,7 @@ impl Steps {
         // A variable of each dimension of the buffer that is in no other dimension.
         let variable = |d: usize| {
             let alone = |v: &&Name| own.iter().enumerate().all(|(other, a)| other == d || a.coefficient(v) == 0);
-            own[d].terms.iter().find(|(v, c)| **c == 1 && alone(v)).map(|(v, _)| v)
+            own[d].terms.iter().find(|(v, c)| *c == 1 && alone(v)).map(|(v, _)| v)
         };
         let mut steps = Steps { first: Vec::new(), factors: Vec::new() };
         for index in theirs {
