@@ -37,8 +37,6 @@ pub mod overhead {
     pub const DEPTHWISE_VECTOR: u64 = 44;
     /// Instructions per step of such a layer.
     pub const DEPTHWISE_INSNS: u64 = 7;
-    /// Additional steps of such a layer, because the first and last steps are halved.
-    pub const DEPTHWISE_STEPS: u64 = 4;
     /// Cycles at the beginning and end of such a layer.
     pub const DEPTHWISE_LAYER: u64 = 300;
 }

@@ -5,7 +5,7 @@
 //! ([`epilogue`]).
 
 mod columns;
-mod depthwise;
+pub mod depthwise;
 pub mod emit;
 pub mod epilogue;
 mod expressible;
@@ -27,7 +27,6 @@ pub use op::Conv;
 pub use plan::ConvPlan;
 
 use crate::codegen::accel::emit::{Constants, Emit};
-use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
@@ -38,7 +37,6 @@ use crate::graph::{Node, NodeId, Op, ValueId};
 use depthwise::DepthwiseTile;
 use expressible::is_expressible;
 use need::Need;
-use std::ops::RangeInclusive;
 use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
@@ -46,15 +44,6 @@ use tilewright_hw::config::HwConfig;
 /// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
 /// in the second memory that can hold them.
 const FURTHER: usize = 3;
-
-/// The shares of the array, in eighths of a tap, in a depthwise convolution from device memory to device memory that it
-/// shares with the vector unit; `None` if they cannot share it.
-pub fn depthwise_shares(conv: &Conv, views: [View; 2], config: &HwConfig) -> Option<RangeInclusive<usize>> {
-    if !conv.epilogue.is_empty() || conv.slope.is_some() {
-        return None;
-    }
-    depthwise::shares(conv, views, OnChip::default(), config)
-}
 
 impl AccelOperator for Conv {
     type Plan = ConvPlan;
@@ -177,9 +166,9 @@ impl AccelOperator for Conv {
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
             ConvPlan::Depthwise(t) => format!(
-                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and the others on the vector \
-                 unit at the same time",
-                t.array_taps()
+                "depthwise {rows}x{columns}, with {} and {} taps of an output on the array and the others on the vector \
+                 unit at the same time, in tiles of {}x{} pixels and {} blocks of channels{note}",
+                t.array_taps.even, t.array_taps.odd, t.rows, t.columns, t.blocks
             ),
         }
     }
@@ -209,7 +198,8 @@ impl AccelOperator for Conv {
             ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
-            _ => None,
+            ConvPlan::Tiles(_) => None,
+            ConvPlan::Depthwise(tile) => depthwise::schedule(self, tile, layer, config, constants),
         }
     }
 
@@ -217,22 +207,15 @@ impl AccelOperator for Conv {
         if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
             return scheduled::emit(e, layer, schedule);
         }
+        let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
         match plan {
-            ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => emit::emit(e, layer, self, *tile),
-            ConvPlan::Depthwise(tile) => depthwise::emit(e, layer, self, *tile),
+            ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
+            ConvPlan::Packed(_) | ConvPlan::Depthwise(_) => Err(missing()),
         }
     }
 }
 
 impl Conv {
-    /// The shares of the array in a product that it shares with the vector unit; `None` if they cannot share it.
-    fn shares(&self, layer: &Layer, config: &HwConfig) -> Option<RangeInclusive<usize>> {
-        if !self.epilogue.is_empty() || self.slope.is_some() {
-            return None;
-        }
-        depthwise::shares(self, [layer.input_view(), self.results(layer)], layer.on_chip, config)
-    }
-
     /// Returns tiles of the product with whole windows as channels, if it can run so.
     fn packed(&self, layer: &Layer, config: &HwConfig) -> std::vec::IntoIter<ConvTile> {
         let found = || {
@@ -256,9 +239,6 @@ impl Conv {
 
     /// Returns at most `most` plans that share the product between the array and the vector unit.
     fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
-        if !self.epilogue.is_empty() || self.slope.is_some() {
-            return Vec::new();
-        }
         depthwise::tiles(self, [layer.input_view(), self.results(layer)], layer.on_chip, most, config)
     }
 }

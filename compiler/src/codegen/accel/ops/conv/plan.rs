@@ -10,7 +10,7 @@ pub enum ConvPlan {
     Tiles(ConvTile),
     /// Tiles of a product whose loads turn whole windows into channels.
     Packed(ConvTile),
-    /// Steps of a depthwise product that the array and the vector unit share.
+    /// Tiles of a depthwise product that the array and the vector unit share.
     Depthwise(DepthwiseTile),
 }
 

@@ -1,12 +1,12 @@
 //! The space of a product's plans.
 
-use super::depthwise::{self, DepthwiseTile};
+use super::depthwise::{self, ArrayTaps, DepthwiseTile};
 use super::need::Need;
 use super::op::Conv;
 use super::plan::ConvPlan;
 use super::tiles::{ConvTile, Search, TileSpace, Wanted};
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::space::{Choice, Decisions, Knob, Space};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 
@@ -26,15 +26,16 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
             tile_knobs(conv, Search { apart: false, need, pixel_load: None, wanted: Wanted::All }, views, config);
         forms.extend(knobs.map(|knobs| [vec![form(FORMS[0])], knobs].concat()));
     }
-    if let Some(shares) = conv.shares(layer, config) {
-        let blocks = views[1].c.div_ceil(config.block() as usize);
+    if depthwise::is_shared(conv, views, layer.on_chip, config) {
+        let taps = |name: &str| Knob { name: name.into(), values: (1..conv.taps()).map(Into::into).collect() };
         forms.push(vec![
             form(FORMS[1]),
-            Knob::size("blocks", blocks),
-            Knob::size("strip_rows", views[1].h),
-            Knob::size("columns", views[1].w),
+            Knob::size("blocks", views[1].c.div_ceil(config.block() as usize)),
             Knob::size("rows", views[1].h),
-            Knob { name: "array_eighths".into(), values: shares.map(Choice::Number).collect() },
+            Knob::size("columns", views[1].w),
+            taps("first_taps"),
+            taps("even_taps"),
+            taps("odd_taps"),
         ]);
     }
     if let Some((flat, search, views)) = conv.packed_search(layer, config) {
@@ -55,10 +56,11 @@ pub fn decisions(plan: &ConvPlan) -> Decisions {
         ConvPlan::Packed(t) => form(FORMS[2]).and(tile_decisions(t)),
         ConvPlan::Depthwise(t) => form(FORMS[1]).and(Decisions::new([
             ("blocks", t.blocks.into()),
-            ("strip_rows", t.strip_rows.into()),
-            ("columns", t.columns.into()),
             ("rows", t.rows.into()),
-            ("array_eighths", t.array_eighths.into()),
+            ("columns", t.columns.into()),
+            ("first_taps", t.array_taps.first.into()),
+            ("even_taps", t.array_taps.even.into()),
+            ("odd_taps", t.array_taps.odd.into()),
         ])),
     }
 }
@@ -81,18 +83,14 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
         let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
         return tile_of(conv, search, views, decisions, config).map(ConvPlan::Tiles);
     }
-    let shares = conv.shares(layer, config).ok_or("the array and the vector unit cannot share the layer")?;
+    let taps = |name: &str| decisions.size(name, conv.taps().saturating_sub(1));
     let tile = DepthwiseTile {
         blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
-        strip_rows: decisions.size("strip_rows", views[1].h)?,
-        columns: decisions.size("columns", views[1].w)?,
         rows: decisions.size("rows", views[1].h)?,
-        array_eighths: decisions.size("array_eighths", *shares.end())?,
+        columns: decisions.size("columns", views[1].w)?,
+        array_taps: ArrayTaps { first: taps("first_taps")?, even: taps("even_taps")?, odd: taps("odd_taps")? },
         cycles: 0,
     };
-    if !shares.contains(&tile.array_eighths) {
-        return Err(format!("the decision array_eighths must be at least {}", shares.start()));
-    }
     depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)
 }
 

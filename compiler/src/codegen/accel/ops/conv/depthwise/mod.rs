@@ -1,8 +1,9 @@
 //! Depthwise convolutions that the array and the vector unit compute together.
 
-mod emit;
 mod plan;
-mod taps;
+mod schedule;
+mod stages;
 
-pub use emit::emit;
-pub use plan::{DepthwiseTile, shares, tile, tiles};
+pub use plan::{ArrayTaps, DepthwiseTile, is_shared, tile, tiles};
+pub use schedule::schedule;
+pub use stages::{Share, Stages};
