@@ -1,9 +1,9 @@
 //! What a chain computes.
 
-use crate::codegen::accel::ops::conv::rest::array_subtracts;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::depthwise::is_shared;
+use crate::codegen::accel::ops::conv::rest::array_subtracts;
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 

@@ -32,7 +32,7 @@ pub fn schedule(
 ) -> Option<LayerSchedule> {
     let (mut made, wide) = begun(chain, layer, config, constants);
     made.blocks.push(wide.name.to_string());
-    let share = Share { range: [tile.array_taps; 2], of: &|_| Expr::int(tile.array_taps as i64) };
+    let share = Share { range: tile.tap_range(), of: &|i| array_taps(i, tile, chain, wide.shape[1] as usize) };
     let both = made.depthwise(&chain.depthwise, &wide, chain.depth, &share, 3);
     let depth = made.requantized(&both, &chain.depthwise, "depth_", 4);
     let result = match &chain.last {
@@ -54,13 +54,29 @@ pub fn schedule(
     finish(made, &result, (chain, tile), layer, config)
 }
 
+/// Returns the number of the array's taps of an output. The depthwise convolution has that many blocks of channels.
+fn array_taps(i: &[Expr], tile: &ChainTile, chain: &Chain, blocks: usize) -> Expr {
+    let [even, odd] = tile.array_taps.map(|taps| Expr::int(taps as i64));
+    if even == odd {
+        return even;
+    }
+    // Strips of channels are the innermost, those of images the outermost.
+    let blocks = blocks.div_ceil(tile.blocks);
+    let (rows, columns) = (chain.depth.h.div_ceil(tile.rows), chain.depth.w.div_ceil(tile.columns));
+    let dimensions = [(0, 1, 0), (2, tile.rows, rows), (3, tile.columns, columns), (1, tile.blocks, blocks)];
+    let number = dimensions.into_iter().fold(None, |number: Option<Expr>, (index, size, count)| {
+        let part = if size == 1 { i[index].clone() } else { i[index].clone() / Expr::int(size as i64) };
+        Some(match number {
+            None => part,
+            Some(number) if count == 1 => number,
+            Some(number) => number * count as i64 + part,
+        })
+    });
+    number.map_or(even.clone(), |number| (number % Expr::int(2)).lt(Expr::int(1)).select(even, odd))
+}
+
 /// Begins with the first product and its requantization, the data of the depthwise convolution.
-fn begun<'a>(
-    chain: &Chain,
-    layer: &Layer,
-    config: &'a HwConfig,
-    constants: Constants,
-) -> (Stages<'a>, TensorRef) {
+fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Constants) -> (Stages<'a>, TensorRef) {
     let (first, input) = (&chain.first, layer.input_view());
     let mut made = Stages::new(Builder::new("chain"), config, constants);
     let data = Data { tensor: data(&mut made.b, first, input, chain.wide, config), rows: None };
@@ -128,7 +144,7 @@ fn finish(
         steps += &format!("compute_at {copy} {block_tiles}; ");
     }
     let sized = Sized::new(chain, layer, config);
-    let (keeps_params, keeps_weights) = (sized.keeps_params(), sized.keeps_weights(tile.array_taps));
+    let (keeps_params, keeps_weights) = (sized.keeps_params(), sized.keeps_weights(tile.tap_range()[1]));
     for copy in made.weights.iter().filter(|_| !keeps_weights) {
         steps += &format!("compact {copy}; ");
     }

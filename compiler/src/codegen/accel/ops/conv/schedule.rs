@@ -10,8 +10,8 @@ use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
-use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::finish::Slope;
+use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
@@ -98,7 +98,8 @@ fn product(
     let mut between = Vec::new();
     if let Some(slope) = &conv.slope {
         let Second { below, choice, parameters } = second(&mut b, conv, slope, &sums, &last);
-        instructions += &format!("tensorize {}.i4 requant; tensorize {}.i4 {}; ", below.name, choice.name, slope.op.name());
+        instructions +=
+            &format!("tensorize {}.i4 requant; tensorize {}.i4 {}; ", below.name, choice.name, slope.op.name());
         between.extend([(last.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
         done.steps += &parameters.steps(below.name.as_str());
         done.copies.extend(parameters.copies());

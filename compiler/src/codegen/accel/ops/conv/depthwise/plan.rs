@@ -151,14 +151,9 @@ impl Shape<'_> {
         kept.at(block, -(self.conv.pads[0] as i64), -(self.conv.pads[1] as i64))
     }
 
-    /// Weight tiles of a block.
-    fn stored(&self, most: usize) -> usize {
-        most.next_multiple_of(self.conv.kernel[1])
-    }
-
     /// Whether wgt holds all weight tiles at once.
     pub fn keeps_weights(&self, most: usize) -> bool {
-        self.blocks() * self.stored(most) <= self.config.entries(Mem::Wgt) as usize
+        self.blocks() * most <= self.config.entries(Mem::Wgt) as usize
     }
 
     /// Entries of param for a block.
@@ -176,7 +171,7 @@ impl Shape<'_> {
     /// Whether a tile's weights and parameters fit.
     fn fits(&self, blocks: usize, [least, most]: [usize; 2]) -> bool {
         let config = self.config;
-        let weights = WEIGHT_SLOTS * blocks * self.stored(most) <= config.entries(Mem::Wgt) as usize;
+        let weights = WEIGHT_SLOTS * blocks * most <= config.entries(Mem::Wgt) as usize;
         let descriptors = 2 * config.descriptor_entries() as usize;
         let entries = (config.entries(Mem::Param) / PARAM_ROWS) as usize;
         let params = PARAM_SLOTS * blocks * self.param_entries(least) + descriptors <= entries;
@@ -241,7 +236,7 @@ impl Shape<'_> {
                     step(first, odd) + after_odd * step(odd, even) + after_even * step(even, odd) + vector(last)
                 }
             } + gemm(first);
-            let weights = (all * self.stored(most)) as u64 * beats(Mem::Wgt);
+            let weights = (all * most) as u64 * beats(Mem::Wgt);
             let params = (all * self.param_entries(least)) as u64 * u64::from(PARAM_ROWS) * beats(Mem::Param);
             let times = |kept: bool, slots: usize| {
                 let again = (pixel_tiles / images).min(slots as u64) * images;
@@ -250,7 +245,7 @@ impl Shape<'_> {
             let constants = weights * times(self.keeps_weights(most), WEIGHT_SLOTS)
                 + params * times(self.keeps_params(least), PARAM_SLOTS);
             let bus = loaded * beats(Mem::Inp) + stored * beats(Mem::Out) + constants + fetched;
-            let first_weights = (tile.blocks * self.stored(most)) as u64 * beats(Mem::Wgt);
+            let first_weights = (tile.blocks * most) as u64 * beats(Mem::Wgt);
             let ends = first_load + first_weights + stored * beats(Mem::Out) / tiles + overhead::DEPTHWISE_LAYER;
             let cycles = units.max(bus + bus / 16) + ends;
             if best.is_none_or(|b| cycles < b.cycles) {
@@ -282,7 +277,8 @@ pub fn tiles(
         return Vec::new();
     }
     let mut found: Vec<DepthwiseTile> = Vec::new();
-    for columns in parts(output.w) {
+    // Loads of the last columns would be row by row if there were fewer of them.
+    for columns in parts(output.w).into_iter().filter(|&columns| output.w.is_multiple_of(columns)) {
         for rows in parts(output.h) {
             for blocks in parts(shape.distance()) {
                 let array_taps = ArrayTaps { first: 1, even: 1, odd: 1 };

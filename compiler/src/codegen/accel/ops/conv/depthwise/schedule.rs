@@ -185,7 +185,8 @@ mod tests {
         let last = conv.taps() - 1;
         for (k, (first, even, odd)) in [(1, 1, last), (last, 1, 2), (2, 2, 2)].into_iter().enumerate() {
             let array_taps = ArrayTaps { first, even, odd };
-            let other = list.get(k).map(|&t| tile(conv, views, layer.on_chip, DepthwiseTile { array_taps, ..t }, config));
+            let other =
+                list.get(k).map(|&t| tile(conv, views, layer.on_chip, DepthwiseTile { array_taps, ..t }, config));
             list.extend(other.and_then(Result::ok));
         }
         let step = (list.len() / most).max(1);

@@ -8,8 +8,8 @@ use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::{stored, stored_zero_point};
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::scheduled::LayerInput;
-use crate::te::{Array, Builder, DType, Expr, TensorRef};
 use crate::codegen::accel::view::View;
+use crate::te::{Array, Builder, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
 /// How many taps the array sums.
@@ -114,9 +114,9 @@ impl<'a> Stages<'a> {
             let column = i[3].clone() * column_step + column * column_tap;
             data.at(&[i[0].clone(), i[1].clone(), row, column, lane.clone()]).cast(DType::I32)
         };
-        // The array's taps in whole rows of the kernel; those of the last rows that are not its own do not count.
+        // The array's taps are counted in rows of the kernel; those of the last rows that are not its own do not count.
         let array_rows = (most + kernel_columns - 1) / kernel_columns;
-        let shape = [blocks, array_rows * kernel_columns, lanes, lanes];
+        let shape = [blocks, most, lanes, lanes];
         let diagonal = self.constant("diagonal", &shape, || {
             let mut bytes = Vec::new();
             for (block, tap) in (0..shape[0]).flat_map(|b| (0..shape[1]).map(move |t| (b, t))) {
@@ -182,7 +182,8 @@ impl<'a> Stages<'a> {
                             decompose_reduction array array.i0; tensorize array.i4 gemm; \
                             reorder both.i0 both.i1 both.i2 both.i3 both.r both.s both.i4; \
                             decompose_reduction both both.i0; tensorize both.i4 mac; ";
-        self.stages += &format!("stage array {stage}; stage array.init {stage}; stage both {next}; stage both.init {next}; ");
+        self.stages +=
+            &format!("stage array {stage}; stage array.init {stage}; stage both {next}; stage both.init {next}; ");
         both
     }
 }
