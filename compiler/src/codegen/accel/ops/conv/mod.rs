@@ -34,7 +34,6 @@ use crate::codegen::accel::scheduled::{self, LayerSchedule};
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
-use depthwise::DepthwiseTile;
 use expressible::is_expressible;
 use need::Need;
 use tiles::{ConvTile, Search, Wanted};
@@ -80,9 +79,11 @@ impl AccelOperator for Conv {
         let wanted = if search { Wanted::All } else { Wanted::First };
         let need = Need::of(self, layer, config)?;
         let views = [layer.input_view(), self.results(layer)];
-        let shared = self.depthwise(layer, config, 1).into_iter().next();
+        // Their estimates cannot be compared. With a clock, the best ones of both kinds are.
+        let shared = self.depthwise(layer, config, 1);
+        let shared = shared.into_iter().max_by_key(|plan| matches!(plan, ConvPlan::Strips(_)));
         let tile = tiles::best(self, Search { apart: false, need, pixel_load: None, wanted }, views, config);
-        let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared.map(ConvPlan::Depthwise));
+        let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared);
         let other = others.min_by_key(ConvPlan::cycles);
         match (other, tile) {
             (Some(other), Ok(tile)) if other.cycles() < tile.cycles => Ok(other),
@@ -98,17 +99,18 @@ impl AccelOperator for Conv {
         let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
         let products = tiles::tiles(self, search, views, config).unwrap_or_default();
         let first = products.first().copied().map(ConvPlan::Tiles);
-        let shared = self.depthwise(layer, config, most).into_iter().map(ConvPlan::Depthwise);
+        let shared = self.depthwise(layer, config, most);
         let mut all: Vec<ConvPlan> = products.into_iter().map(ConvPlan::Tiles).chain(shared).collect();
         all.extend(self.packed(layer, config).map(ConvPlan::Packed));
         all.sort_by_key(ConvPlan::cycles);
         // The estimate is not exact enough to compare different kinds of plans.
-        let mut left = [most.saturating_sub(1), FURTHER, FURTHER];
+        let mut left = [most.saturating_sub(1), FURTHER, FURTHER, FURTHER];
         all.retain(|plan| {
             let left = &mut left[match plan {
                 ConvPlan::Packed(_) => 2,
                 ConvPlan::Tiles(tile) if tile.operands != need.operand_memories[0] => 1,
-                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) => 0,
+                ConvPlan::Depthwise(_) => 3,
+                ConvPlan::Tiles(_) | ConvPlan::Strips(_) => 0,
             }];
             let wanted = *left > 0;
             *left = left.saturating_sub(1);
@@ -165,6 +167,11 @@ impl AccelOperator for Conv {
                  blocks of channels{note}",
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
+            ConvPlan::Strips(t) => format!(
+                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and the others on the vector \
+                 unit at the same time",
+                t.array_taps()
+            ),
             ConvPlan::Depthwise(t) => format!(
                 "depthwise {rows}x{columns}, with {} and {} taps of an output on the array and the others on the vector \
                  unit at the same time, in tiles of {}x{} pixels and {} blocks of channels{note}",
@@ -198,7 +205,7 @@ impl AccelOperator for Conv {
             ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
-            ConvPlan::Tiles(_) => None,
+            ConvPlan::Tiles(_) | ConvPlan::Strips(_) => None,
             ConvPlan::Depthwise(tile) => depthwise::schedule(self, tile, layer, config, constants),
         }
     }
@@ -210,6 +217,7 @@ impl AccelOperator for Conv {
         let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
         match plan {
             ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
+            ConvPlan::Strips(tile) => depthwise::strips::emit(e, layer, self, *tile),
             ConvPlan::Packed(_) | ConvPlan::Depthwise(_) => Err(missing()),
         }
     }
@@ -237,8 +245,14 @@ impl Conv {
         Some((flat, Search { apart: false, need, pixel_load, wanted: Wanted::All }, [view, output]))
     }
 
-    /// Returns at most `most` plans that share the product between the array and the vector unit.
-    fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
-        depthwise::tiles(self, [layer.input_view(), self.results(layer)], layer.on_chip, most, config)
+    /// Returns at most `most` plans of each kind that share the product between the array and the vector unit.
+    fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvPlan> {
+        let views = [layer.input_view(), self.results(layer)];
+        if !depthwise::is_shared(self, views, layer.on_chip, config) {
+            return Vec::new();
+        }
+        let tiles = depthwise::tiles(self, views, layer.on_chip, most, config).into_iter().map(ConvPlan::Depthwise);
+        let strips = depthwise::strips::tiles(self, views, layer.on_chip, most, config).into_iter();
+        tiles.chain(strips.map(ConvPlan::Strips)).collect()
     }
 }

@@ -62,7 +62,7 @@ impl StoredValue<'_> {
 ///
 /// # Errors
 /// None for a legal configuration.
-fn mac_intrinsic(config: &HwConfig, entry: Entry, zero_point: i8) -> Result<Intrinsic, TirError> {
+pub fn mac_intrinsic(config: &HwConfig, entry: Entry, zero_point: i8) -> Result<Intrinsic, TirError> {
     let bo = config.block_out;
     let at = entry.at("o");
     let tap = match zero_point {

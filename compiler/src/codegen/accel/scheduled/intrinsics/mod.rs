@@ -32,6 +32,7 @@ pub use deep::requant_intrinsic;
 pub use entry::Entry;
 pub use gemm::gemm_intrinsic;
 pub use instruction::{Candidate, Instruction, VectorCall, called};
+pub use mac::mac_intrinsic;
 
 /// Names of the instructions that [`candidates`] knows.
 pub fn names(config: &HwConfig) -> Vec<&'static str> {

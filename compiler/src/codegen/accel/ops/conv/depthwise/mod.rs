@@ -3,6 +3,7 @@
 mod plan;
 mod schedule;
 mod stages;
+pub mod strips;
 
 pub use plan::{ArrayTaps, DepthwiseTile, is_shared, tile, tiles};
 pub use schedule::schedule;
