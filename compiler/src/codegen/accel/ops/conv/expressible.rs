@@ -1,5 +1,6 @@
 //! Which convolutions run as scheduled tensor expressions, and where these have their operands.
 
+use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::rest::array_subtracts;
@@ -19,7 +20,10 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
     let kept_pair = pair && layer.on_chip.output.is_some();
     let sizes = Sizes::new(conv, input, layer.output_view(), config);
-    let grouped = conv.groups == 1 || square && sizes.tiles_of_groups(conv, input, config).is_some();
+    // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
+    let views = [input, conv.results(layer)];
+    let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
+    let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
     square && padded && !kept_pair && subtracted && grouped && conv.pooling().is_none()
 }
 

@@ -1,6 +1,6 @@
 //! Depthwise convolutions that the array and the vector unit compute together.
 
-mod plan;
+pub mod plan;
 mod schedule;
 mod stages;
 pub mod strips;
