@@ -132,8 +132,8 @@ pub fn places(
         let in_turn = needs
             .stages
             .as_ref()
-            .filter(|_| banks > 1 && held.room.is_none())
-            .and_then(|stages| turns(&names, &sizes, stages, mem, pipelines, there / 2));
+            .filter(|_| banks > 1)
+            .and_then(|stages| turns(&names, &sizes, stages, mem, pipelines, room.halves()));
         if in_turn.is_none() && needed > room.end {
             let list = own.iter().map(|(b, p)| match p.slots {
                 1 => format!("{} {}", b.name, p.entries),
@@ -168,7 +168,7 @@ fn turns(
     stages: &Stages,
     mem: Mem,
     pipelines: &HashMap<Name, Name>,
-    half: u32,
+    halves: [Range<u32>; 2],
 ) -> Option<Vec<Vec<u32>>> {
     let alternates = |i: usize| sizes[i][0].is_multiple_of(2) && pipelines.get(names[i]) == Some(&stages.pipeline);
     let list: Vec<usize> = (0..names.len()).filter(|&i| alternates(i)).collect();
@@ -190,24 +190,23 @@ fn turns(
         if best.as_ref().is_some_and(|b| b.0 <= meetings) {
             continue;
         }
-        let mut filled = [0; 2];
+        let mut next = [halves[0].start, halves[1].start];
         let mut made: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
         for (at, &i) in list.iter().enumerate() {
             for slot in 0..sizes[i][0] {
-                let k = (slot + turns[at]) % 2;
-                made[i].push(k * half + filled[k as usize]);
-                filled[k as usize] += sizes[i][1];
+                let k = ((slot + turns[at]) % 2) as usize;
+                made[i].push(next[k]);
+                next[k] += sizes[i][1];
             }
         }
-        let mut fits = true;
         for i in (0..names.len()).filter(|i| !list.contains(i)) {
             for _ in 0..sizes[i][0] {
-                let least = (0..2usize).min_by_key(|&k| filled[k]).unwrap_or(0);
-                made[i].push(least as u32 * half + filled[least]);
-                filled[least] += sizes[i][1];
+                let most = (0..2usize).max_by_key(|&k| (halves[k].end.saturating_sub(next[k]), 1 - k)).unwrap_or(0);
+                made[i].push(next[most]);
+                next[most] += sizes[i][1];
             }
         }
-        fits &= filled.iter().all(|&n| n <= half);
+        let fits = next.iter().zip(&halves).all(|(next, half)| *next <= half.end);
         if fits {
             best = Some((meetings, made));
         }
@@ -238,6 +237,15 @@ struct Room {
     /// Entries of a bank.
     bank: u64,
     banks: u32,
+}
+
+impl Room {
+    /// The parts of it in both halves of the memory's banks.
+    fn halves(&self) -> [Range<u32>; 2] {
+        let middle = self.bank * u64::from(self.banks) / 2;
+        let [start, end, middle] = [self.start, self.end, middle].map(|n| n as u32);
+        [start.min(middle)..end.min(middle), start.max(middle)..end.max(middle)]
+    }
 }
 
 /// Buffers, by their number, that should be in different banks.

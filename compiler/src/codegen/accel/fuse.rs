@@ -3,8 +3,8 @@
 
 use super::layer::Layer;
 use super::ops::chain::Chain;
+use super::ops::conv::Conv;
 use super::ops::conv::epilogue::Epilogue;
-use super::ops::conv::{Conv, ConvPlan};
 use super::ops::pairwise::Other;
 use super::ops::{Operator, Planned};
 use crate::graph::ValueId;
@@ -95,7 +95,7 @@ pub fn fuse(pair: Neighbors, alone: bool, config: &HwConfig) -> Result<Fused, Fu
     let (value, view) = first.output;
     let place = second.inputs.iter().position(|i| *i == (value, view)).ok_or(FuseError::Unfit)?;
     let once = second.inputs.iter().filter(|i| **i == (value, view)).count() == 1;
-    if !once || conv.epilogue.len() >= MOST || (matches!(plan, ConvPlan::Depthwise(_)) && !pool) {
+    if !once || conv.epilogue.len() >= MOST || (plan.is_shared() && !pool) {
         return Err(FuseError::Unfit);
     }
     if !alone {

@@ -57,7 +57,7 @@ fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
         ["bias", "multiplier", "shift"].map(|name| b.input(name, DType::I32, &[blocks * ratio, bo]));
     let result = b.compute("result", &shape, |i| {
         let c = [i[0].clone() * ratio + i[2].clone(), i[4].clone()];
-        scaled(t.mode, t.bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c))
+        scaled(t.mode, t.bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c)).cast(DType::I8)
     });
     Ok(Mapped {
         program: b.finish(&[result]),
@@ -84,7 +84,7 @@ pub struct Requantized {
     /// Steps that copy them to param.
     pub steps: String,
     /// The blocks that copy them.
-    pub copies: [String; 3],
+    pub copies: Vec<String>,
 }
 
 /// Whether param holds the parameters of `tiles` output tiles twice, so that all are loaded at once.
@@ -118,6 +118,11 @@ impl Parameters {
 
     /// Returns a requantized sum of a channel: its output tile, and its place in the tile.
     pub fn apply(&self, finish: &Finish, sum: Expr, channel: &[Expr; 2]) -> Expr {
+        self.wide(finish, sum, channel).cast(DType::I8)
+    }
+
+    /// The same in 32 bits, as acc can hold it.
+    pub fn wide(&self, finish: &Finish, sum: Expr, channel: &[Expr; 2]) -> Expr {
         let [bias, multiplier, shift] = &self.tensors;
         let bounds = [finish.zero_point, finish.lo, finish.hi];
         scaled(finish.mode, bounds, sum + bias.at(channel), multiplier.at(channel), shift.at(channel))
@@ -147,11 +152,11 @@ pub fn requantized(
     let parameters = Parameters::new(b, finish, [tiles, lanes], "");
     let result =
         b.compute("result", &sums.shape, |i| parameters.apply(finish, sums.at(i), &[tile(i), i[i.len() - 1].clone()]));
-    let (steps, copies) = (parameters.steps("result"), parameters.copies());
+    let (steps, copies) = (parameters.steps("result"), parameters.copies().to_vec());
     Requantized { result, inputs: parameters.inputs, steps, copies }
 }
 
-/// Returns a scaled sum with its zero point, clamped to int8.
+/// Returns a scaled sum with its zero point, clamped.
 fn scaled(mode: Rounding, bounds: [i32; 3], sum: Expr, multiplier: Expr, shift: Expr) -> Expr {
     let scale = match mode {
         Rounding::Double => Func::ScaleDouble,
@@ -159,7 +164,7 @@ fn scaled(mode: Rounding, bounds: [i32; 3], sum: Expr, multiplier: Expr, shift: 
     };
     let [zero, lo, hi] = bounds.map(Expr::i32);
     let scaled = Expr::call(scale, vec![sum, multiplier, shift]);
-    Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi]).cast(DType::I8)
+    Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi])
 }
 
 impl TileWork for RequantTile {

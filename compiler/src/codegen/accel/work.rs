@@ -31,15 +31,23 @@ pub mod overhead {
     pub const FUSED_POOLING: u64 = 60;
     /// Cycles per tile of a second requantization of the sums.
     pub const SLOPE: u64 = 60;
-    /// Cycles of gemm per step of a depthwise layer that the array and the vector unit share.
-    pub const DEPTHWISE_GEMM: u64 = 8;
-    /// Cycles of the vector unit per step of such a layer.
-    pub const DEPTHWISE_VECTOR: u64 = 44;
-    /// Instructions per step of such a layer.
+    /// Cycles of gemm per tile of a depthwise layer that the array and the vector unit share.
+    pub const DEPTHWISE_GEMM: u64 = 30;
+    /// Cycles of the vector unit per tile of such a layer.
+    pub const DEPTHWISE_VECTOR: u64 = 80;
+    /// Instructions per tile of such a layer.
     pub const DEPTHWISE_INSNS: u64 = 7;
+    /// Cycles of gemm per step of a depthwise layer in pairs of strips.
+    pub const STRIP_GEMM: u64 = 8;
+    /// Cycles of the vector unit per step of such a layer.
+    pub const STRIP_VECTOR: u64 = 44;
+    /// Instructions per step of such a layer.
+    pub const STRIP_INSNS: u64 = 7;
     /// Additional steps of such a layer, because the first and last steps are halved.
-    pub const DEPTHWISE_STEPS: u64 = 4;
+    pub const STRIP_STEPS: u64 = 4;
     /// Cycles at the beginning and end of such a layer.
+    pub const STRIP_LAYER: u64 = 300;
+    /// Cycles at the beginning and end of a depthwise layer in tiles.
     pub const DEPTHWISE_LAYER: u64 = 300;
 }
 

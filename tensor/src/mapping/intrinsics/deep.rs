@@ -20,8 +20,8 @@ impl StoredValue<'_> {
     /// Requantization, whose constants are those of the block.
     pub(super) fn requant(&self) -> Result<Vec<Candidate>, String> {
         const FORM: &str = "requant needs a value of the form i8(offset_clamp(scale_double(SUM + BIAS, MULTIPLIER, \
-                            SHIFT), ZERO_POINT, LOW, HIGH)), or with scale_single, with a SUM in acc, the other operands in \
-                            param, and bounds from -128 to 127";
+                            SHIFT), ZERO_POINT, LOW, HIGH)), without i8() if the result is in acc, or with scale_single, with \
+                            a SUM in acc, the other operands in param, and bounds from -128 to 127";
         let Clamped { mode, bounds: [zero_point, lo, hi], .. } = self.clamped().ok_or(FORM)?;
         let dst = self.dst()?;
         let mut found = Vec::new();
@@ -158,8 +158,11 @@ impl StoredValue<'_> {
 
     /// Takes a value apart that is scaled, offset and clamped to int8.
     fn clamped(&self) -> Option<Clamped<'_>> {
-        let Expr::Cast(DType::I8, inner) = self.value else { return None };
-        let Expr::Call(Func::OffsetClamp, args) = inner.as_ref() else { return None };
+        let inner = match self.value {
+            Expr::Cast(DType::I8, inner) => inner.as_ref(),
+            wide => wide,
+        };
+        let Expr::Call(Func::OffsetClamp, args) = inner else { return None };
         let [Expr::Call(scale, scaled), zero, lo, hi] = args.as_slice() else { return None };
         let mode = match scale {
             Func::ScaleDouble => Rounding::Double,
@@ -190,15 +193,16 @@ pub fn requant_intrinsic(
         Rounding::Double => Func::ScaleDouble,
         Rounding::Single => Func::ScaleSingle,
     };
-    let body = format!(
-        "for o in {bo} {{ block lane {{ out{0} = i8(offset_clamp({1}(acc{0} + bias[o], multiplier[o], shift[o]), \
-         {zero}i32, {lo}i32, {hi}i32)) }} }}",
+    let value = format!(
+        "offset_clamp({1}(acc{0} + bias[o], multiplier[o], shift[o]), {zero}i32, {lo}i32, {hi}i32)",
         entry.at("o"),
         scale.name()
     );
+    let (value, dtype) = if dst == Scope::Acc { (value, DType::I32) } else { (format!("i8({value})"), DType::I8) };
+    let body = format!("for o in {bo} {{ block lane {{ out{} = {value} }} }}", entry.at("o"));
     mapped::intrinsic(&format!(
         "intrinsic requant {{ param acc: i32{0} in acc param bias: i32[{bo}] in param param multiplier: i32[{bo}] in \
-         param param shift: i32[{bo}] in param param out: i8{0} in {1} {2} }}",
+         param param shift: i32[{bo}] in param param out: {dtype}{0} in {1} {2} }}",
         entry.dims(bo),
         dst.name(),
         entry.around(&body)

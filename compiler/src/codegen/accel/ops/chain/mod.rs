@@ -55,6 +55,7 @@ impl AccelOperator for Chain {
             Knob::size("columns", self.depth.w),
             blocks,
             Knob { name: "array_taps".into(), values: (1..self.depthwise.taps()).map(Into::into).collect() },
+            Knob { name: "odd_taps".into(), values: (1..self.depthwise.taps()).map(Into::into).collect() },
         ])
     }
 
@@ -63,17 +64,19 @@ impl AccelOperator for Chain {
             ("rows", plan.rows.into()),
             ("columns", plan.columns.into()),
             ("blocks", plan.blocks.into()),
-            ("array_taps", plan.array_taps.into()),
+            ("array_taps", plan.array_taps[0].into()),
+            ("odd_taps", plan.array_taps[1].into()),
         ])
     }
 
     fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ChainTile, String> {
         let sized = Sized::new(self, layer, config);
+        let taps = |name: &str| decisions.size(name, self.depthwise.taps() - 1);
         let tile = ChainTile {
             rows: decisions.size("rows", self.depth.h)?,
             columns: decisions.size("columns", self.depth.w)?,
             blocks: decisions.size("blocks", sized.blocks())?,
-            array_taps: decisions.size("array_taps", self.depthwise.taps() - 1)?,
+            array_taps: [taps("array_taps")?, taps("odd_taps")?],
             cycles: 0,
         };
         if self.last.is_some() && tile.blocks != sized.blocks() {
@@ -95,7 +98,10 @@ impl AccelOperator for Chain {
             plan.columns,
             plan.blocks,
             if self.last.is_some() { " to the last product" } else { "" },
-            plan.array_taps
+            match plan.array_taps {
+                [even, odd] if even == odd => even.to_string(),
+                [even, odd] => format!("{even} or {odd}"),
+            }
         )
     }
 

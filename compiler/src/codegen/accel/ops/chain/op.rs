@@ -1,7 +1,9 @@
 //! What a chain computes.
 
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::ops::conv::Conv;
+use crate::codegen::accel::ops::conv::depthwise::is_shared;
 use crate::codegen::accel::ops::conv::rest::array_subtracts;
-use crate::codegen::accel::ops::conv::{Conv, depthwise_shares};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 
@@ -35,7 +37,7 @@ impl Chain {
             return Err("strips of several layers need two banks of inp and of acc".into());
         }
         check_product(first, input, config)?;
-        if depthwise_shares(depthwise, [wide, depth], config).is_none() || !depthwise.epilogue.is_empty() {
+        if !is_shared(depthwise, [wide, depth], OnChip::default(), config) {
             return Err("the array and the vector unit cannot share the depthwise convolution".into());
         }
         Ok(Chain { first: first.clone(), depthwise: depthwise.clone(), last: None, wide, depth })

@@ -20,10 +20,18 @@ pub struct ChainTile {
     pub columns: usize,
     /// Blocks of their channels.
     pub blocks: usize,
-    /// Number of taps of the depthwise convolution that the array sums.
-    pub array_taps: usize,
+    /// Number of taps of the depthwise convolution that the array sums, in strips with an even and with an odd number.
+    pub array_taps: [usize; 2],
     /// Estimated cycles.
     pub cycles: u64,
+}
+
+impl ChainTile {
+    /// The least and the greatest number of the array's taps.
+    pub fn tap_range(&self) -> [usize; 2] {
+        let [even, odd] = self.array_taps;
+        [even.min(odd), even.max(odd)]
+    }
 }
 
 /// Slots of weights that are loaded for each iteration: those of the last stage that reads them wait for three others.
@@ -75,8 +83,7 @@ impl<'a> Sized<'a> {
 
     /// Weight tiles for a block of the wide tensors in the first product and in the array's taps.
     fn tiles_of_block(&self, array_taps: usize) -> usize {
-        let [_, columns] = self.chain.depthwise.kernel;
-        self.product() + array_taps.div_ceil(columns) * columns
+        self.product() + array_taps
     }
 
     /// Micro-ops of the first product for an entry of its sums.
@@ -159,7 +166,8 @@ impl<'a> Sized<'a> {
         let ChainTile { rows, columns, blocks, array_taps, .. } = tile;
         let (chain, config) = (self.chain, self.config);
         let taps = chain.depthwise.taps();
-        if array_taps == 0 || array_taps >= taps {
+        let [least, most] = tile.tap_range();
+        if least == 0 || most >= taps {
             return None;
         }
         let (all, in_blocks) = (self.blocks(), self.in_blocks());
@@ -171,10 +179,10 @@ impl<'a> Sized<'a> {
         let inp = in_blocks * y.longest * x.longest + blocks * (y.widest * x.widest + last * outputs);
         let acc = blocks * (y.summed * x.summed + outputs) + narrow * outputs;
         let product = self.product();
-        let wgt = self.weights(array_taps);
+        let wgt = self.weights(most);
         let out = if last == 1 { narrow } else { blocks } * outputs;
-        let keeps_weights = self.keeps_weights(array_taps);
-        let iteration = WEIGHT_SLOTS * blocks * self.tiles_of_block(array_taps);
+        let keeps_weights = self.keeps_weights(most);
+        let iteration = WEIGHT_SLOTS * blocks * self.tiles_of_block(most);
         let fits = inp <= half(Mem::Inp)
             && acc <= half(Mem::Acc)
             && (keeps_weights || (last == 0 && iteration <= config.entries(Mem::Wgt) as usize))
@@ -191,12 +199,13 @@ impl<'a> Sized<'a> {
         let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
         let requant = u64::from(config.deep_row_cycles(1));
         let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
+        let both = array_taps.iter().sum::<usize>();
         let gemm = wide * product as u64
-            + depth * array_taps as u64
+            + depth * both as u64 / 2
             + ends * all as u64
             + iterations * GEMM_START * (3 + last as u64);
         let vector = (wide + depth + ends) * requant
-            + depth * (taps - array_taps) as u64 * mac
+            + depth * (2 * taps - both) as u64 * mac / 2
             + iterations * VECTOR_START * (3 + last as u64);
         // Two strips of channels need the data in both banks.
         let copies = all.div_ceil(blocks).min(2) as u64;
@@ -222,7 +231,8 @@ impl<'a> Sized<'a> {
         for &(rows, y) in &rows {
             for &(columns, x) in &columns {
                 for &blocks in &all_blocks {
-                    for array_taps in 1..self.chain.depthwise.taps() {
+                    let each = 1..self.chain.depthwise.taps();
+                    for array_taps in each.flat_map(|taps| [[taps; 2], [taps, taps + 1]]) {
                         let tile = ChainTile { rows, columns, blocks, array_taps, cycles: 0 };
                         found.extend(self.cost_of(tile, [y, x]));
                     }

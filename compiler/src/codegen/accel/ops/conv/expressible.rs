@@ -1,8 +1,10 @@
 //! Which convolutions run as scheduled tensor expressions, and where these have their operands.
 
+use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::rest::array_subtracts;
+use super::sizes::Sizes;
 use crate::codegen::accel::layer::Layer;
 use tilewright_hw::config::{HwConfig, Mem};
 
@@ -17,7 +19,12 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     // These take fewer cycles with the second operands in the other half of out.
     let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
     let kept_pair = pair && layer.on_chip.output.is_some();
-    square && padded && !kept_pair && subtracted && conv.groups == 1 && conv.slope.is_none() && conv.pooling().is_none()
+    let sizes = Sizes::new(conv, input, layer.output_view(), config);
+    // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
+    let views = [input, conv.results(layer)];
+    let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
+    let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
+    square && padded && !kept_pair && subtracted && grouped && conv.pooling().is_none()
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.

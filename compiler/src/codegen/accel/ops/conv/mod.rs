@@ -5,7 +5,7 @@
 //! ([`epilogue`]).
 
 mod columns;
-mod depthwise;
+pub mod depthwise;
 pub mod emit;
 pub mod epilogue;
 mod expressible;
@@ -27,7 +27,6 @@ pub use op::Conv;
 pub use plan::ConvPlan;
 
 use crate::codegen::accel::emit::{Constants, Emit};
-use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
@@ -35,10 +34,8 @@ use crate::codegen::accel::scheduled::{self, LayerSchedule};
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
-use depthwise::DepthwiseTile;
 use expressible::is_expressible;
 use need::Need;
-use std::ops::RangeInclusive;
 use tiles::{ConvTile, Search, Wanted};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
@@ -46,15 +43,6 @@ use tilewright_hw::config::HwConfig;
 /// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
 /// in the second memory that can hold them.
 const FURTHER: usize = 3;
-
-/// The shares of the array, in eighths of a tap, in a depthwise convolution from device memory to device memory that it
-/// shares with the vector unit; `None` if they cannot share it.
-pub fn depthwise_shares(conv: &Conv, views: [View; 2], config: &HwConfig) -> Option<RangeInclusive<usize>> {
-    if !conv.epilogue.is_empty() || conv.slope.is_some() {
-        return None;
-    }
-    depthwise::shares(conv, views, OnChip::default(), config)
-}
 
 impl AccelOperator for Conv {
     type Plan = ConvPlan;
@@ -91,9 +79,11 @@ impl AccelOperator for Conv {
         let wanted = if search { Wanted::All } else { Wanted::First };
         let need = Need::of(self, layer, config)?;
         let views = [layer.input_view(), self.results(layer)];
-        let shared = self.depthwise(layer, config, 1).into_iter().next();
+        // Their estimates cannot be compared. With a clock, the best ones of both kinds are.
+        let shared = self.depthwise(layer, config, 1);
+        let shared = shared.into_iter().max_by_key(|plan| matches!(plan, ConvPlan::Strips(_)));
         let tile = tiles::best(self, Search { apart: false, need, pixel_load: None, wanted }, views, config);
-        let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared.map(ConvPlan::Depthwise));
+        let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared);
         let other = others.min_by_key(ConvPlan::cycles);
         match (other, tile) {
             (Some(other), Ok(tile)) if other.cycles() < tile.cycles => Ok(other),
@@ -109,17 +99,18 @@ impl AccelOperator for Conv {
         let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
         let products = tiles::tiles(self, search, views, config).unwrap_or_default();
         let first = products.first().copied().map(ConvPlan::Tiles);
-        let shared = self.depthwise(layer, config, most).into_iter().map(ConvPlan::Depthwise);
+        let shared = self.depthwise(layer, config, most);
         let mut all: Vec<ConvPlan> = products.into_iter().map(ConvPlan::Tiles).chain(shared).collect();
         all.extend(self.packed(layer, config).map(ConvPlan::Packed));
         all.sort_by_key(ConvPlan::cycles);
         // The estimate is not exact enough to compare different kinds of plans.
-        let mut left = [most.saturating_sub(1), FURTHER, FURTHER];
+        let mut left = [most.saturating_sub(1), FURTHER, FURTHER, FURTHER];
         all.retain(|plan| {
             let left = &mut left[match plan {
                 ConvPlan::Packed(_) => 2,
                 ConvPlan::Tiles(tile) if tile.operands != need.operand_memories[0] => 1,
-                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) => 0,
+                ConvPlan::Depthwise(_) => 3,
+                ConvPlan::Tiles(_) | ConvPlan::Strips(_) => 0,
             }];
             let wanted = *left > 0;
             *left = left.saturating_sub(1);
@@ -176,10 +167,15 @@ impl AccelOperator for Conv {
                  blocks of channels{note}",
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
-            ConvPlan::Depthwise(t) => format!(
+            ConvPlan::Strips(t) => format!(
                 "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and the others on the vector \
                  unit at the same time",
                 t.array_taps()
+            ),
+            ConvPlan::Depthwise(t) => format!(
+                "depthwise {rows}x{columns}, with {} and {} taps of an output on the array and the others on the vector \
+                 unit at the same time, in tiles of {}x{} pixels and {} blocks of channels{note}",
+                t.array_taps.even, t.array_taps.odd, t.rows, t.columns, t.blocks
             ),
         }
     }
@@ -209,7 +205,8 @@ impl AccelOperator for Conv {
             ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
-            _ => None,
+            ConvPlan::Tiles(_) | ConvPlan::Strips(_) => None,
+            ConvPlan::Depthwise(tile) => depthwise::schedule(self, tile, layer, config, constants),
         }
     }
 
@@ -217,22 +214,16 @@ impl AccelOperator for Conv {
         if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
             return scheduled::emit(e, layer, schedule);
         }
+        let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
         match plan {
-            ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => emit::emit(e, layer, self, *tile),
-            ConvPlan::Depthwise(tile) => depthwise::emit(e, layer, self, *tile),
+            ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
+            ConvPlan::Strips(tile) => depthwise::strips::emit(e, layer, self, *tile),
+            ConvPlan::Packed(_) | ConvPlan::Depthwise(_) => Err(missing()),
         }
     }
 }
 
 impl Conv {
-    /// The shares of the array in a product that it shares with the vector unit; `None` if they cannot share it.
-    fn shares(&self, layer: &Layer, config: &HwConfig) -> Option<RangeInclusive<usize>> {
-        if !self.epilogue.is_empty() || self.slope.is_some() {
-            return None;
-        }
-        depthwise::shares(self, [layer.input_view(), self.results(layer)], layer.on_chip, config)
-    }
-
     /// Returns tiles of the product with whole windows as channels, if it can run so.
     fn packed(&self, layer: &Layer, config: &HwConfig) -> std::vec::IntoIter<ConvTile> {
         let found = || {
@@ -254,11 +245,14 @@ impl Conv {
         Some((flat, Search { apart: false, need, pixel_load, wanted: Wanted::All }, [view, output]))
     }
 
-    /// Returns at most `most` plans that share the product between the array and the vector unit.
-    fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<DepthwiseTile> {
-        if !self.epilogue.is_empty() || self.slope.is_some() {
+    /// Returns at most `most` plans of each kind that share the product between the array and the vector unit.
+    fn depthwise(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvPlan> {
+        let views = [layer.input_view(), self.results(layer)];
+        if !depthwise::is_shared(self, views, layer.on_chip, config) {
             return Vec::new();
         }
-        depthwise::tiles(self, [layer.input_view(), self.results(layer)], layer.on_chip, most, config)
+        let tiles = depthwise::tiles(self, views, layer.on_chip, most, config).into_iter().map(ConvPlan::Depthwise);
+        let strips = depthwise::strips::tiles(self, views, layer.on_chip, most, config).into_iter();
+        tiles.chain(strips.map(ConvPlan::Strips)).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Plans of convolutions.
 
 use super::depthwise::DepthwiseTile;
+use super::depthwise::strips::StripTile;
 use super::tiles::ConvTile;
 
 /// How a convolution is cut into tiles.
@@ -10,16 +11,24 @@ pub enum ConvPlan {
     Tiles(ConvTile),
     /// Tiles of a product whose loads turn whole windows into channels.
     Packed(ConvTile),
-    /// Steps of a depthwise product that the array and the vector unit share.
+    /// Tiles of a depthwise product that the array and the vector unit share.
     Depthwise(DepthwiseTile),
+    /// Pairs of strips of a depthwise product that both units share.
+    Strips(StripTile),
 }
 
 impl ConvPlan {
+    /// Whether the array and the vector unit share a depthwise product.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, ConvPlan::Depthwise(_) | ConvPlan::Strips(_))
+    }
+
     /// Estimated cycles.
     pub fn cycles(&self) -> u64 {
         match self {
             ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => tile.cycles,
             ConvPlan::Depthwise(tile) => tile.cycles,
+            ConvPlan::Strips(tile) => tile.cycles,
         }
     }
 }

@@ -10,13 +10,15 @@ use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
+use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::requant::{keeps_params, requantized};
+use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
 use crate::graph::op::{self, Op};
 use crate::te::{Array, Builder, DType, Expr, TensorRef, ops};
 use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::VecOp;
 
 /// Most slots of the data, the sums or the results.
 const MOST_SLOTS: usize = 8;
@@ -29,6 +31,9 @@ const MOST_OF_WEIGHTS: usize = 64;
 
 /// Most slots of an operand that is combined with the results.
 const MOST_WAITING: usize = 4;
+
+/// Results of a second requantization.
+const BELOW: &str = "below";
 
 /// Returns a convolution in tiles.
 pub fn schedule(
@@ -84,15 +89,25 @@ fn product(
     let (sums, w, weights) = sums(&mut b, "", conv, &data, [input, output], config, constants);
     let Data { tensor: data, rows: window_row } = data;
     let results = sums.shape.clone();
-    let done = requantized(&mut b, &conv.finish, &sums, out_blocks, |i| i[1].clone());
+    let mut done = requantized(&mut b, &conv.finish, &sums, out_blocks, |i| i[1].clone());
     let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
-    inputs.extend(done.inputs);
+    inputs.extend(done.inputs.clone());
     let mut last = done.result.clone();
     let mut operands = Vec::new();
     let mut instructions = format!("tensorize {}.i4 requant; ", last.name);
     let mut between = Vec::new();
+    if let Some(slope) = &conv.slope {
+        let Second { below, choice, parameters } = second(&mut b, conv, slope, &sums, &last);
+        instructions +=
+            &format!("tensorize {}.i4 requant; tensorize {}.i4 {}; ", below.name, choice.name, slope.op.name());
+        between.extend([(last.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
+        done.steps += &parameters.steps(below.name.as_str());
+        done.copies.extend(parameters.copies());
+        inputs.extend(parameters.inputs);
+        last = choice;
+    }
     for step in &conv.epilogue {
-        between.push(last.name.clone());
+        between.push((last.name.clone(), Mem::Out));
         last = match step {
             Epilogue::Pool { .. } => return None,
             Epilogue::Pair { op, input } => {
@@ -124,8 +139,8 @@ fn product(
         data = data.name,
         params = done.steps
     );
-    for name in &between {
-        steps += &format!("set_scope {name} out; ");
+    for (name, mem) in &between {
+        steps += &format!("set_scope {name} {}; ", mem.name());
     }
     let scope = tile.operands.name();
     for (reader, operand) in &operands {
@@ -146,7 +161,7 @@ fn product(
     if !layer.on_chip.hides_output() {
         compacted.push(format!("{name}.out"));
     }
-    for stage in between.iter().chain([name]).rev() {
+    for stage in between.iter().map(|(stage, _)| stage).chain([name]).rev() {
         steps += &format!("compute_at {stage} {inner}; ");
         if stage != name {
             compacted.push(stage.to_string());
@@ -165,7 +180,10 @@ fn product(
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
     let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
     let pixel_tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
-    let (data_at, weights_at) = if passes > 1 {
+    let grouped = conv.groups > 1;
+    let (data_at, weights_at) = if grouped {
+        (inner.as_str(), block_tiles.as_str())
+    } else if passes > 1 {
         steps += &format!(
             "split sums.d {}; reorder sums.d.0 sums.i0 sums.i1 sums.i2 sums.i3 sums.d.1 sums.r sums.s sums.i4 sums.k; \
              decompose_reduction sums sums.d.0; ",
@@ -184,7 +202,7 @@ fn product(
         let bytes = t.shape.iter().product::<i64>() as u64;
         times && bytes <= u64::from(room(mem)) * u64::from(config.entry_bytes(mem))
     };
-    let reads_data_again = (tile.pixels_inside || passes > 1) && out_tiles > 1;
+    let reads_data_again = (tile.pixels_inside || passes > 1) && out_tiles > 1 && !grouped;
     let reads_weights_again = (!tile.pixels_inside || passes > 1) && pixel_tiles > 1;
     let keeps_data = layer.on_chip.input.is_some() || again(reads_data_again, &data, Mem::Inp);
     let keeps_weights = again(reads_weights_again, &w, Mem::Wgt);
@@ -195,6 +213,7 @@ fn product(
         (room(mem) as usize / shared / entries.max(1)).min(iterations).max(1)
     };
     let (data_iterations, weights_iterations) = match (passes > 1, tile.pixels_inside) {
+        (false, false) if grouped => (out_tiles * pixel_tiles, out_tiles * pixel_tiles),
         (true, _) => (passes * out_tiles * pixel_tiles, passes * out_tiles * pixel_tiles),
         (false, true) => (out_tiles * pixel_tiles, out_tiles),
         (false, false) => (pixel_tiles, out_tiles * pixel_tiles),
@@ -202,12 +221,16 @@ fn product(
     if !keeps_data {
         compacted.push(data.name.to_string());
         let window = [row_span(conv, 0, tile.rows, input).0, column_span(conv, 0, tile.columns, input)];
-        let entries = tile.in_blocks * window.map(|span| span.padded()).iter().product::<usize>();
+        let blocks = match grouped {
+            true => sizes.blocks_for(conv, 0..tile.out_blocks.min(sizes.out_blocks), input, config).1,
+            false => tile.in_blocks,
+        };
+        let entries = blocks * window.map(|span| span.padded()).iter().product::<usize>();
         slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp).min(MOST_SLOTS)));
     }
     if !keeps_weights {
         compacted.push("weights.wgt".into());
-        let entries = tile.out_blocks * tile.in_blocks * conv.taps();
+        let entries = tile.out_blocks * tile.in_blocks.min(sizes.in_tiles) * conv.taps();
         // If the data stay in inp, only weights are loaded, and long rows as soon as there is room for each.
         let most = if layer.on_chip.input.is_some() { MOST_OF_WEIGHTS } else { MOST_SLOTS };
         if layer.on_chip.input.is_some() && passes > 1 && tile.in_blocks * conv.taps() >= LONG_ROW {
@@ -215,7 +238,8 @@ fn product(
         }
         slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt).min(most)));
     }
-    if !keeps_params(sizes.out_blocks, config) {
+    let requantizations = 1 + usize::from(conv.slope.is_some());
+    if !keeps_params(requantizations * sizes.out_blocks, config) {
         for copy in &done.copies {
             steps += &format!("compute_at {copy} {block_tiles}; ");
             compacted.push(copy.clone());
@@ -227,10 +251,13 @@ fn product(
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-    slotted.push(("sums".into(), slots(entries.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS)));
+    let of_sums = slots(entries.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
+    slotted.push(("sums".into(), of_sums));
+    // The second requantization writes over the sums.
+    slotted.extend(conv.slope.iter().map(|_| (BELOW.into(), of_sums)));
     if layer.on_chip.output.is_some() {
         slotted.push((format!("{name}.inp"), 1));
-    } else if conv.epilogue.is_empty() {
+    } else if between.is_empty() {
         // Nothing reads the results in out except stores.
         slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out).min(MOST_SLOTS)));
     }
@@ -256,6 +283,30 @@ fn product(
     Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
 }
 
+/// A second requantization in a layer's expression.
+struct Second {
+    /// Its results.
+    below: TensorRef,
+    /// The maximum or the minimum of both requantizations.
+    choice: TensorRef,
+    parameters: Parameters,
+}
+
+/// Adds a second requantization of the sums to an expression. Its results are in 32 bits, so that they can take the place
+/// of the sums.
+fn second(b: &mut Builder, conv: &Conv, slope: &Slope, sums: &TensorRef, result: &TensorRef) -> Second {
+    let finish = slope.finish(&conv.finish);
+    let [_, blocks, .., lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
+    let parameters = Parameters::new(b, &finish, [blocks, lanes], "slope_");
+    let below = b.compute(BELOW, &sums.shape, |i| parameters.wide(&finish, sums.at(i), &[i[1].clone(), i[4].clone()]));
+    let choice = b.compute("choice", &sums.shape, |i| {
+        let (a, b) = (result.at(i).cast(DType::I32), below.at(i));
+        let value = if slope.op == VecOp::Max { a.max(b) } else { a.min(b) };
+        value.max(Expr::i32(i8::MIN.into())).min(Expr::i32(i8::MAX.into())).cast(DType::I8)
+    });
+    Second { below, choice, parameters }
+}
+
 /// Adds the sums of products of data and weights to an expression. Returns them, the input of weights and its value.
 /// `prefix` distinguishes the names of several products.
 pub fn sums(
@@ -270,7 +321,14 @@ pub fn sums(
     let sizes = Sizes::new(conv, input, output, config);
     let block = i64::from(config.block());
     let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
-    let [in_blocks, out_blocks] = [sizes.in_blocks, sizes.out_blocks].map(|n| n as i64);
+    let [in_blocks, out_blocks] = [sizes.in_tiles, sizes.out_blocks].map(|n| n as i64);
+    // With groups, blocks of outputs read different blocks of the input.
+    let each = if conv.groups == 1 { 0 } else { sizes.tiles_of_groups(conv, input, config).unwrap_or(0) as i64 };
+    let in_block = |out: &Expr, d: &Expr| match each {
+        0 => d.clone(),
+        _ if in_blocks == 1 => out.clone() * each,
+        _ => out.clone() * each + d.clone(),
+    };
     let [kh, kw] = conv.kernel.map(|n| n as i64);
     let shape = [out_blocks, in_blocks, kh, kw, block, block];
     let zero_point = stored_zero_point(conv, config);
@@ -294,7 +352,7 @@ pub fn sums(
             let row = i[2].clone() * row_step + t[1].clone() * row_tap;
             let column = i[3].clone() * column_step + t[2].clone() * column_tap;
             let x = match data.rows {
-                None => data.tensor.at(&[i[0].clone(), t[0].clone(), row, column, t[3].clone()]),
+                None => data.tensor.at(&[i[0].clone(), in_block(&i[1], &t[0]), row, column, t[3].clone()]),
                 Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * block + t[3].clone()]),
             };
             let x = x.cast(DType::I32);
@@ -406,12 +464,13 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::codegen::accel::finish::Finish;
     use crate::codegen::accel::kept::{Kept, OnChip};
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::ops::conv::ConvPlan;
+    use crate::codegen::accel::ops::conv::expressible::is_expressible;
     use crate::codegen::accel::ops::pairwise::PairOp;
     use crate::codegen::accel::scheduled::tests::check_layer;
     use crate::graph::ValueId;
@@ -419,18 +478,20 @@ mod tests {
     use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
     /// Sizes of a convolution under test.
-    struct Sized {
-        images: usize,
-        channels: [usize; 2],
-        image: [usize; 2],
-        kernel: [usize; 2],
-        strides: [usize; 2],
-        pads: [usize; 4],
-        dilations: [usize; 2],
+    #[derive(Clone)]
+    pub struct Sized {
+        pub images: usize,
+        pub channels: [usize; 2],
+        pub image: [usize; 2],
+        pub kernel: [usize; 2],
+        pub strides: [usize; 2],
+        pub pads: [usize; 4],
+        pub dilations: [usize; 2],
+        pub groups: usize,
     }
 
     /// A square kernel on one image.
-    fn plain(kernel: usize, stride: usize, pad: usize) -> Sized {
+    pub fn plain(kernel: usize, stride: usize, pad: usize) -> Sized {
         Sized {
             images: 1,
             channels: [20, 37],
@@ -439,17 +500,18 @@ mod tests {
             strides: [stride; 2],
             pads: [pad; 4],
             dilations: [1; 2],
+            groups: 1,
         }
     }
 
-    fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
+    pub fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
         let [inputs, outputs] = s.channels;
         let out = |k: usize| {
             (s.image[k] + s.pads[k] + s.pads[k + 2] - (s.kernel[k] - 1) * s.dilations[k] - 1) / s.strides[k] + 1
         };
         let input = View::new(Layout::Nhwc, s.images, inputs, s.image[0], s.image[1]);
         let output = View::new(Layout::Nhwc, s.images, outputs, out(0), out(1));
-        let weights = (0..outputs * s.kernel[0] * s.kernel[1] * inputs).map(|i| (i * 37 % 251) as i32 as i8);
+        let weights = (0..outputs * s.kernel[0] * s.kernel[1] * inputs / s.groups).map(|i| (i * 37 % 251) as i32 as i8);
         let finish = Finish {
             bias: (0..outputs as i32).map(|c| 50 * c - 300).collect(),
             multiplier: vec![1_500_000_000; outputs],
@@ -464,7 +526,7 @@ mod tests {
             strides: s.strides,
             pads: s.pads,
             dilations: s.dilations,
-            groups: 1,
+            groups: s.groups,
             weights: weights.collect(),
             rest: Vec::new(),
             weight_zero_point: None,
@@ -487,8 +549,9 @@ mod tests {
     }
 
     /// Checks plans of a convolution: every third of those that fit, up to `most`. Returns how many.
-    fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
-        let plans = conv.plans(layer, config, most);
+    pub fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
+        let mut plans = conv.plans(layer, config, most);
+        plans.retain(|plan| !matches!(plan, ConvPlan::Strips(_)));
         for plan in &plans {
             let schedule = conv.schedule(plan, layer, config, Constants::Given);
             check_layer(config, &schedule.unwrap_or_else(|| panic!("{plan:?} has no schedule")));
@@ -517,6 +580,41 @@ mod tests {
             }
         }
         assert!(checked > 40, "{checked}");
+    }
+
+    #[test]
+    fn groups_read_their_own_channels() {
+        // Depthwise, several groups in a block, a group in a block, and more inputs than outputs.
+        let sizes = [([37, 37], 37), ([32, 32], 8), ([48, 48], 3), ([64, 32], 32), ([64, 32], 2)];
+        let mut checked = 0;
+        for name in ["1x16x16", "1x4x4"] {
+            let config = HwConfig::load(name).unwrap();
+            for (channels, groups) in sizes {
+                let (conv, layer) = conv(&Sized { channels, groups, image: [6, 7], ..plain(3, 1, 1) }, Vec::new());
+                if is_expressible(&conv, &layer, &config) {
+                    checked += check_plans(&conv, &layer, &config, 4);
+                }
+            }
+        }
+        assert!(checked > 30, "{checked}");
+    }
+
+    #[test]
+    fn a_second_requantization_writes_over_the_sums() {
+        let config = HwConfig::load("1x16x16").unwrap();
+        let mut checked = 0;
+        for op in [VecOp::Max, VecOp::Min] {
+            let (mut conv, layer) = conv(&Sized { image: [7, 6], ..plain(3, 1, 1) }, Vec::new());
+            let Finish { bias, multiplier, .. } = conv.finish.clone();
+            let shift = vec![-9; bias.len()];
+            conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op });
+            for plan in conv.plans(&layer, &config, 4) {
+                let schedule = conv.schedule(&plan, &layer, &config, Constants::Given).unwrap();
+                check_layer(&config, &schedule);
+                checked += 1;
+            }
+        }
+        assert!(checked > 5, "{checked}");
     }
 
     #[test]

@@ -57,6 +57,15 @@ impl Sizes {
         self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
     }
 
+    /// Returns the number of input tiles from the first one of an output tile to that of the next; `None` if it is not the
+    /// same for all.
+    pub fn tiles_of_groups(&self, conv: &Conv, input: View, config: &HwConfig) -> Option<usize> {
+        let first = |tile: usize| self.first_tile(conv, tile, input, config);
+        let each = first(1);
+        let tiles = self.out_blocks * self.out_ratio;
+        (0..tiles).all(|tile| first(tile) == tile * each).then_some(each)
+    }
+
     /// Returns the first block and the number of blocks of the input that some blocks of the output need.
     pub fn blocks_for(
         &self,

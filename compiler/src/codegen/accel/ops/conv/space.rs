@@ -1,6 +1,7 @@
 //! The space of a product's plans.
 
-use super::depthwise::{self, DepthwiseTile};
+use super::depthwise::strips::{self, StripTile};
+use super::depthwise::{self, ArrayTaps, DepthwiseTile};
 use super::need::Need;
 use super::op::Conv;
 use super::plan::ConvPlan;
@@ -14,7 +15,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 const INNER: [&str; 2] = ["channels", "pixels"];
 
 /// The forms of plans.
-const FORMS: [&str; 3] = ["tiles", "depthwise", "packed"];
+const FORMS: [&str; 4] = ["tiles", "depthwise", "packed", "strips"];
 
 /// Returns the space of a layer's plans.
 pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
@@ -26,15 +27,26 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
             tile_knobs(conv, Search { apart: false, need, pixel_load: None, wanted: Wanted::All }, views, config);
         forms.extend(knobs.map(|knobs| [vec![form(FORMS[0])], knobs].concat()));
     }
-    if let Some(shares) = conv.shares(layer, config) {
-        let blocks = views[1].c.div_ceil(config.block() as usize);
+    if depthwise::is_shared(conv, views, layer.on_chip, config)
+        && let Some(shares) = strips::shares(conv, views, layer.on_chip, config)
+    {
         forms.push(vec![
-            form(FORMS[1]),
-            Knob::size("blocks", blocks),
+            form(FORMS[3]),
+            Knob::size("blocks", views[1].c.div_ceil(config.block() as usize)),
             Knob::size("strip_rows", views[1].h),
             Knob::size("columns", views[1].w),
             Knob::size("rows", views[1].h),
             Knob { name: "array_eighths".into(), values: shares.map(Choice::Number).collect() },
+        ]);
+        let taps = |name: &str| Knob { name: name.into(), values: (1..conv.taps()).map(Into::into).collect() };
+        forms.push(vec![
+            form(FORMS[1]),
+            Knob::size("blocks", views[1].c.div_ceil(config.block() as usize)),
+            Knob::size("rows", views[1].h),
+            Knob::size("columns", views[1].w),
+            taps("first_taps"),
+            taps("even_taps"),
+            taps("odd_taps"),
         ]);
     }
     if let Some((flat, search, views)) = conv.packed_search(layer, config) {
@@ -53,12 +65,20 @@ pub fn decisions(plan: &ConvPlan) -> Decisions {
     match plan {
         ConvPlan::Tiles(t) => form(FORMS[0]).and(tile_decisions(t)),
         ConvPlan::Packed(t) => form(FORMS[2]).and(tile_decisions(t)),
-        ConvPlan::Depthwise(t) => form(FORMS[1]).and(Decisions::new([
+        ConvPlan::Strips(t) => form(FORMS[3]).and(Decisions::new([
             ("blocks", t.blocks.into()),
             ("strip_rows", t.strip_rows.into()),
             ("columns", t.columns.into()),
             ("rows", t.rows.into()),
             ("array_eighths", t.array_eighths.into()),
+        ])),
+        ConvPlan::Depthwise(t) => form(FORMS[1]).and(Decisions::new([
+            ("blocks", t.blocks.into()),
+            ("rows", t.rows.into()),
+            ("columns", t.columns.into()),
+            ("first_taps", t.array_taps.first.into()),
+            ("even_taps", t.array_taps.even.into()),
+            ("odd_taps", t.array_taps.odd.into()),
         ])),
     }
 }
@@ -81,18 +101,32 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
         let search = Search { apart: false, need, pixel_load: None, wanted: Wanted::All };
         return tile_of(conv, search, views, decisions, config).map(ConvPlan::Tiles);
     }
-    let shares = conv.shares(layer, config).ok_or("the array and the vector unit cannot share the layer")?;
+    if !depthwise::is_shared(conv, views, layer.on_chip, config) {
+        return Err("the array and the vector unit cannot share the layer".into());
+    }
+    if form == 3 {
+        let shares = strips::shares(conv, views, layer.on_chip, config).ok_or("the layer has no strips")?;
+        let tile = StripTile {
+            blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
+            strip_rows: decisions.size("strip_rows", views[1].h)?,
+            columns: decisions.size("columns", views[1].w)?,
+            rows: decisions.size("rows", views[1].h)?,
+            array_eighths: decisions.size("array_eighths", *shares.end())?,
+            cycles: 0,
+        };
+        if !shares.contains(&tile.array_eighths) {
+            return Err(format!("the decision array_eighths must be at least {}", shares.start()));
+        }
+        return strips::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Strips);
+    }
+    let taps = |name: &str| decisions.size(name, conv.taps().saturating_sub(1));
     let tile = DepthwiseTile {
         blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
-        strip_rows: decisions.size("strip_rows", views[1].h)?,
-        columns: decisions.size("columns", views[1].w)?,
         rows: decisions.size("rows", views[1].h)?,
-        array_eighths: decisions.size("array_eighths", *shares.end())?,
+        columns: decisions.size("columns", views[1].w)?,
+        array_taps: ArrayTaps { first: taps("first_taps")?, even: taps("even_taps")?, odd: taps("odd_taps")? },
         cycles: 0,
     };
-    if !shares.contains(&tile.array_eighths) {
-        return Err(format!("the decision array_eighths must be at least {}", shares.start()));
-    }
     depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)
 }
 

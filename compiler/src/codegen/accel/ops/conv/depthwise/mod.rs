@@ -1,8 +1,10 @@
 //! Depthwise convolutions that the array and the vector unit compute together.
 
-mod emit;
-mod plan;
-mod taps;
+pub mod plan;
+mod schedule;
+mod stages;
+pub mod strips;
 
-pub use emit::emit;
-pub use plan::{DepthwiseTile, shares, tile, tiles};
+pub use plan::{ArrayTaps, DepthwiseTile, is_shared, tile, tiles};
+pub use schedule::schedule;
+pub use stages::{Share, Stages};

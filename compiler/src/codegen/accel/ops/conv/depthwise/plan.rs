@@ -2,78 +2,68 @@
 //!
 //! The array sums the first taps of each output by products with diagonal weight tiles. The vector unit adds the other
 //! taps to these sums with `mac`, and requantizes them. Both read the data in inp, where a bank serves only one of them
-//! at a time. So the layer is cut into strips in alternating banks, and two strips are computed in parallel, in steps
-//! of some rows: while the vector unit finishes a step of one strip, the array begins a step of the other.
+//! at a time. So the layer is cut into tiles whose data are in the two halves of inp in turn: while the vector unit
+//! finishes a tile, the array begins the next one.
+//!
+//! In each step, the array's taps of a tile and the vector unit's taps of the tile before it should take equally long. So
+//! their number alternates from tile to tile. With few taps on the array in the first tile, the vector unit starts early.
 
 use crate::codegen::accel::kept::{Kept, OnChip};
-use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS};
+use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS};
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::array_subtracts;
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
+use crate::codegen::accel::requant::keeps_params;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::overhead;
-use std::ops::{Range, RangeInclusive};
+use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
 
 /// How a depthwise layer is cut. Blocks are blocks of channels of the layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DepthwiseTile {
-    /// Blocks of channels of a strip.
+    /// Blocks of channels of a tile.
     pub blocks: usize,
-    /// Output rows of a strip.
-    pub strip_rows: usize,
-    /// Output columns of a strip.
-    pub columns: usize,
-    /// Output rows of a step.
+    /// Output rows of a tile.
     pub rows: usize,
-    /// Average number of taps of an output that the array sums, in eighths of a tap.
-    pub array_eighths: usize,
+    /// Output columns of a tile.
+    pub columns: usize,
+    /// Number of taps of an output that the array sums.
+    pub array_taps: ArrayTaps,
     /// Estimated cycles.
     pub cycles: u64,
 }
 
-/// Fractions of a tap in which the array's share is counted.
-const PARTS: usize = 8;
+/// Number of taps that the array sums in the tiles, which are counted from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ArrayTaps {
+    /// In the first tile.
+    pub first: usize,
+    /// In the others with an even number.
+    pub even: usize,
+    /// In those with an odd number.
+    pub odd: usize,
+}
 
-impl DepthwiseTile {
-    /// Average number of taps of an output that the array sums.
-    pub fn array_taps(&self) -> f64 {
-        self.array_eighths as f64 / PARTS as f64
+impl ArrayTaps {
+    /// The numbers in order.
+    fn all(&self) -> [usize; 3] {
+        [self.first, self.even, self.odd]
     }
 
-    /// Number of weight tiles per block: the maximum number of taps that the array sums in a step.
-    pub fn stored(&self) -> usize {
-        self.array_eighths.div_ceil(PARTS)
+    /// The least and the greatest number.
+    pub fn range(&self) -> [usize; 2] {
+        let all = self.all();
+        [all.into_iter().min().unwrap_or(0), all.into_iter().max().unwrap_or(0)]
     }
 }
 
-/// A part of the layer whose data are in the scratchpad together.
-#[derive(Debug, Clone)]
-pub struct Strip {
-    pub image: usize,
-    pub blocks: Range<usize>,
-    pub rows: Range<usize>,
-    pub columns: Range<usize>,
-    /// First entry of its data.
-    pub entry: u32,
-}
-
-/// Some output rows of a strip.
-#[derive(Debug, Clone)]
-pub struct DepthwiseStep {
-    pub strip: Strip,
-    pub rows: Range<usize>,
-    /// Rows of data that the strip's earlier steps do not read.
-    pub load: PaddedRange,
-    /// Position of the first of these rows in the strip's data, padding included.
-    pub line: usize,
-    /// Index of the pair of strips to which the step belongs.
-    pub pair: usize,
-    /// Number of taps that the array sums.
-    pub taps: usize,
-}
+/// Slots of weights and parameters that do not fit their memory all at once.
+pub const WEIGHT_SLOTS: usize = 4;
+/// As [`WEIGHT_SLOTS`].
+pub const PARAM_SLOTS: usize = 2;
 
 /// A layer's geometry.
 #[derive(Clone, Copy)]
@@ -82,49 +72,37 @@ pub struct Shape<'a> {
     pub input: View,
     pub output: View,
     pub on_chip: OnChip,
+    pub config: &'a HwConfig,
 }
 
 impl Shape<'_> {
-    pub fn taps(&self) -> usize {
-        self.conv.kernel[0] * self.conv.kernel[1]
-    }
-
-    /// Number of param entries for a block's taps.
-    pub fn tap_entries(&self) -> usize {
-        self.taps().div_ceil(PARAM_ROWS as usize)
-    }
-
-    pub fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
+    fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
         let c = self.conv;
-        PaddedRange::new(
-            rows.start,
-            rows.len(),
-            c.strides[0],
-            c.pads[0],
-            reach(c.kernel[0], c.dilations[0]),
-            self.input.h,
-        )
+        let reach = reach(c.kernel[0], c.dilations[0]);
+        PaddedRange::new(rows.start, rows.len(), c.strides[0], c.pads[0], reach, self.input.h)
     }
 
-    pub fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
+    fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
         let c = self.conv;
         let reach = reach(c.kernel[1], c.dilations[1]);
         PaddedRange::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
     }
 
-    /// Number of rows of data that `rows` output rows read.
-    fn lines(&self, rows: usize) -> usize {
-        (rows - 1) * self.conv.strides[0] + reach(self.conv.kernel[0], self.conv.dilations[0])
+    /// Blocks of channels of the layer.
+    pub fn blocks(&self) -> usize {
+        self.output.c.div_ceil(self.config.block() as usize)
     }
 
-    /// Number of columns of data that `columns` output columns read.
-    fn width(&self, columns: usize) -> usize {
-        (columns - 1) * self.conv.strides[1] + reach(self.conv.kernel[1], self.conv.dilations[1])
+    /// Entries of inp for a tile's data, padding included.
+    pub fn data_entries(&self, tile: &DepthwiseTile) -> usize {
+        let c = self.conv;
+        let span = |k: usize, outputs: usize| (outputs - 1) * c.strides[k] + reach(c.kernel[k], c.dilations[k]);
+        tile.blocks * span(0, tile.rows) * span(1, tile.columns)
     }
 
-    /// Whether the vector unit can share the layer's work with the array.
-    fn is_shared(&self, config: &HwConfig) -> bool {
-        let (c, channels) = (self.conv, self.input.c);
+    /// Whether the array and the vector unit can share the layer's work.
+    fn is_shared(&self) -> bool {
+        let (c, channels, config) = (self.conv, self.input.c, self.config);
         let single =
             c.groups == channels && self.output.c == channels && c.finish.bias.len() == channels && c.depth() == 1;
         // Unless the array subtracts the zero point, weights beyond 8 bits need additional tiles, which are not
@@ -139,233 +117,150 @@ impl Shape<'_> {
             && single
             && whole
             && walks
-            && self.taps() > 1
-            && self.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
+            && c.epilogue.is_empty()
+            && c.slope.is_none()
+            && c.taps() > 1
+            && c.taps() <= config.gemm_uop_depth.min(config.vector_uop_depth) as usize
     }
 
-    /// The shares of the array, in eighths of a tap: both units get at least one tap.
-    fn shares(&self) -> RangeInclusive<usize> {
-        PARTS..=(self.taps() - 1) * PARTS
+    /// Entries of inp for loads in the half that has fewer of them.
+    fn half(&self) -> usize {
+        let all = self.config.entries(Mem::Inp);
+        let (start, entries) = self.on_chip.room.unwrap_or((0, all));
+        let (half, end) = (all / 2, start + entries);
+        let free = [end.min(half).saturating_sub(start), end.saturating_sub(start.max(half))];
+        free[0].min(free[1]) as usize
     }
 
-    /// Maximum number of entries of a strip. With two banks it is half a bank, so that a strip is loaded while the
-    /// previous one is computed.
-    fn slot(&self, config: &HwConfig) -> u32 {
-        let banks = config.banks(Mem::Inp);
-        let bank = config.entries(Mem::Inp) / banks;
-        let free = match self.on_chip.room {
-            None => bank,
-            Some((0, entries)) => bank.min(entries.saturating_sub(bank * (banks - 1))),
-            Some(_) => 0,
-        };
-        if banks == 2 { free / 2 } else { free }
+    /// Slots of a tile's data: with two in each half of inp, loads run ahead.
+    pub fn data_slots(&self, tile: &DepthwiseTile) -> usize {
+        if 2 * self.data_entries(tile) <= self.half() { 4 } else { 2 }
     }
 
-    /// First entry, in a kept tensor, of the data that an output row and column of a block reads.
-    pub fn kept_at(&self, kept: &Kept, block: usize, row: usize, column: usize) -> u32 {
-        let first = |k: usize, at: usize| (at * self.conv.strides[k]) as i64 - self.conv.pads[k] as i64;
-        kept.at(block, first(0, row), first(1, column))
+    /// If the data stay in inp: the number of blocks from one to another that is in the other half of the banks, or all
+    /// blocks.
+    pub fn distance(&self) -> usize {
+        let Some(kept) = self.on_chip.input else { return self.blocks() };
+        let bank = |block: usize| self.config.bank_of(Mem::Inp, self.kept_at(&kept, block));
+        let low = (0..self.blocks()).take_while(|&block| bank(block) == bank(0)).count();
+        low.max(self.blocks() - low)
     }
 
-    /// Returns one strip per block of a kept tensor. Consecutive strips are in different banks as far as possible.
-    fn kept_strips(&self, kept: &Kept, config: &HwConfig) -> Vec<Strip> {
-        let first = |block: usize| self.kept_at(kept, block, 0, 0);
-        let bank = |block: usize| config.bank_of(Mem::Inp, first(block));
-        let (low, high): (Vec<usize>, Vec<usize>) = (0..kept.blocks as usize).partition(|&b| bank(b) == bank(0));
-        let both = low.len().min(high.len());
-        let pairs = low.iter().zip(&high).flat_map(|(&a, &b)| [a, b]);
-        let rest = low[both..].iter().chain(&high[both..]).copied();
-        let whole = |block: usize| Strip {
-            image: 0,
-            blocks: block..block + 1,
-            rows: 0..self.output.h,
-            columns: 0..self.output.w,
-            entry: first(block),
-        };
-        pairs.chain(rest).map(whole).collect()
+    /// First entry of the data of a block of a kept tensor.
+    fn kept_at(&self, kept: &Kept, block: usize) -> u32 {
+        kept.at(block, -(self.conv.pads[0] as i64), -(self.conv.pads[1] as i64))
     }
 
-    /// Returns the strips, each with its place in inp. If their number is odd, the last one is halved if possible.
-    fn strips(&self, tile: &DepthwiseTile, config: &HwConfig) -> Vec<Strip> {
-        if let Some(kept) = &self.on_chip.input {
-            return self.kept_strips(kept, config);
-        }
-        let out_blocks = self.output.c.div_ceil(config.block() as usize);
-        let mut strips = Vec::new();
-        for image in 0..self.output.n {
-            for blocks in cut(out_blocks, tile.blocks) {
-                for columns in cut(self.output.w, tile.columns) {
-                    for rows in cut(self.output.h, tile.strip_rows) {
-                        let (blocks, columns) = (blocks.clone(), columns.clone());
-                        strips.push(Strip { image, blocks, rows, columns, entry: 0 });
-                    }
-                }
-            }
-        }
-        if strips.len() % 2 == 1
-            && let Some(last) = strips.pop()
-        {
-            let halves = |r: &Range<usize>| {
-                let middle = r.start + r.len().div_ceil(2);
-                [r.start..middle, middle..r.end]
-            };
-            if last.blocks.len() > 1 {
-                strips.extend(halves(&last.blocks).map(|blocks| Strip { blocks, ..last.clone() }));
-            } else if last.rows.len() > 1 {
-                strips.extend(halves(&last.rows).map(|rows| Strip { rows, ..last.clone() }));
-            } else {
-                strips.push(last);
-            }
-        }
-        let banks = config.banks(Mem::Inp);
-        let bank = config.entries(Mem::Inp) / banks;
-        let slot = self.slot(config);
-        for (i, strip) in strips.iter_mut().enumerate() {
-            let i = i as u32;
-            strip.entry = if banks == 2 { i % 2 * bank + i / 2 % 2 * slot } else { i % banks * bank };
-        }
-        strips
+    /// Whether wgt holds all weight tiles at once.
+    pub fn keeps_weights(&self, most: usize) -> bool {
+        self.blocks() * most <= self.config.entries(Mem::Wgt) as usize
     }
 
-    /// Returns the steps in their order, or `None` if a load's fields or padding do not allow this cut.
-    pub fn steps(&self, tile: &DepthwiseTile, config: &HwConfig) -> Option<Vec<DepthwiseStep>> {
-        let strips = self.strips(tile, config);
-        let mut steps = Vec::new();
-        let pairs = strips.len().div_ceil(2);
-        for (i, pair) in strips.chunks(2).enumerate() {
-            let ends = [i == 0, i + 1 == pairs];
-            let lists: Vec<Vec<DepthwiseStep>> =
-                pair.iter().map(|s| self.strip_steps(s, tile.rows, ends)).collect::<Option<_>>()?;
-            let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
-            let turns = (0..longest).flat_map(|k| lists.iter().filter_map(move |l| l.get(k).cloned()));
-            steps.extend(turns.map(|step| DepthwiseStep { pair: i, ..step }));
-        }
-        for (i, step) in steps.iter_mut().enumerate() {
-            step.taps = ((i + 1) * tile.array_eighths) / PARTS - (i * tile.array_eighths) / PARTS;
-        }
-        Some(steps)
+    /// Entries of param for a block.
+    fn param_entries(&self, least: usize) -> usize {
+        let [_, columns] = self.conv.kernel;
+        1 + (self.conv.taps() - least / columns * columns).div_ceil(PARAM_ROWS as usize)
     }
 
-    /// Returns the steps of a strip. `ends`: the strip is at the beginning or end of the layer, where the first or last
-    /// step is shorter.
-    fn strip_steps(&self, strip: &Strip, rows: usize, ends: [bool; 2]) -> Option<Vec<DepthwiseStep>> {
-        let all = self.row_span(&strip.rows);
-        let columns = self.column_span(&strip.columns);
-        let pads_fit = columns.before.max(columns.after) <= PAD_ENTRIES;
-        let kept = self.on_chip.input.is_some();
-        if !kept && (!pads_fit || columns.inside == 0) {
-            return None;
-        }
-        let (mut steps, mut line) = (Vec::new(), 0);
-        let whole = strip.blocks.len() > 1;
-        let (all_rows, step) = (strip.rows.len(), if whole { strip.rows.len() } else { rows });
-        for part in ramp(all_rows, step, if whole { [false; 2] } else { ends }) {
-            let end = self.lines(part.end);
-            // Lines inside the image, counted from the strip's first line.
-            let inside = line.max(all.before)..end.min(all.before + all.inside);
-            if !kept && inside.is_empty() {
-                return None;
-            }
-            let load = PaddedRange {
-                start: all.start + inside.start.saturating_sub(all.before),
-                inside: inside.len(),
-                before: inside.start.saturating_sub(line),
-                after: end.saturating_sub(inside.end),
-            };
-            if !kept && (load.inside > ROWS || load.before.max(load.after) > PAD_ROWS) {
-                return None;
-            }
-            let rows = strip.rows.start + part.start..strip.rows.start + part.end;
-            steps.push(DepthwiseStep { strip: strip.clone(), rows, load, line, pair: 0, taps: 0 });
-            line = end;
-        }
-        Some(steps)
+    /// Whether param holds the parameters and taps of all blocks at once.
+    pub fn keeps_params(&self, least: usize) -> bool {
+        let descriptors = self.config.descriptor_entries() as usize;
+        keeps_params(self.blocks() * self.param_entries(least) + descriptors, self.config)
     }
 
-    /// Returns the cut with the best of some shares of the array and its estimated cycles, or `None` if it does not fit.
-    fn cost(&self, tile: DepthwiseTile, shares: RangeInclusive<usize>, config: &HwConfig) -> Option<DepthwiseTile> {
-        let block_bytes = config.block() as usize;
-        let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
-        let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
+    /// Whether a tile's weights and parameters fit.
+    fn fits(&self, blocks: usize, [least, most]: [usize; 2]) -> bool {
+        let config = self.config;
+        let weights = WEIGHT_SLOTS * blocks * most <= config.entries(Mem::Wgt) as usize;
+        let descriptors = 2 * config.descriptor_entries() as usize;
+        let entries = (config.entries(Mem::Param) / PARAM_ROWS) as usize;
+        let params = PARAM_SLOTS * blocks * self.param_entries(least) + descriptors <= entries;
+        (weights || self.keeps_weights(most)) && (params || self.keeps_params(least))
+    }
+
+    /// Returns the tile with the best of some numbers of taps and its estimated cycles; `None` if it does not fit.
+    fn cost(&self, tile: DepthwiseTile, taps: impl Iterator<Item = ArrayTaps>) -> Option<DepthwiseTile> {
+        let config = self.config;
+        let (images, all) = (self.output.n as u64, self.blocks());
         let kept = self.on_chip.input;
-        let step_rows = tile.blocks * tile.rows * tile.columns;
-        let params = tile.blocks * (1 + self.tap_entries());
-        let fits = (kept.is_some() || tile.blocks * lines * width <= self.slot(config) as usize)
-            && step_rows <= room(Mem::Acc, config.banks(Mem::Acc))
-            && step_rows <= room(Mem::Out, 2)
-            && 4 * params + 2 * config.descriptor_entries() as usize <= config.param_depth as usize
-            && width.max(tile.columns) * block_bytes <= ROW_BYTES
-            && tile.rows <= ROWS;
+        let outputs = tile.blocks * tile.rows * tile.columns;
+        let hides = self.on_chip.hides_output();
+        let half = |mem: Mem| (config.entries(mem) / 2) as usize;
+        let rows: Vec<PaddedRange> = cut(self.output.h, tile.rows).iter().map(|r| self.row_span(r)).collect();
+        let columns: Vec<PaddedRange> = cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect();
+        let pads = |s: &PaddedRange, most: usize| s.inside > 0 && s.before.max(s.after) <= most;
+        let loadable = rows.iter().all(|s| pads(s, PAD_ROWS)) && columns.iter().all(|s| pads(s, PAD_ENTRIES));
+        let fits = (kept.is_some() || loadable && self.data_entries(&tile) <= self.half())
+            && outputs <= half(Mem::Acc)
+            && (hides || outputs <= half(Mem::Out))
+            && (kept.is_none() || self.distance().is_multiple_of(tile.blocks));
         if !fits {
             return None;
         }
-        let out_blocks = self.output.c.div_ceil(block_bytes);
-        let per_image = self.output.h.div_ceil(tile.strip_rows) * self.output.w.div_ceil(tile.columns);
-        let strips = (self.output.n * out_blocks.div_ceil(tile.blocks) * per_image) as u64;
-        let steps = strips * tile.strip_rows.div_ceil(tile.rows) as u64 + overhead::DEPTHWISE_STEPS;
-        let rows = (self.output.n * out_blocks * self.output.h * self.output.w) as u64;
+        let inside = |spans: &[PaddedRange]| spans.iter().map(|s| s.inside).sum::<usize>() as u64;
+        let pixel_tiles = images * (rows.len() * columns.len()) as u64;
+        let tiles = pixel_tiles * all.div_ceil(tile.blocks) as u64;
+        let entries = images * (all * self.output.h * self.output.w) as u64;
         let beats = |mem: Mem| u64::from(config.entry_bytes(mem).div_ceil(config.bus_bytes()));
         let mac = u64::from(config.row_elements().div_ceil(config.vector_lanes));
         let requant = u64::from(config.deep_row_cycles(1));
-        let blocks = (self.output.n * out_blocks) as u64;
-        // Rows and columns of data that all strips of a block load, without and with padding.
-        let sums = |spans: Vec<PaddedRange>| {
-            let sum = |f: fn(&PaddedRange) -> usize| spans.iter().map(f).sum::<usize>() as u64;
-            [sum(|s| s.inside), sum(PaddedRange::padded)]
+        let loaded = if kept.is_some() { 0 } else { images * all as u64 * inside(&rows) * inside(&columns) };
+        let stored = if hides { 0 } else { entries };
+        let fetched = tiles * overhead::DEPTHWISE_INSNS * u64::from(256 / config.bus_bits.min(256));
+        let first_load = if kept.is_some() { 0 } else { loaded * beats(Mem::Inp) / tiles };
+        let load = match self.data_slots(&tile) {
+            2 if kept.is_none() => first_load,
+            _ => 0,
         };
-        let lines = sums(cut(self.output.h, tile.strip_rows).iter().map(|r| self.row_span(r)).collect());
-        let columns = sums(cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect());
-        let (data, padded) = (blocks * lines[0] * columns[0], blocks * lines[1] * columns[1]);
-        let (data, padded) = if kept.is_some() { (0, 0) } else { (data, padded) };
-        let loaded = data * beats(Mem::Inp);
-        let params = blocks * (1 + self.tap_entries() as u64) * u64::from(PARAM_ROWS) * beats(Mem::Param);
-        let hides = self.on_chip.hides_output();
-        let store = if hides { 0 } else { rows * beats(Mem::Out) };
-        let fetch = steps * overhead::DEPTHWISE_INSNS * u64::from(256 / config.bus_bits.min(256));
-        let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
-        let first_entries = if kept.is_some() { 0 } else { (tile.blocks * self.lines(first_rows) * width) as u64 };
         // If the kept tensor is in a single bank of inp, the array and the vector unit must take turns.
-        let in_turn = kept.is_some_and(|k| {
-            let bank = |block| config.bank_of(Mem::Inp, self.kept_at(&k, block, 0, 0));
-            bank(0) == bank(k.blocks as usize - 1)
-        });
-        let stored_beats = if hides { 0 } else { beats(Mem::Out) };
-        let step_rows = (tile.blocks * first_rows * tile.columns) as u64;
+        let in_turn = kept.is_some() && self.distance() == all;
         let mut best: Option<DepthwiseTile> = None;
-        for array_eighths in shares {
-            let share = |per_tap: u64| per_tap * array_eighths as u64 / PARTS as u64;
-            let stored = array_eighths.div_ceil(PARTS);
-            if 4 * tile.blocks * stored > config.wgt_depth as usize {
-                break;
+        for array_taps in taps {
+            let ArrayTaps { first, even, odd } = array_taps;
+            let [least, most] = array_taps.range();
+            if !self.fits(tile.blocks, [least, most]) {
+                continue;
             }
-            let vector_row = (self.taps() as u64 * mac) + requant;
-            let wgt = stored as u64 * beats(Mem::Wgt);
-            let gemm = share(rows) + overhead::DEPTHWISE_GEMM * steps;
-            let vector = rows * vector_row - share(rows * mac) + overhead::DEPTHWISE_VECTOR * steps;
-            let load = loaded + blocks * wgt + params;
-            let dram = load + store + fetch;
-            let first = tile.blocks as u64 * wgt + first_entries * beats(Mem::Inp);
-            let ends = first + share(step_rows) + step_rows * (requant + stored_beats) + overhead::DEPTHWISE_LAYER;
-            let units = if in_turn { gemm + vector } else { gemm.max(vector) };
-            let longest = units.max(dram + dram / 16).max(load + padded - data);
-            let cycles = longest + ends;
+            let gemm = |taps: usize| entries * taps as u64 / tiles + overhead::DEPTHWISE_GEMM + load;
+            let others = |taps: usize| (self.conv.taps() - taps) as u64 * mac + requant;
+            let vector = |taps: usize| entries * others(taps) / tiles + overhead::DEPTHWISE_VECTOR;
+            let step = |vector_taps: usize, array_taps: usize| match in_turn {
+                true => vector(vector_taps) + gemm(array_taps),
+                false => vector(vector_taps).max(gemm(array_taps)),
+            };
+            let units = match tiles {
+                1 => vector(first),
+                _ => {
+                    let (after_odd, after_even) = ((tiles - 1) / 2, (tiles - 2) / 2);
+                    let last = if tiles % 2 == 0 { odd } else { even };
+                    step(first, odd) + after_odd * step(odd, even) + after_even * step(even, odd) + vector(last)
+                }
+            } + gemm(first);
+            let weights = (all * most) as u64 * beats(Mem::Wgt);
+            let params = (all * self.param_entries(least)) as u64 * u64::from(PARAM_ROWS) * beats(Mem::Param);
+            let times = |kept: bool, slots: usize| {
+                let again = (pixel_tiles / images).min(slots as u64) * images;
+                if kept { 1 } else { again }
+            };
+            let constants = weights * times(self.keeps_weights(most), WEIGHT_SLOTS)
+                + params * times(self.keeps_params(least), PARAM_SLOTS);
+            let bus = loaded * beats(Mem::Inp) + stored * beats(Mem::Out) + constants + fetched;
+            let first_weights = (tile.blocks * most) as u64 * beats(Mem::Wgt);
+            let ends = first_load + first_weights + stored * beats(Mem::Out) / tiles + overhead::DEPTHWISE_LAYER;
+            let cycles = units.max(bus + bus / 16) + ends;
             if best.is_none_or(|b| cycles < b.cycles) {
-                best = Some(DepthwiseTile { array_eighths, cycles, ..tile });
+                best = Some(DepthwiseTile { array_taps, cycles, ..tile });
             }
         }
         best
     }
-}
 
-/// Cuts `size` rows into steps of `step` rows. The `first`, the `last` or both steps are about half as long, so that
-/// units that wait for them start earlier and the layer ends earlier.
-fn ramp(size: usize, step: usize, [first, last]: [bool; 2]) -> Vec<Range<usize>> {
-    let short = step.div_ceil(2);
-    let begin = if first { short.min(size) } else { 0 };
-    let end = if last { size - short.min(size - begin) } else { size };
-    let middle = cut(end - begin, step).into_iter().map(|r| begin + r.start..begin + r.end);
-    let all = std::iter::once(0..begin).chain(middle).chain(std::iter::once(end..size));
-    all.filter(|r| !r.is_empty()).collect()
+    /// The numbers of taps between which a plan decides. Both units get at least one tap.
+    fn choices(&self) -> impl Iterator<Item = ArrayTaps> + use<> {
+        let taps = self.conv.taps();
+        let pairs = (1..taps).flat_map(move |even| (even..taps).map(move |odd| (even, odd)));
+        pairs.flat_map(|(even, odd)| [even, 1].map(|first| ArrayTaps { first, even, odd }))
+    }
 }
 
 /// Returns at most `most` cuts of a depthwise layer, the fastest first. Empty if the array and the vector unit cannot
@@ -377,41 +272,29 @@ pub fn tiles(
     most: usize,
     config: &HwConfig,
 ) -> Vec<DepthwiseTile> {
-    let shape = Shape { conv, input, output, on_chip };
-    if !shape.is_shared(config) {
+    let shape = Shape { conv, input, output, on_chip, config };
+    if !shape.is_shared() {
         return Vec::new();
     }
-    let out_blocks = output.c.div_ceil(config.block() as usize);
     let mut found: Vec<DepthwiseTile> = Vec::new();
-    for columns in parts(output.w) {
-        for strip_rows in parts(output.h) {
-            let whole = columns == output.w && strip_rows == output.h;
-            let kept = on_chip.input.is_some();
-            if kept && !whole {
-                continue;
-            }
-            for blocks in if whole && !kept { parts(out_blocks) } else { vec![1] } {
-                for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
-                    let tile = DepthwiseTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
-                    found.extend(shape.cost(tile, shape.shares(), config));
-                }
+    // Loads of the last columns would be row by row if there were fewer of them.
+    for columns in parts(output.w).into_iter().filter(|&columns| output.w.is_multiple_of(columns)) {
+        for rows in parts(output.h) {
+            for blocks in parts(shape.distance()) {
+                let array_taps = ArrayTaps { first: 1, even: 1, odd: 1 };
+                let tile = DepthwiseTile { blocks, rows, columns, array_taps, cycles: 0 };
+                found.extend(shape.cost(tile, shape.choices()));
             }
         }
     }
     found.sort_by_key(|t| t.cycles);
-    found.into_iter().filter(|t| shape.steps(t, config).is_some()).take(most).collect()
+    found.truncate(most);
+    found
 }
 
-/// Returns the shares of the array between which a plan can decide, in eighths of a tap; `None` if the array and the
-/// vector unit cannot share the layer.
-pub fn shares(
-    conv: &Conv,
-    [input, output]: [View; 2],
-    on_chip: OnChip,
-    config: &HwConfig,
-) -> Option<RangeInclusive<usize>> {
-    let shape = Shape { conv, input, output, on_chip };
-    shape.is_shared(config).then(|| shape.shares())
+/// Whether the array and the vector unit can share a layer.
+pub fn is_shared(conv: &Conv, [input, output]: [View; 2], on_chip: OnChip, config: &HwConfig) -> bool {
+    Shape { conv, input, output, on_chip, config }.is_shared()
 }
 
 /// Returns a cut with its estimated cycles.
@@ -425,34 +308,12 @@ pub fn tile(
     tile: DepthwiseTile,
     config: &HwConfig,
 ) -> Result<DepthwiseTile, String> {
-    let shape = Shape { conv, input, output, on_chip };
-    if !shape.is_shared(config) {
+    let shape = Shape { conv, input, output, on_chip, config };
+    if !shape.is_shared() {
         return Err("the array and the vector unit cannot share the layer".into());
     }
-    let whole = tile.columns == output.w && tile.strip_rows == output.h;
-    let kept = on_chip.input.is_some();
-    if (kept || tile.blocks > 1) && !whole || kept && tile.blocks > 1 {
-        return Err(
-            "strips of kept data or of several blocks are whole images; those of kept data have one block".into()
-        );
+    if on_chip.input.is_some() && !shape.distance().is_multiple_of(tile.blocks) {
+        return Err(format!("the data stay in inp, so blocks must divide {}", shape.distance()));
     }
-    if tile.rows > tile.strip_rows || tile.blocks > 1 && tile.rows != tile.strip_rows {
-        return Err("a step has more rows than its strip, or is a part of a strip of several blocks".into());
-    }
-    let found = shape.cost(tile, tile.array_eighths..=tile.array_eighths, config);
-    found.filter(|t| shape.steps(t, config).is_some()).ok_or_else(|| "the strips or steps do not fit".into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ends_of_a_layer_have_short_steps() {
-        assert_eq!(ramp(14, 7, [false, false]), [0..7, 7..14]);
-        assert_eq!(ramp(14, 7, [true, false]), [0..4, 4..11, 11..14]);
-        assert_eq!(ramp(14, 7, [false, true]), [0..7, 7..10, 10..14]);
-        assert!(ramp(3, 7, [true, true]).iter().eq(std::iter::once(&(0..3))));
-        assert_eq!(ramp(5, 7, [true, true]), [0..4, 4..5]);
-    }
+    shape.cost(tile, std::iter::once(tile.array_taps)).ok_or_else(|| "the tile does not fit".into())
 }

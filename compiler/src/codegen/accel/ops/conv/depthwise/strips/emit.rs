@@ -1,6 +1,6 @@
 //! Emits depthwise convolutions for the array and the vector unit, step by step.
 
-use super::plan::{DepthwiseStep, DepthwiseTile, Shape};
+use super::plan::{DepthwiseStep, Shape, StripTile};
 use super::taps::{Diagonal, Mac, Taps};
 use crate::codegen::accel::emit::{DeviceTensor, Emit};
 use crate::codegen::accel::layer::Layer;
@@ -21,7 +21,7 @@ const DESCRIPTOR: usize = usize::MAX;
 /// A depthwise convolution while it is emitted.
 struct DepthwiseEmission<'a> {
     shape: Shape<'a>,
-    tile: DepthwiseTile,
+    tile: StripTile,
     name: &'a str,
     input: Option<DeviceTensor>,
     output: Option<DeviceTensor>,
@@ -46,7 +46,7 @@ struct StripConstants {
 ///
 /// # Errors
 /// The driver refuses an instruction or a constant.
-pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: DepthwiseTile) -> Result<(), DriverError> {
+pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: StripTile) -> Result<(), DriverError> {
     let shape = Shape { conv, input: layer.inputs[0].1, output: layer.output.1, on_chip: layer.on_chip };
     let missing = || DriverError::Rule { index: e.b.len(), what: "a strip of the depthwise layer has no data".into() };
     let steps = shape.steps(&tile, e.config).ok_or_else(missing)?;
