@@ -107,11 +107,18 @@ impl<'l> Lower<'l> {
         if terms.iter().any(|g| of_sums(g, false)) {
             return Ok(false);
         }
-        let ranges = match ranges(&NestLoop::of(loops), &guards) {
+        let mut ranges = match ranges(&NestLoop::of(loops), &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Of(ranges) => ranges,
             Ranges::Several => return Ok(false),
         };
+        for (l, range) in loops.iter().zip(&mut ranges) {
+            let (first, last) = self.running(l);
+            *range = (range.0.max(first), range.1.min(last + 1));
+        }
+        if ranges.iter().any(|range| range.1 <= range.0) {
+            return Ok(true);
+        }
         for (l, range) in loops.iter().zip(&ranges) {
             at.iter_mut().for_each(|a| a.constant += a.coefficient(&l.var) * range.0);
         }
@@ -152,7 +159,9 @@ impl<'l> Lower<'l> {
             Instruction::Gemm { zero_point } => self.gemm(block, &args[2].buffer, zero_point, &nest)?,
             Instruction::Vector(v) => {
                 self.vector(block, args, &v, &nest)?;
-                if let Some(slot) = [v.a, v.b].iter().position(|&source| source == VecSrc::Acc) {
+                // While sums are added up in acc, they are not done yet.
+                let sums = [v.a, v.b].iter().position(|&source| source == VecSrc::Acc);
+                if let Some(slot) = sums.filter(|_| v.dst != VecDst::Acc) {
                     self.has_summed(nest.at[1 + slot])?;
                 }
             }

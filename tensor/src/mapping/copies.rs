@@ -83,10 +83,14 @@ impl<'l> Lower<'l> {
         (to, indices): (&'l Name, &'l [Expr]),
         value: &'l Expr,
     ) -> Result<bool, LowerError> {
+        let Some(value) = self.chosen(value) else { return Ok(false) };
         let (source, inside, pad) = match value {
             Expr::Load { .. } => (value, None, 0),
-            Expr::Select(inside, source, other) => match (source.as_ref(), other.as_ref()) {
-                (Expr::Load { .. }, Expr::Int(pad, _)) => (source.as_ref(), Some(inside.as_ref()), *pad),
+            Expr::Select(inside, source, other) => match (self.chosen(source), other.as_ref()) {
+                (Some(source), Expr::Int(pad, _)) if matches!(source, Expr::Load { .. }) => {
+                    (source, Some(inside.as_ref()), *pad)
+                }
+                (None, _) => return Ok(false),
                 _ => return Err(self.no_copy(block, value)),
             },
             _ => return Err(self.no_copy(block, value)),
@@ -114,10 +118,11 @@ impl<'l> Lower<'l> {
         else {
             return Ok(false);
         };
-        let mut loops = NestLoop::of(loops);
         let nest = loops.len();
         let sums = guards.iter_mut().chain(&mut inside_sums).chain([&mut to_at, &mut from_at]);
-        join(&mut loops, &mut sums.collect::<Vec<_>>());
+        let mut sums = sums.collect::<Vec<_>>();
+        let mut loops = self.from_zero(loops, &mut sums);
+        join(&mut loops, &mut sums);
         let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Several => return Ok(false),
@@ -156,6 +161,16 @@ impl<'l> Lower<'l> {
             (None, None) => Err(self
                 .refuse(block, format!("it copies {from} to {to} in device memory; read {from} through a scratchpad"))),
         }
+    }
+
+    /// Returns the loops of the part of a nest that is being added. Their iterations, and sums over them, count from 0.
+    fn from_zero(&self, loops: &[&'l For], sums: &mut [&mut Affine]) -> Vec<NestLoop> {
+        let counted = |l: &&'l For| {
+            let (first, last) = self.running(l);
+            sums.iter_mut().for_each(|sum| sum.constant += sum.coefficient(&l.var) * first);
+            NestLoop { var: l.var.clone(), extent: last + 1 - first }
+        };
+        loops.iter().map(counted).collect()
     }
 
     /// Fills a part of a scratchpad with a constant. Returns `false` if it is no single load.
@@ -211,7 +226,7 @@ impl<'l> Lower<'l> {
         let can = Abilities {
             pad: is_load && self.config.dma_pad,
             pack,
-            apart: place.strides.is_some(),
+            apart: place.strides.is_some() || self.in_parts,
             filled: is_load.then_some(bytes - first),
         };
         let axes = copy.axes(copy.size);

@@ -10,6 +10,7 @@ use tilewright_hw::device::{Device, RunReport};
 use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::{pack_descriptor, pack_params, pack_table};
 
+use super::choices::Part;
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, Held, MemoryUse, Place};
@@ -191,8 +192,10 @@ pub struct Lower<'l> {
     late: VecDeque<Option<Iteration>>,
     /// Weights of depthwise convolutions in param.
     pub taps: Vec<Taps>,
-    /// Ranges of all loops.
+    /// Ranges of all loops; while a part of a nest is added, those of the part.
     pub bounds: Bounds,
+    /// Whether a nest is being added in several parts.
+    pub in_parts: bool,
     /// The buffer whose entries a buffer of param shares.
     pub shares: HashMap<Name, Name>,
     /// The buffer whose entries a result takes.
@@ -379,6 +382,7 @@ impl<'l> Lower<'l> {
             late: VecDeque::new(),
             taps: needs.taps.clone(),
             bounds,
+            in_parts: false,
             shares: needs.shares.clone(),
             reuses: needs.reuses.clone(),
             whole: needs.whole.clone(),
@@ -517,7 +521,8 @@ impl<'l> Lower<'l> {
     ) -> Result<(), LowerError> {
         let number = self.numbers.get(&l.var).copied().unwrap_or(NO_LOOP);
         let set = |values: &mut [Option<i64>], value| values.get_mut(number).map(|at| *at = value);
-        for i in 0..l.extent {
+        let (first, last) = self.running(l);
+        for i in first..=last {
             set(&mut self.values, Some(i));
             if l.kind == LoopKind::Pipeline {
                 *self.begun.entry(l.var.clone()).or_default() += 1;
@@ -541,7 +546,10 @@ impl<'l> Lower<'l> {
         if let [outer, inner @ ..] = loops
             && outer.kind == LoopKind::Unrolled
         {
-            return self.each(outer, |lower| lower.nest(inner, block));
+            return self.in_parts(|lower| lower.each(outer, |lower| lower.nest(inner, block)));
+        }
+        if let Some(parts) = self.parts(loops, block) {
+            return self.in_parts(|lower| parts.into_iter().try_for_each(|part| lower.part(part, loops, block)));
         }
         let done = match &block.action {
             Action::Call { .. } => self.calls(loops, block).map_err(|e| match e {
@@ -560,6 +568,28 @@ impl<'l> Lower<'l> {
             [outer, inner @ ..] => self.each(outer, |lower| lower.nest(inner, block)),
             [] => Err(self.refuse(block, "the accelerator has no instruction for this access to memory")),
         }
+    }
+
+    /// Adds a nest in several parts, which can interleave in scratchpads.
+    fn in_parts(&mut self, add: impl FnOnce(&mut Self) -> Result<(), LowerError>) -> Result<(), LowerError> {
+        let before = std::mem::replace(&mut self.in_parts, true);
+        let added = add(self);
+        self.in_parts = before;
+        added
+    }
+
+    /// Adds a part of a nest.
+    fn part(&mut self, part: Part, loops: &[&'l For], block: &'l Block) -> Result<(), LowerError> {
+        let all: Part =
+            part.into_iter().filter_map(|(l, range)| Some((l.clone(), self.bounds.insert(l, range)?))).collect();
+        let added = self.nest(loops, block);
+        self.bounds.extend(all);
+        added
+    }
+
+    /// Returns the first and the last iteration of a loop in the part of a nest that is being added.
+    pub fn running(&self, l: &For) -> (i64, i64) {
+        self.bounds.get(&l.var).copied().unwrap_or((0, l.extent - 1))
     }
 
     /// Returns the instruction that a block calls.

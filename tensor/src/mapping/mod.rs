@@ -15,12 +15,14 @@
 //! | the initial value of a reduction | nothing: the first product overwrites |
 //! | a `pipeline` loop | the buffers within it get two slots, or as many as `slots` says, which its iterations use in turn |
 //! | a copy to a buffer that is not compacted | loads of each element once, by the iteration that first needs it |
+//! | a nest of calls with a `select` in an index | instructions for each part in which its conditions do not change |
 //! | an `unrolled` loop | its iterations, each with instructions of its own |
 //! | any other loop | its iterations, one after the other |
 //!
 //! Dependency tokens are not part of it; the driver derives them.
 
 mod calls;
+mod choices;
 mod conditions;
 mod copies;
 mod error;

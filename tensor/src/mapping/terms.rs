@@ -1,21 +1,27 @@
-//! Terms of sums that count only under a condition.
+//! Terms of reductions that count only under a condition.
 
 use crate::schedule::bounds;
-use crate::te::{BinOp, DType, Expr};
+use crate::te::{BinOp, Combiner, DType, Expr};
 use crate::tir::{Action, Block, Function, affine::interval, simplify};
 
-/// Returns a block that adds `select(CONDITION, TERM, 0)` as one that adds the term where the condition holds; `None` if
-/// it adds no such term.
+/// Returns a block that adds `select(CONDITION, TERM, 0)` as one that adds the term where the condition holds, and so for
+/// a maximum or minimum with its identity; `None` if it joins no such term.
 ///
 /// # Errors
 /// The sum starts from a constant, and its first term does not always count. The first product of a sum overwrites, so it
 /// cannot be left out.
 pub fn guarded(f: &Function, block: &Block) -> Result<Option<Block>, String> {
     let Action::Store { buffer, indices, value } = &block.action else { return Ok(None) };
-    let Expr::Binary(BinOp::Add, sum, term) = value else { return Ok(None) };
-    let Expr::Select(condition, term, zero) = term.as_ref() else { return Ok(None) };
+    let Expr::Binary(op, sum, term) = value else { return Ok(None) };
+    let Expr::Select(condition, term, other) = term.as_ref() else { return Ok(None) };
+    let combiner = match op {
+        BinOp::Add => Combiner::Sum,
+        BinOp::Max => Combiner::Max,
+        BinOp::Min => Combiner::Min,
+        _ => return Ok(None),
+    };
     let own = matches!(sum.as_ref(), Expr::Load { buffer: from, indices: at, .. } if from == buffer && at == indices);
-    if !own || **zero != Expr::Int(0, DType::I32) {
+    if !own || **other != combiner.identity(DType::I32) {
         return Ok(None);
     }
     let conditions = condition.conjuncts();
@@ -36,7 +42,7 @@ pub fn guarded(f: &Function, block: &Block) -> Result<Option<Block>, String> {
     let action = Action::Store {
         buffer: buffer.clone(),
         indices: indices.clone(),
-        value: Expr::Binary(BinOp::Add, sum.clone(), term.clone()),
+        value: Expr::Binary(*op, sum.clone(), term.clone()),
     };
     let guards = block.guards.iter().cloned().chain(conditions.into_iter().cloned()).collect();
     Ok(Some(Block { guards, action, ..block.clone() }))

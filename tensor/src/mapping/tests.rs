@@ -1,5 +1,6 @@
 //! Scheduled programs on the cycle model with `--strict`, against the evaluator.
 
+mod choices;
 mod random;
 mod sized;
 

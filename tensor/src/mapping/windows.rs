@@ -98,6 +98,8 @@ pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abiliti
     let plain = if first % entry == 0 { plain(axes, size, entry, can) } else { Copied::Never(PART) };
     match plain {
         Copied::Never(PART) if can.pack => packed(axes, size, can.pad),
+        // A part of an entry can be a single byte.
+        Copied::Never(APART) if can.pack && can.apart => packed(axes, size, can.pad),
         // Between rows that begin at entries there may be others that do not.
         Copied::Several if can.pack => match packed(axes, size, can.pad) {
             Copied::Window(w) if can.apart || i64::from(w.row_bytes) % entry != 0 => Copied::Window(w),

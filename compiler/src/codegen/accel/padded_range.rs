@@ -1,5 +1,7 @@
 //! The rows or columns of an image that windows read.
 
+use crate::te::Expr;
+
 /// Returns the distance from the first to the last tap of a window along one dimension, plus one.
 pub fn reach(kernel: usize, dilation: usize) -> usize {
     (kernel - 1) * dilation + 1
@@ -35,4 +37,22 @@ impl PaddedRange {
     pub fn padded(&self) -> usize {
         self.before + self.inside + self.after
     }
+}
+
+/// Returns the conditions for a position in a padded dimension of `count` elements to be inside its tensor, which has
+/// `size` elements behind `before` ones of padding.
+pub fn inside(at: &Expr, count: i64, before: i64, size: i64) -> Vec<Expr> {
+    let mut list = Vec::new();
+    if before > 0 {
+        list.push(Expr::int(before).le(at.clone()));
+    }
+    if count > before + size {
+        list.push(at.clone().lt(Expr::int(before + size)));
+    }
+    list
+}
+
+/// Returns a position without the padding before it.
+pub fn less(at: &Expr, before: i64) -> Expr {
+    if before == 0 { at.clone() } else { at.clone() - Expr::int(before) }
 }

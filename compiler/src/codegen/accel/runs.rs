@@ -31,7 +31,7 @@ pub struct RunTensor {
     /// The operand in whole entries.
     pub tensor: TensorRef,
     /// Whether this is a copy of the input.
-    is_copy: bool,
+    pub is_copy: bool,
     /// Whether all pixels of a block share it.
     is_shared: bool,
 }
@@ -150,6 +150,9 @@ impl Runs {
         } else {
             let entry = self.entry_bytes();
             steps += &format!("set_scope {name} out; split output.i{dim} {entry}; split output.i{dim}.0 {count}; ");
+            if let [_, channels] = self.entry[..] {
+                steps += &format!("split output.i{dim}.1 {channels}; ");
+            }
             ("output".into(), format!("output.i{dim}.0.0"), name.to_string())
         };
         steps += &format!("annotate {tile} pipeline; compute_at {name} {tile}; compact {own}; ");

@@ -49,7 +49,7 @@ impl<'a> Pooled<'a> {
         let pool_tile = PoolTile { blocks: tile.out_blocks, rows: tile.rows, columns: tile.columns };
         let input = LayerTensor { place: None, view: windows.of };
         let output = LayerTensor { place: output, view: windows.results };
-        let emission = PoolEmission::new(e, layer, windows.pool, pool_tile, [input, output], true);
+        let emission = PoolEmission::new(e, layer, windows.pool, pool_tile, [input, output]);
         let ratio = e.config.block() / e.config.block_out;
         Some(Pooled { windows, emission, ratio, padding: (padding, bytes.len() as u64) })
     }

@@ -12,6 +12,7 @@ use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
@@ -387,24 +388,6 @@ fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwC
         let element = x.at(&[i[0].clone(), if top == 0 { row } else { row - Expr::int(top) }, byte]);
         inside.select(element, Expr::Int(conv.pad_value.into(), DType::I8))
     }))
-}
-
-/// Returns the conditions for a position in a padded dimension of `count` elements to be inside its tensor, which has
-/// `size` elements behind `before` ones of padding.
-pub fn inside(at: &Expr, count: i64, before: i64, size: i64) -> Vec<Expr> {
-    let mut list = Vec::new();
-    if before > 0 {
-        list.push(Expr::int(before).le(at.clone()));
-    }
-    if count > before + size {
-        list.push(at.clone().lt(Expr::int(before + size)));
-    }
-    list
-}
-
-/// Returns a position without the padding before it.
-pub fn less(at: &Expr, before: i64) -> Expr {
-    if before == 0 { at.clone() } else { at.clone() - Expr::int(before) }
 }
 
 /// Returns the steps that make instructions of a product's sums, if all input channels are summed at once.

@@ -1,21 +1,23 @@
 //! Copies of elements with loads and stores: concatenation, slices, splits and nearest resizing.
 
-mod emit;
 mod extract;
 mod op;
+mod plan;
+mod runs;
+mod schedule;
 
 pub use op::Copy;
 
 use crate::codegen::accel::dma::load_row;
-use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 
 /// The plan of a copy.
@@ -44,12 +46,12 @@ impl AccelOperator for Copy {
 
     fn plan(&self, layer: &Layer, config: &HwConfig, _search: bool) -> Result<CopyPlan, String> {
         let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
-        emit::rows(self, &inputs, layer.output_view(), config).map(|rows| CopyPlan { rows })
+        plan::rows(self, &inputs, layer.output_view(), config).map(|rows| CopyPlan { rows })
     }
 
     fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
         let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
-        let most = emit::rows(self, &inputs, layer.output_view(), config);
+        let most = plan::rows(self, &inputs, layer.output_view(), config);
         most.map_or_else(|_| Space::default(), |most| Space::of(vec![Knob::size("rows", most)]))
     }
 
@@ -59,9 +61,9 @@ impl AccelOperator for Copy {
 
     fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<CopyPlan, String> {
         let inputs: Vec<View> = layer.inputs.iter().map(|(_, v)| *v).collect();
-        let most = emit::most_rows(layer.output_view(), config)?;
+        let most = plan::most_rows(layer.output_view(), config)?;
         let rows = decisions.size("rows", most)?;
-        emit::check(self, &inputs, layer.output_view(), rows, config)?;
+        plan::check(self, &inputs, layer.output_view(), config)?;
         Ok(CopyPlan { rows })
     }
 
@@ -103,7 +105,7 @@ impl AccelOperator for Copy {
         InpUse::None
     }
 
-    fn emit(&self, plan: &CopyPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        emit::emit(e, layer, self, plan.rows)
+    fn schedule(&self, plan: &CopyPlan, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
+        schedule::schedule(self, plan.rows, layer, config)
     }
 }

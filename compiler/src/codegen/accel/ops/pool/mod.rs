@@ -1,9 +1,12 @@
 //! Poolings and other operators that work channel by channel: clip, pad, rescale and the maximum over an image.
 
-pub mod emit;
+mod divisors;
+mod emit;
 mod extract;
 mod op;
 mod plan;
+mod schedule;
+mod steps;
 mod windows;
 
 pub use emit::{Data, PoolEmission};
@@ -11,16 +14,16 @@ pub use op::{Pool, PoolFinish};
 pub use plan::PoolTile;
 
 use crate::codegen::accel::dma::load_row;
-use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, beats, entries, overhead, simple_row};
 use crate::graph::{Node, NodeId, Op, ValueId};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 
 impl AccelOperator for Pool {
@@ -140,8 +143,8 @@ impl AccelOperator for Pool {
         format!("{kernel:?} {strides:?} {pads:?} {dilations:?} {reduce:?} {finish}")
     }
 
-    fn emit(&self, tile: &PoolTile, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        emit::emit(e, layer, self, *tile)
+    fn schedule(&self, tile: &PoolTile, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
+        schedule::schedule(self, *tile, layer, config)
     }
 }
 

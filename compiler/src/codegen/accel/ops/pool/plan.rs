@@ -1,5 +1,6 @@
 //! Finds tiles for poolings.
 
+use super::divisors::Divisors;
 use super::op::Pool;
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::kept::OnChip;
@@ -39,6 +40,8 @@ struct Tiles<'a> {
     blocks: usize,
     /// Entries of param, apart from those of channels.
     params: usize,
+    /// Whether outputs are divided by different numbers.
+    divides: bool,
 }
 
 impl<'a> Tiles<'a> {
@@ -48,8 +51,9 @@ impl<'a> Tiles<'a> {
             check_lanes(config)?;
         }
         let blocks = input.layout(config).blocks();
-        let params = config.descriptor_entries() as usize + pool.distinct_counts(input, output).len().max(1);
-        Ok(Tiles { pool, input, output, on_chip, config, fill, blocks, params })
+        let divisors = pool.distinct_counts(input, output).len();
+        let params = config.descriptor_entries() as usize + divisors.max(1);
+        Ok(Tiles { pool, input, output, on_chip, config, fill, blocks, params, divides: divisors > 1 })
     }
 
     fn by_pixel(&self) -> bool {
@@ -95,7 +99,13 @@ impl<'a> Tiles<'a> {
         let [rows_in, columns_in] = self.read(t.rows, t.columns);
         let data = t.blocks * rows_in * columns_in * ratio;
         let out = t.blocks * t.rows * t.columns * ratio;
-        let room = if source == Mem::Out { data + out } else { out };
+        // Batch rows with other divisors have results of their own.
+        let results = if self.by_pixel() && self.divides {
+            out * Divisors::of(self.pool, self.input, output).patterns([t.rows, t.columns]).count()
+        } else {
+            out
+        };
+        let room = if source == Mem::Out { data + results } else { results };
         let entries = self.params.max(config.descriptor_entries() as usize + t.blocks * ratio);
         let only = t.blocks == blocks && t.rows == output.h && t.columns == output.w && output.n == 1;
         let free = if source == Mem::Inp { inp_room(on_chip, only, config) } else { half(source) };

@@ -1,20 +1,21 @@
 //! Puts whole blocks of channels in another order, for transposes.
 
-mod emit;
 mod extract;
 mod op;
+mod plan;
+mod schedule;
 
 pub use op::{Piece, Reorder};
 
 use crate::codegen::accel::dma::load_row;
-use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::work::{UnitWork, beats};
 use crate::graph::{Node, NodeId, Op};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::{HwConfig, Mem};
 
 /// The plan of a reorder.
@@ -39,11 +40,11 @@ impl AccelOperator for Reorder {
     }
 
     fn plan(&self, _: &Layer, config: &HwConfig, _search: bool) -> Result<ReorderPlan, String> {
-        emit::blocks(self, config).map(|blocks| ReorderPlan { blocks })
+        plan::blocks(self, config).map(|blocks| ReorderPlan { blocks })
     }
 
     fn space(&self, _: &Layer, config: &HwConfig) -> Space {
-        let most = emit::blocks(self, config);
+        let most = plan::blocks(self, config);
         most.map_or_else(|_| Space::default(), |most| Space::of(vec![Knob::size("blocks", most)]))
     }
 
@@ -52,8 +53,8 @@ impl AccelOperator for Reorder {
     }
 
     fn plan_of(&self, decisions: &Decisions, _: &Layer, config: &HwConfig) -> Result<ReorderPlan, String> {
-        let blocks = decisions.size("blocks", emit::blocks(self, config)?)?;
-        emit::check(self, blocks, config)?;
+        let blocks = decisions.size("blocks", plan::blocks(self, config)?)?;
+        plan::check(self, blocks, config)?;
         Ok(ReorderPlan { blocks })
     }
 
@@ -82,7 +83,7 @@ impl AccelOperator for Reorder {
         InpUse::None
     }
 
-    fn emit(&self, plan: &ReorderPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        emit::emit(e, layer, self, plan.blocks)
+    fn schedule(&self, plan: &ReorderPlan, layer: &Layer, config: &HwConfig, _: Constants) -> Option<LayerSchedule> {
+        schedule::schedule(self, plan.blocks, layer, config)
     }
 }

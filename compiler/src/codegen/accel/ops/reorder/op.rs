@@ -88,14 +88,36 @@ impl Reorder {
         matches!(self.loops[..], [] | [BlockLoop { step: 1, .. }])
     }
 
-    /// Returns the reorder in pieces of at most `room` blocks of `block` bytes.
-    pub fn pieces(&self, room: usize, block: usize) -> Vec<Piece> {
+    /// Returns the loops, of which the last moves adjacent blocks.
+    pub fn whole_loops(&self) -> Vec<BlockLoop> {
         let mut all = self.loops.clone();
         if all.last().is_none_or(|l| l.step != 1) {
             all.push(BlockLoop { count: 1, step: 1 });
         }
+        all
+    }
+
+    /// Returns which loop is cut so that at most `room` blocks of `block` bytes are moved at once, and how many of its
+    /// iterations. Loops around it run one iteration after the other.
+    pub fn cut(&self, room: usize, block: usize) -> (usize, usize) {
+        let loops = self.whole_loops();
+        let room = room.clamp(1, ROW_BYTES / block);
+        let inside = |k: usize| loops[k + 1..].iter().map(|l| l.count).product::<usize>();
+        let fits = |k: &usize| {
+            let rows = &loops[k + 1..loops.len().max(k + 2) - 1];
+            loops.len() - k <= LOOPS && inside(*k) <= room && rows.iter().all(|l| l.count <= ROWS)
+        };
+        let last = loops.len() - 1;
+        let k = (0..last).find(fits).unwrap_or(last);
+        let most = if k == last { room } else { (room / inside(k)).min(ROWS) };
+        (k, most.min(loops[k].count))
+    }
+
+    /// Returns the reorder in pieces of at most `room` blocks of `block` bytes.
+    pub fn pieces(&self, room: usize, block: usize) -> Vec<Piece> {
+        let (cut, most) = self.cut(room, block);
         let mut found = Vec::new();
-        split(&all, 0, 0, room.clamp(1, ROW_BYTES / block), &mut found);
+        split(&self.whole_loops(), cut, most, 0, 0, &mut found);
         found
     }
 }
@@ -133,19 +155,17 @@ impl Piece {
     }
 }
 
-/// Cuts loops into pieces of at most `room` blocks, the outermost loop first. `to` and `from` are the first block in
-/// the result and in the data.
-fn split(loops: &[BlockLoop], to: usize, from: usize, room: usize, found: &mut Vec<Piece>) {
+/// Cuts loop number `cut` into parts of at most `most` iterations. `to` and `from` are the first block in the result and
+/// in the data.
+fn split(loops: &[BlockLoop], cut: usize, most: usize, to: usize, from: usize, found: &mut Vec<Piece>) {
     let [BlockLoop { count, step }, inner @ ..] = loops else { return };
     let inside: usize = inner.iter().map(|l| l.count).product();
-    let rows = inner.split_last().map_or(&[][..], |(_, rows)| rows);
-    if loops.len() > LOOPS || inside > room || rows.iter().any(|l| l.count > ROWS) {
+    if cut > 0 {
         for i in 0..*count {
-            split(inner, to + i * inside, from + i * step, room, found);
+            split(inner, cut - 1, most, to + i * inside, from + i * step, found);
         }
         return;
     }
-    let most = if inner.is_empty() { room } else { (room / inside).min(ROWS) };
     for first in (0..*count).step_by(most) {
         let mut piece = [BlockLoop { count: 1, step: 0 }; LOOPS];
         let start = LOOPS - loops.len();

@@ -1,0 +1,482 @@
+//! Poolings as scheduled tensor expressions.
+//!
+//! The expression copies the data with their padding to the memory from which the vector unit reads, reduces the windows
+//! to 32-bit values, and turns these into bytes. The schedule is made from the sizes of a [`PoolTile`].
+//!
+//! | entries | data, windows and results |
+//! |---|---|
+//! | one batch row | `[images, blocks, rows, columns, (entries of a pixel,) channels]` |
+//! | [`Fill::Neighbors`] | runs of bytes: `[images, blocks, entries, 1, batch, channels]` |
+//! | [`Fill::Tiles`] | `[blocks, groups of tiles, rows, columns, (entries of a pixel,) batch, channels]`, for results once for each [`Patterns`] of divisors |
+
+use super::divisors::{Divisors, Patterns};
+use super::op::{Pool, PoolFinish, Reduce};
+use super::plan::PoolTile;
+use super::steps::{Steps, steps};
+use crate::codegen::accel::batch::{Fill, fill};
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::padded_range::{inside, less, reach};
+use crate::codegen::accel::requant::{Parameters, keeps_params};
+use crate::codegen::accel::runs::Runs;
+use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
+use crate::codegen::accel::view::View;
+use crate::te::{Builder, Combiner, DType, Expr, TensorRef};
+use tilewright_hw::config::HwConfig;
+
+/// An expression under construction.
+struct PoolExpression<'a> {
+    b: Builder,
+    pool: &'a Pool,
+    tile: PoolTile,
+    config: &'a HwConfig,
+    fill: Fill,
+    /// The input and the output as the tiles see them.
+    views: [View; 2],
+    inputs: Vec<LayerInput>,
+    /// Steps that copy parameters to param.
+    params: String,
+    /// Blocks that copy the parameters of some channels, if those of all do not fit.
+    copies: Vec<String>,
+}
+
+/// Returns a pooling in tiles.
+pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
+    let whole = [layer.input_view(), layer.output_view()];
+    let (fill, views) = match fill(pool.is_pointwise(), whole, config) {
+        // A single pixel has no neighbors.
+        (Fill::Neighbors, _) if whole[1].h * whole[1].w == 1 => (Fill::Tiles, whole),
+        filled => filled,
+    };
+    let mut e = PoolExpression {
+        b: Builder::new("pool"),
+        pool,
+        tile,
+        config,
+        fill,
+        views,
+        inputs: vec![LayerInput::Tensor(0)],
+        params: String::new(),
+        copies: Vec::new(),
+    };
+    // Neighboring pixels are runs of the tensor's own rows and columns.
+    let runs = Runs::of_blocks(&layer.output_view().layout(config), config);
+    let runs = (fill == Fill::Neighbors).then_some(&runs);
+    let (data, is_copy) = e.data(runs);
+    let reduced = e.reduced(&data);
+    let (result, instruction) = e.finished(&data, &reduced);
+    let output = e.output(&result, runs);
+    let text = steps(&Steps {
+        pool,
+        tile,
+        config,
+        layer,
+        fill,
+        view: e.views[1],
+        is_copy,
+        data: &data,
+        reduced: &reduced,
+        result: &result,
+        output: &output,
+        patterns: e.patterns().count(),
+        instruction,
+        params: &e.params,
+        copies: &e.copies,
+    });
+    Some(LayerSchedule { program: e.b.finish(&[output]), inputs: e.inputs, steps: template(&text)? })
+}
+
+/// Returns `e / d`.
+fn quotient(e: &Expr, d: usize) -> Expr {
+    if d == 1 { e.clone() } else { e.clone() / Expr::int(d as i64) }
+}
+
+/// Returns `e % d`, where `e` is less than `most`.
+fn rest(e: &Expr, d: usize, most: usize) -> Expr {
+    match d {
+        1 => Expr::int(0),
+        _ if most <= d => e.clone(),
+        _ => e.clone() % Expr::int(d as i64),
+    }
+}
+
+/// Returns `e * d`.
+fn times(e: Expr, d: usize) -> Expr {
+    if d == 1 { e } else { e * d as i64 }
+}
+
+impl PoolExpression<'_> {
+    /// Entries of a pixel of a block.
+    fn ratio(&self) -> usize {
+        (self.config.block() / self.config.block_out) as usize
+    }
+
+    /// Dimensions of the elements of a pixel in device memory: its entries if there are several, and the elements of an
+    /// entry.
+    fn lanes(&self) -> Vec<i64> {
+        let bo = i64::from(self.config.block_out);
+        if self.ratio() == 1 { vec![bo] } else { vec![self.ratio() as i64, bo] }
+    }
+
+    /// Dimensions of a pixel in a scratchpad, in which an entry has the pixels of several tiles.
+    fn own_lanes(&self) -> Vec<i64> {
+        let mut lanes = self.lanes();
+        if self.config.batch > 1 {
+            lanes.insert(lanes.len() - 1, self.config.batch.into());
+        }
+        lanes
+    }
+
+    fn blocks(&self) -> usize {
+        self.views[1].layout(self.config).blocks()
+    }
+
+    /// Images, rows of tiles, and tiles of a row.
+    fn tiles(&self) -> [usize; 3] {
+        let output = self.views[1];
+        [output.n, output.h.div_ceil(self.tile.rows), output.w.div_ceil(self.tile.columns)]
+    }
+
+    fn groups(&self) -> usize {
+        self.tiles().iter().product::<usize>().div_ceil(self.config.batch as usize)
+    }
+
+    fn divisors(&self) -> Divisors<'_> {
+        Divisors::of(self.pool, self.views[0], self.views[1])
+    }
+
+    fn patterns(&self) -> Patterns {
+        match self.is_in_groups() {
+            true => self.divisors().patterns([self.tile.rows, self.tile.columns]),
+            false => Patterns::default(),
+        }
+    }
+
+    /// Whether the batch rows of an entry hold pixels of different tiles.
+    fn is_in_groups(&self) -> bool {
+        self.fill == Fill::Tiles && self.config.batch > 1
+    }
+
+    /// Rows or columns of data that some outputs read.
+    fn span(&self, k: usize, outputs: usize) -> usize {
+        (outputs - 1) * self.pool.strides[k] + reach(self.pool.kernel[k], self.pool.dilations[k])
+    }
+
+    /// Adds the data as the windows read them, with padding. Returns whether they are a tensor of their own and no input.
+    fn data(&mut self, runs: Option<&Runs>) -> (TensorRef, bool) {
+        if let Some(runs) = runs {
+            let input = runs.input(&mut self.b, "x");
+            return (input.tensor, input.is_copy);
+        }
+        let input = self.views[0];
+        let shape =
+            [vec![input.n, self.blocks(), input.h, input.w].into_iter().map(|n| n as i64).collect(), self.lanes()];
+        let x = self.b.input("x", DType::I8, &shape.concat());
+        if self.is_in_groups() {
+            return (self.data_of_groups(&x), true);
+        }
+        let pads = [self.pool.pads[0], self.pool.pads[1]];
+        let counts = [self.span(0, self.views[1].h), self.span(1, self.views[1].w)];
+        let shape = [input.n, self.blocks(), counts[0], counts[1]].map(|n| n as i64);
+        let pad = Expr::Int(self.pool.pad_value.into(), DType::I8);
+        let data = self.b.compute("data", &[shape.to_vec(), self.lanes()].concat(), |i| {
+            let place = |k: usize| padded(&i[2 + k], counts[k], pads[k], [input.h, input.w][k]);
+            let [(row, of_rows), (column, of_columns)] = [place(0), place(1)];
+            let element = x.at(&[&i[..2], &[row, column], &i[4..]].concat());
+            within([of_rows, of_columns].concat(), element, pad)
+        });
+        (data, true)
+    }
+
+    /// Adds the data of groups of tiles: row `i` of an entry has a pixel of tile `i` of the group.
+    fn data_of_groups(&mut self, x: &TensorRef) -> TensorRef {
+        let (input, tile, batch) = (self.views[0], self.tile, self.config.batch as usize);
+        let tiles = self.tiles();
+        let all = tiles.iter().product::<usize>();
+        let spans = [self.span(0, tile.rows), self.span(1, tile.columns)];
+        let steps = [tile.rows * self.pool.strides[0], tile.columns * self.pool.strides[1]];
+        let pads = [self.pool.pads[0], self.pool.pads[1]];
+        let sizes = [input.h, input.w];
+        let shape = [self.blocks(), self.groups(), spans[0], spans[1]].map(|n| n as i64);
+        let pad = Expr::Int(self.pool.pad_value.into(), DType::I8);
+        let lane = 4 + self.lanes().len() - 1;
+        self.b.compute("data", &[shape.to_vec(), self.own_lanes()].concat(), |i| {
+            let number = times(i[1].clone(), batch) + i[lane].clone();
+            let [image, row, column] = numbered(&number, tiles);
+            let mut conditions = Vec::new();
+            if all % batch != 0 {
+                conditions.push(number.lt(Expr::int(all as i64)));
+            }
+            let mut place = |k: usize, tile: Expr| {
+                let at = if tiles[1 + k] == 1 { i[2 + k].clone() } else { times(tile, steps[k]) + i[2 + k].clone() };
+                let (at, inside) = padded(&at, (tiles[1 + k] - 1) * steps[k] + spans[k], pads[k], sizes[k]);
+                conditions.extend(inside);
+                at
+            };
+            let (row, column) = (place(0, row), place(1, column));
+            let element = x.at(&[&[image, i[0].clone(), row, column], &i[4..lane], &i[lane + 1..]].concat());
+            within(conditions, element, pad)
+        })
+    }
+
+    /// Whether the maximum with the last element of each window is the result, so that nothing is left to do.
+    fn ends_with_maximum(&self) -> bool {
+        let whole = matches!(self.pool.finish, PoolFinish::Clip { lo: -128, hi: 127 });
+        whole && self.pool.reduce == Reduce::Max && self.pool.kernel != [1, 1]
+    }
+
+    /// Adds the windows reduced to 32-bit values, without their last element if that is part of the result.
+    fn reduced(&mut self, data: &TensorRef) -> TensorRef {
+        let (pool, output) = (self.pool, self.views[1]);
+        let shape = match self.fill {
+            Fill::Neighbors => data.shape.clone(),
+            Fill::Tiles => {
+                let [rows, columns] =
+                    if self.is_in_groups() { [self.tile.rows, self.tile.columns] } else { [output.h, output.w] };
+                [&data.shape[..2], &[rows as i64, columns as i64], &data.shape[4..]].concat()
+            }
+        };
+        let taps = [("r", pool.kernel[0] as i64), ("s", pool.kernel[1] as i64)];
+        let combiner = match pool.reduce {
+            Reduce::Max => Combiner::Max,
+            Reduce::Sum => Combiner::Sum,
+        };
+        let skips_last = self.ends_with_maximum();
+        self.b.reduce("windows", DType::I32, &shape, &taps, combiner, |i, t| {
+            let element = tap(pool, data, i, t);
+            if !skips_last {
+                return element;
+            }
+            let number = times(t[0].clone(), pool.kernel[1]) + t[1].clone();
+            let last = (pool.kernel[0] * pool.kernel[1] - 1) as i64;
+            number.lt(Expr::int(last)).select(element, combiner.identity(DType::I32))
+        })
+    }
+
+    /// Adds the results, and the inputs with parameters. Returns the instruction that computes them too.
+    fn finished(&mut self, data: &TensorRef, reduced: &TensorRef) -> (TensorRef, &'static str) {
+        let patterns = self.patterns();
+        let skip = usize::from(self.is_in_groups());
+        let shape = [vec![patterns.count() as i64; skip], reduced.shape.clone()].concat();
+        let block = if self.is_in_groups() { 1 } else { 1 + skip };
+        let lanes = i64::from(self.config.block_out);
+        match &self.pool.finish {
+            PoolFinish::Clip { lo, hi } => {
+                let clamped = |v: Expr| v.max(Expr::i32(*lo)).min(Expr::i32(*hi)).cast(DType::I8);
+                if self.ends_with_maximum() {
+                    let (pool, last) = (self.pool, self.pool.kernel.map(|size| Expr::int(size as i64 - 1)));
+                    let result = self.b.compute("result", &shape, |i| {
+                        clamped(reduced.at(&i[skip..]).max(tap(pool, data, &i[skip..], &last)))
+                    });
+                    return (result, "max");
+                }
+                let instruction = if (*lo, *hi) == (-128, 127) { "move" } else { "clip" };
+                (self.b.compute("result", &shape, |i| clamped(reduced.at(&i[skip..]))), instruction)
+            }
+            PoolFinish::Requant(finish) => {
+                let ratio = self.ratio() as i64;
+                let tiles = self.blocks() as i64 * ratio;
+                let parameters = Parameters::new(&mut self.b, finish, [tiles, lanes], "");
+                let result = self.b.compute("result", &shape, |i| {
+                    let tile =
+                        if ratio == 1 { i[block].clone() } else { i[block].clone() * ratio + i[4 + skip].clone() };
+                    parameters.apply(finish, reduced.at(&i[skip..]), &[tile, i[i.len() - 1].clone()])
+                });
+                self.params = parameters.steps("result");
+                // The first tile waits only for its own parameters. If they all fit, those of an image serve the others too.
+                if self.views[1].n == 1 || self.is_in_groups() || !keeps_params(tiles as usize, self.config) {
+                    self.copies = parameters.copies().to_vec();
+                }
+                self.inputs.extend(parameters.inputs);
+                (result, "requant")
+            }
+            PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
+                let divisors = Divisors::of(self.pool, self.views[0], self.views[1]);
+                let finish = divisors.finish(self.config);
+                let parameters = Parameters::new(&mut self.b, &finish, [divisors.counts.len() as i64, lanes], "");
+                let result = self.b.compute("result", &shape, |i| {
+                    let entry = match self.fill {
+                        Fill::Neighbors => Expr::int(0),
+                        Fill::Tiles if skip == 1 => divisors.entry_of_pattern(&patterns, &i[0], [&i[3], &i[4]]),
+                        Fill::Tiles => divisors.entry(&i[2], &i[3]),
+                    };
+                    parameters.apply(&finish, reduced.at(&i[skip..]), &[entry, i[i.len() - 1].clone()])
+                });
+                self.params = parameters.steps("result");
+                self.inputs.extend(parameters.inputs);
+                (result, "requant")
+            }
+        }
+    }
+
+    /// Adds the tensor that is stored, if the results are not in its form.
+    fn output(&mut self, result: &TensorRef, runs: Option<&Runs>) -> TensorRef {
+        if let Some(runs) = runs {
+            return runs.output(&mut self.b, result);
+        }
+        if !self.is_in_groups() {
+            return result.clone();
+        }
+        let (output, tile, batch) = (self.views[1], self.tile, self.config.batch as usize);
+        let (tiles, patterns) = (self.tiles(), self.patterns());
+        let all = tiles.iter().product::<usize>();
+        let shape = [output.n, self.blocks(), output.h, output.w].map(|n| n as i64);
+        self.b.compute("output", &[shape.to_vec(), self.lanes()].concat(), |i| {
+            let [row, column] = [quotient(&i[2], tile.rows), quotient(&i[3], tile.columns)];
+            let pattern = patterns.of_tile([&row, &column]);
+            let number = times(times(i[0].clone(), tiles[1]) + row, tiles[2]) + column;
+            let own = [rest(&i[2], tile.rows, output.h), rest(&i[3], tile.columns, output.w)];
+            let (group, lane) = (quotient(&number, batch), rest(&number, batch, all));
+            let (parts, channel) = i[4..].split_at(i.len() - 5);
+            result.at(&[&[pattern, i[1].clone(), group], &own[..], parts, &[lane], channel].concat())
+        })
+    }
+}
+
+/// Returns an element of a window, widened.
+fn tap(pool: &Pool, data: &TensorRef, i: &[Expr], t: &[Expr]) -> Expr {
+    let at = |k: usize| i[2 + k].clone() * pool.strides[k] as i64 + t[k].clone() * pool.dilations[k] as i64;
+    data.at(&[&i[..2], &[at(0), at(1)], &i[4..]].concat()).cast(DType::I32)
+}
+
+/// Returns image, row and column of the tile with a number.
+fn numbered(number: &Expr, [images, rows, columns]: [usize; 3]) -> [Expr; 3] {
+    let image = if images == 1 { Expr::int(0) } else { quotient(number, rows * columns) };
+    let row = if rows == 1 { Expr::int(0) } else { rest(&quotient(number, columns), rows, images * rows) };
+    [image, row, rest(number, columns, images * rows * columns)]
+}
+
+/// Returns a position in a padded dimension of `count` elements as one in its tensor, and the conditions for it to be
+/// inside.
+fn padded(at: &Expr, count: usize, before: usize, size: usize) -> (Expr, Vec<Expr>) {
+    let [count, before, size] = [count, before, size].map(|n| n as i64);
+    (less(at, before), inside(at, count, before, size))
+}
+
+/// Returns the element where all conditions hold, and padding elsewhere.
+fn within(conditions: Vec<Expr>, element: Expr, pad: Expr) -> Expr {
+    match conditions.into_iter().reduce(|a, b| a.and(b)) {
+        Some(inside) => inside.select(element, pad),
+        None => element,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codegen::accel::finish::Finish;
+    use crate::codegen::accel::kept::{Kept, OnChip};
+    use crate::codegen::accel::operator::AccelOperator;
+    use crate::codegen::accel::scheduled::tests::check_layer;
+    use crate::graph::ValueId;
+    use crate::graph::op::Layout;
+    use rand::rngs::StdRng;
+    use rand::{Rng, SeedableRng};
+    use tilewright_hw::num::Rounding;
+
+    fn finish(rng: &mut StdRng, channels: usize) -> PoolFinish {
+        match rng.random_range(0..4) {
+            0 => PoolFinish::Clip { lo: -128, hi: 127 },
+            1 => PoolFinish::Clip { lo: -100, hi: 90 },
+            2 => PoolFinish::Requant(Finish {
+                bias: (0..channels as i32).map(|c| 50 * c - 300).collect(),
+                multiplier: vec![1_500_000_000; channels],
+                shift: (0..channels).map(|c| -2 - (c % 4) as i8).collect(),
+                zero_point: 3,
+                lo: -128,
+                hi: 120,
+                mode: Rounding::Double,
+            }),
+            _ => PoolFinish::Mean { count_pads: rng.random(), lo: -128, hi: 127, unsigned: rng.random() },
+        }
+    }
+
+    /// A random pooling with its layer; `None` if no window fits.
+    fn pool(rng: &mut StdRng) -> Option<(Pool, Layer)> {
+        let input = View::new(
+            Layout::Nhwc,
+            rng.random_range(1..=3),
+            rng.random_range(1..40),
+            rng.random_range(1..12),
+            rng.random_range(1..12),
+        );
+        let kernel = match rng.random_range(0..5) {
+            0 => [input.h, input.w],
+            1 => [1, 1],
+            _ => [rng.random_range(1..=3), rng.random_range(1..=3)],
+        };
+        let strides = [rng.random_range(1..=3), rng.random_range(1..=3)];
+        let dilations = [rng.random_range(1..=2), rng.random_range(1..=2)];
+        let most = kernel.map(|k| k.div_ceil(2));
+        let pads = [0, 1, 0, 1].map(|k| rng.random_range(0..most[k]));
+        let out = |k: usize, size: usize| {
+            let room = (size + pads[k] + pads[k + 2]).checked_sub(reach(kernel[k], dilations[k]))?;
+            Some(room / strides[k] + 1)
+        };
+        let output = input.resized(input.c, out(0, input.h)?, out(1, input.w)?);
+        let finish = finish(rng, input.c);
+        let is_max = matches!(finish, PoolFinish::Clip { .. });
+        let (reduce, pad_value) = if is_max { (Reduce::Max, -128) } else { (Reduce::Sum, 0) };
+        let pool = Pool { kernel, strides, pads, dilations, reduce, pad_value, finish };
+        let layer = Layer {
+            nodes: Vec::new(),
+            name: "pool".into(),
+            inputs: vec![(ValueId(0), input)],
+            output: (ValueId(1), output),
+            on_chip: OnChip::default(),
+            given: None,
+        };
+        Some((pool, layer))
+    }
+
+    /// Checks every third plan. Returns how many.
+    fn check(pool: &Pool, layer: &Layer, config: &HwConfig) -> usize {
+        let plans = pool.plans(layer, config, 7);
+        for tile in plans.iter().step_by(3) {
+            check_layer(config, &schedule(pool, *tile, layer, config).unwrap());
+        }
+        plans.len().div_ceil(3)
+    }
+
+    #[test]
+    fn schedules_compute_the_pooling() {
+        let mut rng = StdRng::seed_from_u64(1);
+        for name in ["1x16x16", "1x4x4", "1x8x16", "1x4x2", "4x16x16", "1x4x4-ecp5"] {
+            let config = HwConfig::load(name).unwrap();
+            let mut checked = 0;
+            while checked < 60 {
+                checked += pool(&mut rng).map_or(0, |(pool, layer)| check(&pool, &layer, &config));
+            }
+        }
+    }
+
+    #[test]
+    fn kept_tensors_are_buffers_that_hold_all_elements() {
+        let config = HwConfig::load("1x16x16").unwrap();
+        let mut rng = StdRng::seed_from_u64(2);
+        let mut checked = 0;
+        while checked < 60 {
+            let Some((pool, mut layer)) = pool(&mut rng).filter(|(_, layer)| layer.input_view().n == 1) else {
+                continue;
+            };
+            let kept = |view: View, border: u32, entry: u32| Kept {
+                entry,
+                blocks: view.c.div_ceil(16) as u32,
+                image: [view.h as u32, view.w as u32],
+                border: [border; 4],
+                pad_value: pool.pad_value,
+            };
+            let (from, to) = (kept(layer.input_view(), 6, 0), kept(layer.output_view(), 0, 1500));
+            if from.entries() > 1400 {
+                continue;
+            }
+            let [input, output, stored] = [rng.random(), rng.random(), rng.random()];
+            layer.on_chip = OnChip {
+                input: Some(from).filter(|_| input),
+                output: Some(to).filter(|_| output),
+                stored: output && stored,
+                room: Some((from.entries(), 1500 - from.entries())),
+            };
+            checked += check(&pool, &layer, &config);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The schedule of a pooling's expression.
+
+use super::op::{Pool, Reduce};
+use super::plan::{PoolTile, source};
+use crate::codegen::accel::batch::Fill;
+use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::padded_range::reach;
+use crate::codegen::accel::view::View;
+use crate::te::TensorRef;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::isa::PARAM_ROWS;
+
+/// Most slots of the data, the reduced windows or the results.
+const MOST_SLOTS: usize = 8;
+
+/// What the schedule of a pooling depends on.
+pub struct Steps<'a> {
+    pub pool: &'a Pool,
+    pub tile: PoolTile,
+    pub config: &'a HwConfig,
+    pub layer: &'a Layer,
+    /// How batch rows are filled.
+    pub fill: Fill,
+    /// The output as the tiles see it.
+    pub view: View,
+    /// Whether the data are a tensor of their own and no input.
+    pub is_copy: bool,
+    pub data: &'a TensorRef,
+    /// The windows, reduced to 32-bit values.
+    pub reduced: &'a TensorRef,
+    pub result: &'a TensorRef,
+    /// What is stored; the result itself if it has that form.
+    pub output: &'a TensorRef,
+    /// How often a tile's results are computed.
+    pub patterns: usize,
+    /// The instruction that computes the results.
+    pub instruction: &'a str,
+    /// Steps that copy parameters to param.
+    pub params: &'a str,
+    /// Blocks that copy the parameters of some channels.
+    pub copies: &'a [String],
+}
+
+/// The loops of the nest that stores results.
+struct Loops {
+    /// Steps that make them.
+    steps: String,
+    /// The loop over tiles of blocks.
+    blocks: String,
+    /// Loops over tiles, outermost first.
+    tiles: Vec<String>,
+}
+
+/// Returns the steps.
+pub fn steps(s: &Steps) -> String {
+    let on_chip = &s.layer.on_chip;
+    let (d, w, r) = (s.data_buffer(), &s.reduced.name, &s.result.name);
+    let mut steps = match s.is_copy {
+        true => format!("set_scope {d} {}; ", source(s.config).name()),
+        false => format!("cache_read {w} {} {}; ", s.data.name, source(s.config).name()),
+    };
+    steps += &format!("set_scope {w} acc; {}", s.params);
+    let results_in = if on_chip.hides_output() { Mem::Inp } else { Mem::Out }.name();
+    steps += &match s.is_stored_as_computed() {
+        true => format!("cache_write {r} {results_in}; "),
+        false => format!("set_scope {r} {results_in}; "),
+    };
+    let loops = s.loops();
+    let at = loops.tiles.last().map_or("", String::as_str);
+    steps += &loops.steps;
+    // A block that is moved to the start of a loop runs before those that were moved there earlier.
+    steps += &format!("compute_at {r} {at}; compute_at {w} {at}; compute_at {d} {at}; ");
+    let keeps = on_chip.output.is_some() && on_chip.stored;
+    if keeps {
+        steps += &format!("keep {r}.write {at} inp; ");
+    }
+    for copy in s.copies {
+        let slots = s.parameter_slots();
+        steps += &format!("compute_at {copy} {}; compact {copy}; slots {copy} {slots}; ", loops.blocks);
+    }
+    for (buffer, slots) in s.slots() {
+        steps += &format!("compact {buffer}; slots {buffer} {slots}; ");
+    }
+    if on_chip.output.is_some() {
+        steps += &format!("slots {r}.inp 1; ");
+    }
+    for l in &loops.tiles {
+        steps += &format!("annotate {l} pipeline; ");
+    }
+    if s.is_in_groups() {
+        // The rows of an entry are in different places of device memory.
+        let lane = s.data.shape.len() - 2;
+        let inner = (0..lane).map(|k| format!("{d}.i{k} ")).collect::<String>();
+        steps += &format!("reorder {d}.i{lane} {inner}; ");
+    }
+    let own = |t: &TensorRef| t.shape.len() - if s.config.batch > 1 { 2 } else { 1 };
+    let (entry, last) = (own(s.reduced), own(s.result));
+    let around = (0..entry).map(|k| format!("{w}.i{k} ")).collect::<String>();
+    let rows = if s.config.batch > 1 { format!("{w}.i{} ", entry) } else { String::new() };
+    let join = if s.pool.reduce == Reduce::Max { "max" } else { "add" };
+    steps += &format!(
+        "reorder {around}{w}.r {w}.s {rows}{w}.i{}; decompose_reduction {w} {w}.i0; tensorize {w}.i{entry} {join}; \
+         tensorize {r}.i{last} {}; ",
+        s.reduced.shape.len() - 1,
+        s.instruction
+    );
+    if keeps {
+        steps += &format!("tensorize {r}.keep.i{last} move; ");
+    }
+    steps
+}
+
+impl Steps<'_> {
+    /// The block that copies the data, and its buffer.
+    fn data_buffer(&self) -> String {
+        let name = &self.data.name;
+        if self.is_copy { name.to_string() } else { format!("{name}.{}", source(self.config).name()) }
+    }
+
+    fn is_stored_as_computed(&self) -> bool {
+        self.output.name == self.result.name
+    }
+
+    fn is_in_groups(&self) -> bool {
+        self.fill == Fill::Tiles && self.config.batch > 1
+    }
+
+    /// Returns the loops over tiles.
+    fn loops(&self) -> Loops {
+        let (tile, batch) = (self.tile, self.config.batch);
+        let write = if self.is_stored_as_computed() { format!("{}.write", self.result.name) } else { "output".into() };
+        let l = |name: &str| format!("{write}.{name}");
+        let mut steps = format!("split {} {}; ", l("i1"), tile.blocks);
+        if self.fill == Fill::Neighbors {
+            let whole = if self.is_stored_as_computed() { "i2" } else { "i2.0" };
+            if !self.is_stored_as_computed() {
+                let lanes = self.config.block_out;
+                steps += &format!("split {} {}; split {} {lanes}; ", l("i2"), batch * lanes, l("i2.1"));
+            }
+            let (entries, own) = (format!("{whole}.0"), format!("{whole}.1"));
+            steps += &format!("split {} {}; ", l(whole), tile.columns);
+            steps += &format!("reorder {} {} {} {} {}; ", l("i0"), l("i1.0"), l(&entries), l("i1.1"), l(&own));
+            return Loops { steps, blocks: l("i1.0"), tiles: vec![l("i0"), l("i1.0"), l(&entries)] };
+        }
+        let (mut outer, mut inner) = (vec![l("i1.0")], vec![l("i1.1")]);
+        for (name, size) in [("i2", tile.rows), ("i3", tile.columns)] {
+            // A loop over tiles of one row is the loop over rows.
+            if size == 1 && self.is_in_groups() {
+                outer.push(l(name));
+                continue;
+            }
+            steps += &format!("split {} {size}; ", l(name));
+            outer.push(l(&format!("{name}.0")));
+            inner.push(l(&format!("{name}.1")));
+        }
+        let inner = inner.join(" ");
+        let (blocks, rows, columns) = (&outer[0], &outer[1], &outer[2]);
+        if !self.is_in_groups() {
+            steps += &format!("reorder {} {blocks} {rows} {columns} {inner}; ", l("i0"));
+            let tiles = [vec![l("i0")], outer.clone()].concat();
+            return Loops { steps, blocks: blocks.clone(), tiles };
+        }
+        // Groups of tiles go across rows of tiles and images, unless they end where these end.
+        let image = l("i0");
+        steps += &format!("reorder {blocks} {image} {rows} {columns} {inner}; ");
+        let [of_column, of_row] = [self.view.w.div_ceil(tile.columns), self.view.h.div_ceil(tile.rows)];
+        let ends = |tiles: usize| tiles.is_multiple_of(batch as usize);
+        let (around, fused) = match (ends(of_column), ends(of_row * of_column)) {
+            (true, _) => (vec![blocks, &image, rows], vec![columns]),
+            (_, true) => (vec![blocks, &image], vec![rows, columns]),
+            _ => (vec![blocks], vec![&image, rows, columns]),
+        };
+        let mut all = fused[0].clone();
+        for next in &fused[1..] {
+            steps += &format!("fuse {all} {next}; ");
+            all = format!("{all}_{}", next.rsplit('.').next().unwrap_or(next));
+        }
+        steps += &format!("split {all} {batch}; ");
+        let tiles = around.into_iter().cloned().chain([format!("{all}.0")]).collect();
+        Loops { steps, blocks: blocks.clone(), tiles }
+    }
+
+    /// Returns the number of slots for the parameters of a tile's channels. They take half of param, so that those of the
+    /// next layer can be loaded meanwhile.
+    fn parameter_slots(&self) -> usize {
+        let (config, blocks) = (self.config, self.view.layout(self.config).blocks());
+        let each = self.tile.blocks * (config.block() / config.block_out) as usize;
+        let room = (config.entries(Mem::Param) / PARAM_ROWS / 2).saturating_sub(config.descriptor_entries()) as usize;
+        let tiles = self.view.n * blocks.div_ceil(self.tile.blocks);
+        (room / each.max(1)).min(tiles).clamp(2, MOST_SLOTS)
+    }
+
+    /// Returns the buffers whose slots tiles use in turn, with the number of slots.
+    fn slots(&self) -> Vec<(String, usize)> {
+        let (config, on_chip, tile) = (self.config, &self.layer.on_chip, self.tile);
+        let blocks = self.view.layout(config).blocks();
+        let at_once = if self.is_in_groups() { config.batch as usize } else { 1 };
+        let pixels = self.view.n * self.view.h.div_ceil(tile.rows) * self.view.w.div_ceil(tile.columns);
+        let tiles = blocks.div_ceil(tile.blocks) * pixels.div_ceil(at_once);
+        let ratio = (config.block() / config.block_out) as usize;
+        let entries = tile.blocks * tile.rows * tile.columns * ratio;
+        let span =
+            |k: usize, n: usize| (n - 1) * self.pool.strides[k] + reach(self.pool.kernel[k], self.pool.dilations[k]);
+        let data = tile.blocks * span(0, tile.rows) * span(1, tile.columns) * ratio;
+        let results = entries * self.patterns;
+        let room = |mem: Mem| match (mem, on_chip.room) {
+            (Mem::Inp, Some((_, entries))) => entries as usize,
+            _ => config.entries(mem) as usize,
+        };
+        let slots = |entries: usize, mem: Mem| (room(mem) / entries.max(1)).min(tiles).clamp(1, MOST_SLOTS);
+        // Data in out share it with the results.
+        let from = source(config);
+        let shared = if from == Mem::Out { data + results } else { 0 };
+        let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
+        let mut found = vec![(self.reduced.name.to_string(), slots(entries.next_multiple_of(bank), Mem::Acc))];
+        if on_chip.input.is_none() {
+            found.push((self.data_buffer(), slots(shared.max(data), from)));
+        }
+        if !on_chip.hides_output() {
+            let own = if self.is_stored_as_computed() { ".out" } else { "" };
+            found.push((format!("{}{own}", self.result.name), slots(shared.max(results), Mem::Out)));
+        }
+        found
+    }
+}

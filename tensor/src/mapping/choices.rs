@@ -1,0 +1,153 @@
+//! Selects in indices, and selects between copied elements: a nest becomes instructions for each part in which their
+//! conditions do not change.
+
+use super::lower::Lower;
+use crate::te::{Expr, Name};
+use crate::tir::{Action, Affine, Block, For};
+
+/// The first and the last iteration of loops.
+pub type Part = Vec<(Name, (i64, i64))>;
+
+impl<'l> Lower<'l> {
+    /// Returns the parts of a nest in which no such condition changes; `None` if none changes, or if one depends on
+    /// several loops at once.
+    pub fn parts(&self, loops: &[&'l For], block: &'l Block) -> Option<Vec<Part>> {
+        let (mut choices, mut pads): (Vec<&'l Expr>, Vec<&'l Expr>) = Default::default();
+        match &block.action {
+            Action::Call { args, .. } => {
+                args.iter().flat_map(|view| &view.indices).for_each(|index| conditions_in(index, &mut choices));
+            }
+            Action::Store { indices, value, .. } => {
+                indices.iter().for_each(|index| conditions_in(index, &mut choices));
+                choices_in(value, &mut choices, &mut pads);
+            }
+        }
+        let mut cuts: Vec<Vec<i64>> = vec![Vec::new(); loops.len()];
+        for condition in choices {
+            for sum in self.sums(std::slice::from_ref(condition))? {
+                if let Some((number, first)) = self.change(&sum, loops)? {
+                    cuts[number].push(first);
+                }
+            }
+        }
+        // If loads cannot pad, whole entries of padding are parts.
+        for condition in pads.into_iter().filter(|_| !self.config.dma_pad) {
+            for sum in self.sums(std::slice::from_ref(condition)).unwrap_or_default() {
+                if let Some(Some((number, first))) = self.change(&sum, loops)
+                    && self.steps_entries(block, loops[number])
+                {
+                    cuts[number].push(first);
+                }
+            }
+        }
+        if cuts.iter().all(Vec::is_empty) {
+            return None;
+        }
+        let mut parts: Vec<Part> = vec![Vec::new()];
+        for (l, mut cuts) in loops.iter().zip(cuts).filter(|(_, cuts)| !cuts.is_empty()) {
+            let (first, last) = self.running(l);
+            cuts.extend([first, last + 1]);
+            cuts.sort_unstable();
+            cuts.dedup();
+            let ranges = cuts.windows(2).map(|w| (l.var.clone(), (w[0], w[1] - 1)));
+            let ranges: Part = ranges.collect();
+            let with = |part: Part| ranges.iter().map(move |r| [part.as_slice(), std::slice::from_ref(r)].concat());
+            parts = parts.into_iter().flat_map(with).collect();
+        }
+        Some(parts)
+    }
+
+    /// Returns the loop in which a sum changes its sign, and the first iteration with the other sign. `None` inside if
+    /// it does not change; `None` if that depends on several loops.
+    fn change(&self, sum: &Affine, loops: &[&'l For]) -> Option<Option<(usize, i64)>> {
+        if self.sign(sum).is_some() {
+            return Some(None);
+        }
+        let mut with = loops.iter().enumerate().filter(|(_, l)| sum.coefficient(&l.var) != 0);
+        let (Some((number, l)), None) = (with.next(), with.next()) else { return None };
+        let factor = sum.coefficient(&l.var);
+        let first = match factor > 0 {
+            true => (-sum.constant + factor - 1).div_euclid(factor),
+            false => sum.constant.div_euclid(-factor) + 1,
+        };
+        Some(Some((number, first)))
+    }
+}
+
+impl<'l> Lower<'l> {
+    /// Returns whether a sum is at least 0 in the part that is being added; `None` if it changes its sign.
+    fn sign(&self, sum: &Affine) -> Option<bool> {
+        let (mut least, mut most) = (sum.constant, sum.constant);
+        for (v, factor) in sum.terms.iter() {
+            let (first, last) = *self.bounds.get(v)?;
+            least += (factor * first).min(factor * last);
+            most += (factor * first).max(factor * last);
+        }
+        match (least >= 0, most < 0) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Returns whether each iteration of a loop writes other entries of a scratchpad.
+    fn steps_entries(&self, block: &'l Block, l: &For) -> bool {
+        let Action::Store { buffer, indices, .. } = &block.action else { return false };
+        let (Some(place), Some(at)) = (self.places.get(buffer), self.position(buffer, indices)) else { return false };
+        at.coefficient(&l.var) % place.elements == 0
+    }
+
+    /// Returns what is copied in the part that is being added; `None` if that is not the same everywhere.
+    pub fn chosen(&self, value: &'l Expr) -> Option<&'l Expr> {
+        let Expr::Select(condition, yes, no) = value else { return Some(value) };
+        if is_padded(value) {
+            return Some(value);
+        }
+        let signs: Vec<Option<bool>> =
+            self.sums(std::slice::from_ref(condition.as_ref()))?.iter().map(|sum| self.sign(sum)).collect();
+        if signs.contains(&Some(false)) {
+            return self.chosen(no);
+        }
+        if signs.iter().all(|sign| *sign == Some(true)) { self.chosen(yes) } else { None }
+    }
+}
+
+/// Whether a value is an element where a condition holds, and padding elsewhere.
+fn is_padded(value: &Expr) -> bool {
+    matches!(value, Expr::Select(_, _, other) if matches!(other.as_ref(), Expr::Int(..)))
+}
+
+/// Adds the conditions that say which element is copied and those in its indices to `choices`, and those that say where
+/// there is padding to `pads`.
+fn choices_in<'l>(value: &'l Expr, choices: &mut Vec<&'l Expr>, pads: &mut Vec<&'l Expr>) {
+    match value {
+        Expr::Select(condition, yes, no) => {
+            if is_padded(value) {
+                pads.push(condition)
+            } else {
+                choices.push(condition)
+            }
+            choices_in(yes, choices, pads);
+            choices_in(no, choices, pads);
+        }
+        Expr::Load { indices, .. } => indices.iter().for_each(|index| conditions_in(index, choices)),
+        _ => {}
+    }
+}
+
+/// Adds the conditions of an expression's selects.
+fn conditions_in<'l>(e: &'l Expr, found: &mut Vec<&'l Expr>) {
+    match e {
+        Expr::Select(condition, yes, no) => {
+            found.push(condition.as_ref());
+            conditions_in(yes, found);
+            conditions_in(no, found);
+        }
+        Expr::Binary(_, a, b) => {
+            conditions_in(a, found);
+            conditions_in(b, found);
+        }
+        Expr::Cast(_, a) => conditions_in(a, found),
+        _ => {}
+    }
+}
