@@ -34,6 +34,7 @@ mod lower;
 mod memory;
 mod needs;
 mod params;
+mod periods;
 mod pipelines;
 mod prepared;
 mod reuse;
