@@ -371,7 +371,10 @@ impl<'l> Lower<'l> {
         let offset = base.offset + (source / elements).unsigned_abs() * bytes;
         let row = (u64::from(self.slot(place)) + (first / elements).unsigned_abs() * each) as u32 * PARAM_ROWS;
         let from = Address { region: base.region, offset };
-        self.load_param_rows(ParamLoad { from, row, bytes: u64::from(w.entries) * bytes })?;
+        let bytes = u64::from(w.entries) * bytes;
+        if !self.is_loaded(copy.scratchpad.0, [row, 0, bytes as u32, 1, 1]) {
+            self.load_param_rows(ParamLoad { from, row, bytes })?;
+        }
         Ok(true)
     }
 
