@@ -8,6 +8,7 @@ use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
 use super::lower::Lower;
 use super::params::Taps;
+use super::periods::periods;
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Block, For, Scope, View};
 
@@ -251,8 +252,9 @@ impl<'l> Lower<'l> {
         let dims = nest.dims.iter().map(steps).collect();
         let moved = Vector { op: VecOp::Move, a: other, b: VecSrc::None, descriptor: 0, ..insn };
         self.b.vector_nest(moved, &Nest { at, body: vec![first], dims })?;
-        if nest.body.len() > 1 {
-            self.b.vector_nest(insn, &Nest { body: nest.body[1..].to_vec(), ..nest.clone() })?;
+        let parts = periods(nest, self.config.loops as usize).into_iter().filter(|part| !part.body.is_empty());
+        for part in parts {
+            self.b.vector_nest(insn, &part)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ impl<'l> Lower<'l> {
     /// Returns the parts of a nest in which no such condition changes; `None` if none changes, or if one depends on
     /// several loops at once.
     pub fn parts(&self, loops: &[&'l For], block: &'l Block) -> Option<Vec<Part>> {
-        let (mut choices, mut pads): (Vec<&'l Expr>, Vec<&'l Expr>) = Default::default();
+        let (mut choices, mut pads): (Vec<&'l Expr>, Vec<(&'l Expr, i64)>) = Default::default();
         match &block.action {
             Action::Call { args, .. } => {
                 args.iter().flat_map(|view| &view.indices).for_each(|index| conditions_in(index, &mut choices));
@@ -30,11 +30,12 @@ impl<'l> Lower<'l> {
                 }
             }
         }
-        // If loads cannot pad, whole entries of padding are parts.
-        for condition in pads.into_iter().filter(|_| !self.config.dma_pad) {
+        // If loads cannot pad, whole entries of padding are parts. The rest of an entry can only be filled with 0.
+        for (condition, pad) in pads.into_iter().filter(|_| !self.config.dma_pad) {
+            let begins_anywhere = self.config.dma_pack && pad != 0;
             for sum in self.sums(std::slice::from_ref(condition)).unwrap_or_default() {
                 if let Some(Some((number, first))) = self.change(&sum, loops)
-                    && self.steps_entries(block, loops[number])
+                    && (begins_anywhere || self.steps_entries(block, loops[number]))
                 {
                     cuts[number].push(first);
                 }
@@ -63,12 +64,15 @@ impl<'l> Lower<'l> {
         if self.sign(sum).is_some() {
             return Some(None);
         }
-        let mut with = loops.iter().enumerate().filter(|(_, l)| sum.coefficient(&l.var) != 0);
+        let runs = |l: &For| self.running(l).0 != self.running(l).1;
+        let mut with = loops.iter().enumerate().filter(|(_, l)| sum.coefficient(&l.var) != 0 && runs(l));
         let (Some((number, l)), None) = (with.next(), with.next()) else { return None };
-        let factor = sum.coefficient(&l.var);
+        let others = loops.iter().filter(|other| other.var != l.var);
+        let rest = others.map(|other| sum.coefficient(&other.var) * self.running(other).0).sum::<i64>();
+        let (factor, constant) = (sum.coefficient(&l.var), sum.constant + rest);
         let first = match factor > 0 {
-            true => (-sum.constant + factor - 1).div_euclid(factor),
-            false => sum.constant.div_euclid(-factor) + 1,
+            true => (-constant + factor - 1).div_euclid(factor),
+            false => constant.div_euclid(-factor) + 1,
         };
         Some(Some((number, first)))
     }
@@ -100,7 +104,7 @@ impl<'l> Lower<'l> {
     /// Returns what is copied in the part that is being added; `None` if that is not the same everywhere.
     pub fn chosen(&self, value: &'l Expr) -> Option<&'l Expr> {
         let Expr::Select(condition, yes, no) = value else { return Some(value) };
-        if is_padded(value) {
+        if padding(value).is_some() {
             return Some(value);
         }
         let signs: Vec<Option<bool>> =
@@ -112,20 +116,25 @@ impl<'l> Lower<'l> {
     }
 }
 
-/// Whether a value is an element where a condition holds, and padding elsewhere.
-fn is_padded(value: &Expr) -> bool {
-    matches!(value, Expr::Select(_, _, other) if matches!(other.as_ref(), Expr::Int(..)))
+/// Returns the padding of a value that is an element where a condition holds, and padding elsewhere.
+fn padding(value: &Expr) -> Option<i64> {
+    match value {
+        Expr::Select(_, _, other) => match other.as_ref() {
+            Expr::Int(pad, _) => Some(*pad),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Adds the conditions that say which element is copied and those in its indices to `choices`, and those that say where
 /// there is padding to `pads`.
-fn choices_in<'l>(value: &'l Expr, choices: &mut Vec<&'l Expr>, pads: &mut Vec<&'l Expr>) {
+fn choices_in<'l>(value: &'l Expr, choices: &mut Vec<&'l Expr>, pads: &mut Vec<(&'l Expr, i64)>) {
     match value {
         Expr::Select(condition, yes, no) => {
-            if is_padded(value) {
-                pads.push(condition)
-            } else {
-                choices.push(condition)
+            match padding(value) {
+                Some(pad) => pads.push((condition, pad)),
+                None => choices.push(condition),
             }
             choices_in(yes, choices, pads);
             choices_in(no, choices, pads);

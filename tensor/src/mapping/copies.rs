@@ -121,7 +121,7 @@ impl<'l> Lower<'l> {
         let nest = loops.len();
         let sums = guards.iter_mut().chain(&mut inside_sums).chain([&mut to_at, &mut from_at]);
         let mut sums = sums.collect::<Vec<_>>();
-        let mut loops = self.from_zero(loops, &mut sums);
+        let mut loops = self.zeroed(loops, &mut sums);
         join(&mut loops, &mut sums);
         let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
@@ -164,7 +164,7 @@ impl<'l> Lower<'l> {
     }
 
     /// Returns the loops of the part of a nest that is being added. Their iterations, and sums over them, count from 0.
-    fn from_zero(&self, loops: &[&'l For], sums: &mut [&mut Affine]) -> Vec<NestLoop> {
+    fn zeroed(&self, loops: &[&'l For], sums: &mut [&mut Affine]) -> Vec<NestLoop> {
         let counted = |l: &&'l For| {
             let (first, last) = self.running(l);
             sums.iter_mut().for_each(|sum| sum.constant += sum.coefficient(&l.var) * first);
@@ -371,7 +371,10 @@ impl<'l> Lower<'l> {
         let offset = base.offset + (source / elements).unsigned_abs() * bytes;
         let row = (u64::from(self.slot(place)) + (first / elements).unsigned_abs() * each) as u32 * PARAM_ROWS;
         let from = Address { region: base.region, offset };
-        self.load_param_rows(ParamLoad { from, row, bytes: u64::from(w.entries) * bytes })?;
+        let bytes = u64::from(w.entries) * bytes;
+        if !self.is_loaded(copy.scratchpad.0, [row, 0, bytes as u32, 1, 1]) {
+            self.load_param_rows(ParamLoad { from, row, bytes })?;
+        }
         Ok(true)
     }
 

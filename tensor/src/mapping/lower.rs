@@ -540,7 +540,9 @@ impl<'l> Lower<'l> {
     /// own.
     fn nest(&mut self, loops: &[&'l For], block: &'l Block) -> Result<(), LowerError> {
         let is_param = |name: &Name| self.f.buffer(name).is_some_and(|b| b.scope == Scope::Param);
-        if !block.target().is_some_and(is_param) {
+        // Scalars come with the first parameters, unless an instruction is before these.
+        let waits = !self.shares.is_empty() && matches!(block.action, Action::Store { .. });
+        if !waits && !block.target().is_some_and(is_param) {
             self.load_scalars()?;
         }
         if let [outer, inner @ ..] = loops
@@ -669,7 +671,7 @@ impl<'l> Lower<'l> {
         for (number, v, c) in &sum.terms {
             match self.values.get(*number).copied().flatten() {
                 Some(value) => now.constant = now.constant.wrapping_add(c.wrapping_mul(value)),
-                None => _ = now.terms.insert(v.clone(), *c),
+                None => now.terms.insert(v.clone(), *c),
             }
         }
         Some(now)

@@ -32,6 +32,7 @@ pub mod mapped;
 pub mod memory;
 pub mod needs;
 mod params;
+mod periods;
 mod pipelines;
 mod reuse;
 mod scopes;

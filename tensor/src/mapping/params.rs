@@ -24,13 +24,16 @@ pub struct Packed {
 /// A buffer is not a copy of an input, or the three are not copied alike.
 pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Packed>, LowerError> {
     let mut sources: HashMap<Name, Name> = HashMap::new();
+    // Number of blocks within each loop.
+    let mut around: HashMap<Name, usize> = HashMap::new();
+    f.body.visit_blocks(&mut |loops, _| loops.iter().for_each(|l| *around.entry(l.var.clone()).or_default() += 1));
     // Loops, indices and conditions of each copy, with the copy's own variables by number.
     let mut copies: HashMap<Name, String> = HashMap::new();
     let mut used: Vec<[Name; 3]> = Vec::new();
     f.body.visit_blocks(&mut |loops, block| match &block.action {
         Action::Store { buffer, indices, value: Expr::Load { buffer: from, indices: read, .. } } => {
             sources.insert(buffer.clone(), from.clone());
-            let own = |v: &Name| indices.iter().position(|i| *i == Expr::Var(v.clone()));
+            let own = |v: &Name| loops.iter().position(|l| l.var == *v && around.get(v) == Some(&1));
             // The order of terms must not depend on the names.
             let number = |v: &Name| own(v).map(|i| Expr::var(format!("#{i}")));
             let plain = |e: &Expr| simplify(&e.substitute(&number), &Bounds::default()).to_string();

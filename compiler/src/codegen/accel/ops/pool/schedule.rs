@@ -35,8 +35,10 @@ struct PoolExpression<'a> {
     inputs: Vec<LayerInput>,
     /// Steps that copy parameters to param.
     params: String,
-    /// Blocks that copy the parameters of some channels, if those of all do not fit.
+    /// Blocks that copy parameters.
     copies: Vec<String>,
+    /// Whether all parameters fit param.
+    keeps_params: bool,
 }
 
 /// Returns a pooling in tiles.
@@ -57,6 +59,7 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         inputs: vec![LayerInput::Tensor(0)],
         params: String::new(),
         copies: Vec::new(),
+        keeps_params: true,
     };
     // Neighboring pixels are runs of the tensor's own rows and columns.
     let runs = Runs::of_blocks(&layer.output_view().layout(config), config);
@@ -81,6 +84,7 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         instruction,
         params: &e.params,
         copies: &e.copies,
+        keeps_params: e.keeps_params,
     });
     Some(LayerSchedule { program: e.b.finish(&[output]), inputs: e.inputs, steps: template(&text)? })
 }
@@ -282,10 +286,8 @@ impl PoolExpression<'_> {
                     parameters.apply(finish, reduced.at(&i[skip..]), &[tile, i[i.len() - 1].clone()])
                 });
                 self.params = parameters.steps("result");
-                // The first tile waits only for its own parameters. If they all fit, those of an image serve the others too.
-                if self.views[1].n == 1 || self.is_in_groups() || !keeps_params(tiles as usize, self.config) {
-                    self.copies = parameters.copies().to_vec();
-                }
+                self.copies = parameters.copies().to_vec();
+                self.keeps_params = keeps_params(tiles as usize, self.config);
                 self.inputs.extend(parameters.inputs);
                 (result, "requant")
             }
@@ -302,6 +304,7 @@ impl PoolExpression<'_> {
                     parameters.apply(&finish, reduced.at(&i[skip..]), &[entry, i[i.len() - 1].clone()])
                 });
                 self.params = parameters.steps("result");
+                self.copies = parameters.copies().to_vec();
                 self.inputs.extend(parameters.inputs);
                 (result, "requant")
             }

@@ -37,8 +37,10 @@ pub struct Steps<'a> {
     pub instruction: &'a str,
     /// Steps that copy parameters to param.
     pub params: &'a str,
-    /// Blocks that copy the parameters of some channels.
+    /// Blocks that copy parameters.
     pub copies: &'a [String],
+    /// Whether all parameters fit param.
+    pub keeps_params: bool,
 }
 
 /// The loops of the nest that stores results.
@@ -69,14 +71,21 @@ pub fn steps(s: &Steps) -> String {
     let at = loops.tiles.last().map_or("", String::as_str);
     steps += &loops.steps;
     // A block that is moved to the start of a loop runs before those that were moved there earlier.
-    steps += &format!("compute_at {r} {at}; compute_at {w} {at}; compute_at {d} {at}; ");
+    // The first data are loaded before the parameters, which are needed later.
+    steps += &format!("compute_at {r} {at}; compute_at {w} {at}; ");
+    for copy in s.copies {
+        steps += &match s.keeps_params {
+            true => format!("compute_at {copy} {at}; "),
+            false => format!("compute_at {copy} {}; ", loops.blocks),
+        };
+    }
+    steps += &format!("compute_at {d} {at}; ");
     let keeps = on_chip.output.is_some() && on_chip.stored;
     if keeps {
         steps += &format!("keep {r}.write {at} inp; ");
     }
-    for copy in s.copies {
-        let slots = s.parameter_slots();
-        steps += &format!("compute_at {copy} {}; compact {copy}; slots {copy} {slots}; ", loops.blocks);
+    for copy in s.copies.iter().filter(|_| !s.keeps_params) {
+        steps += &format!("compact {copy}; slots {copy} {}; ", s.parameter_slots());
     }
     for (buffer, slots) in s.slots() {
         steps += &format!("compact {buffer}; slots {buffer} {slots}; ");
