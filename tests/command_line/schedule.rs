@@ -72,10 +72,13 @@ fn sizes_are_bound() {
     assert_eq!(report["outputs"]["c"]["elements"], 4 * 13 * 28 * 16);
     let file = example("conv_any_size");
     let refuse = |bind: &str, message: &str| refused(dir.path(), &["schedule", &file, "--bind", bind], message);
-    refuse("depth=3", "there is no size depth; the file declares height, width, blocks, rows");
+    let refused_in = |bind: &str, message: &str| refuse(bind, &format!("{file}: {message}"));
+    refused_in("depth=3", "there is no size depth; the file declares height, width, blocks, rows");
     refuse("height=0", "--bind height=0: the size is not a whole number above 0");
     refuse("rows", "--bind rows is not of the form SYMBOL=SIZE");
-    refuse("width=200", "inp has 2048 entries");
+    let full = "inp has 2048 entries, and the schedule needs 9696: padded 9696 (2 slots of 4848); split a loop, or compute a \
+                buffer further inside and compact it";
+    refused_in("width=200", full);
 }
 
 #[test]
