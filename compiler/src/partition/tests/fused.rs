@@ -93,7 +93,12 @@ fn a_product_that_is_refused_with_what_is_behind_it_is_tried_without() {
         refusals += refused.get();
         assert_eq!(on_cpu(&parts), on_cpu(&plain), "seed {seed}, {most} at most");
         if most == 0 {
-            assert_eq!(parts.explanations, plain.explanations, "seed {seed}");
+            // Besides the reason why the operator is not fused.
+            let mut explanations = parts.explanations.clone();
+            for e in &mut explanations {
+                e.why = e.why.split("; not fused").next().unwrap_or_default().into();
+            }
+            assert_eq!(explanations, plain.explanations, "seed {seed}");
         }
         let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
         run(&graph, &config, &parts, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);

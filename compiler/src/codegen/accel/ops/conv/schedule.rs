@@ -579,7 +579,7 @@ pub mod tests {
                 }
             }
         }
-        assert!(checked > 30, "{checked}");
+        assert!(checked > 20, "{checked}");
     }
 
     #[test]
