@@ -40,7 +40,8 @@ const LONG: &[&str] = &["--report photo.html"];
 const FIND_FAULTS: &[&str] = &["configs check mine.toml"];
 
 /// Commands that the page shows to fail, and so end with exit code 2.
-const FAIL: &[&str] = &["schedule plain.te --device csim", "schedule naive.te", "schedule seven.te"];
+const FAIL: &[&str] =
+    &["schedule plain.te --device csim", "schedule naive.te", "schedule sized.te --device csim --bind rows=7"];
 
 /// A command and the lines after it.
 struct Example {
