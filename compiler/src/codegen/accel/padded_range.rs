@@ -7,6 +7,11 @@ pub fn reach(kernel: usize, dilation: usize) -> usize {
     (kernel - 1) * dilation + 1
 }
 
+/// Returns the rows (or columns) that some neighboring outputs read, padding included, for windows of a reach.
+pub fn span(outputs: usize, stride: usize, reach: usize) -> usize {
+    (outputs - 1) * stride + reach
+}
+
 /// Rows (or columns) of the input that some neighboring outputs read: rows inside the image, and padding around them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaddedRange {
@@ -26,7 +31,7 @@ impl PaddedRange {
     /// All of them can be outside the image, on one side of it.
     pub fn new(first: usize, count: usize, stride: usize, pad: usize, reach: usize, size: usize) -> PaddedRange {
         let from = (first * stride) as i64 - pad as i64;
-        let to = ((first + count - 1) * stride + reach) as i64 - pad as i64;
+        let to = from + span(count, stride, reach) as i64;
         let (start, end) = (from.clamp(0, size as i64), to.clamp(0, size as i64));
         let (all, inside) = ((to - from) as usize, (end - start) as usize);
         let before = (start - from).clamp(0, to - from) as usize;

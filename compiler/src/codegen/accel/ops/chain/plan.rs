@@ -144,7 +144,7 @@ impl<'a> Sized<'a> {
             // The buffer has room for what padding would read, but not for more than there is.
             let reads = |rows: usize| match k {
                 0 if skips_rows(first) => rows,
-                _ => (rows - 1) * first.strides[k] + reach(first.kernel[k], first.dilations[k]),
+                _ => first.span(k, rows),
             };
             let all = [self.chain.wide.h, self.chain.wide.w][k];
             let longest = reads(wide.padded()).min(reads(all));

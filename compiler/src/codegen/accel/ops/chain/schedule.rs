@@ -16,7 +16,6 @@ use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::depthwise::{Share, Stages};
 use crate::codegen::accel::ops::conv::schedule::{Data, data, gemm, sums};
-use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -85,8 +84,7 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
     let [images, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(&mut made.b, &first.finish, [blocks, lanes], "");
     let c = &chain.depthwise;
-    let span = |k: usize, outputs: usize| ((outputs - 1) * c.strides[k] + reach(c.kernel[k], c.dilations[k])) as i64;
-    let (rows, columns) = (span(0, chain.depth.h), span(1, chain.depth.w));
+    let (rows, columns) = (c.span(0, chain.depth.h) as i64, c.span(1, chain.depth.w) as i64);
     let [top, left] = [c.pads[0], c.pads[1]].map(|n| n as i64);
     let mut padding = 0;
     let wide = made.b.compute("wide", &[images, blocks, rows, columns, lanes], |i| {

@@ -4,6 +4,7 @@ use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::epilogue::Epilogue;
 use crate::codegen::accel::ops::pool::Pool;
+use crate::codegen::accel::padded_range::{reach, span};
 use crate::codegen::accel::view::View;
 
 /// A convolution, or a fully connected layer in the form of one, with its requantization.
@@ -44,6 +45,11 @@ impl Conv {
     /// Number of taps of the kernel.
     pub fn taps(&self) -> usize {
         self.kernel[0] * self.kernel[1]
+    }
+
+    /// Rows (`k` = 0) or columns that some neighboring outputs read, padding included.
+    pub fn span(&self, k: usize, outputs: usize) -> usize {
+        span(outputs, self.strides[k], reach(self.kernel[k], self.dilations[k]))
     }
 
     /// Whether each output pixel depends only on the input pixel at the same position.

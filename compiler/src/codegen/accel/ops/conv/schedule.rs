@@ -404,12 +404,10 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
     let block = i64::from(config.block());
     let [images, height] = [input.n, input.h].map(|n| n as i64);
     let blocks = input.c.div_ceil(config.block() as usize) as i64;
-    let reach =
-        |k: usize, out: usize| ((out - 1) * conv.strides[k] + (conv.kernel[k] - 1) * conv.dilations[k] + 1) as i64;
     let [top, left] = [conv.pads[0], conv.pads[1]].map(|n| n as i64);
     let (skips, step) = (skips_rows(conv), conv.strides[0] as i64);
-    let rows = if skips { output.h as i64 } else { reach(0, output.h) };
-    let columns = reach(1, output.w);
+    let rows = if skips { output.h } else { conv.span(0, output.h) } as i64;
+    let columns = conv.span(1, output.w) as i64;
     let pad = Expr::Int(conv.pad_value.into(), DType::I8);
     let within = |inside: Vec<Expr>, element: Expr| {
         let all = inside.into_iter().reduce(|a, b| a.and(b));

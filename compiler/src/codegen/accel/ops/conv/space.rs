@@ -27,16 +27,14 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
             tile_knobs(conv, Search { apart: false, need, pixel_load: None, wanted: Wanted::All }, views, config);
         forms.extend(knobs.map(|knobs| [vec![form(FORMS[0])], knobs].concat()));
     }
-    if depthwise::is_shared(conv, views, layer.on_chip, config)
-        && let Some(shares) = strips::shares(conv, views, layer.on_chip, config)
-    {
+    if depthwise::is_shared(conv, views, layer.on_chip, config) {
         forms.push(vec![
             form(FORMS[3]),
             Knob::size("blocks", views[1].c.div_ceil(config.block() as usize)),
             Knob::size("strip_rows", views[1].h),
             Knob::size("columns", views[1].w),
             Knob::size("rows", views[1].h),
-            Knob { name: "array_eighths".into(), values: shares.map(Choice::Number).collect() },
+            Knob { name: "array_eighths".into(), values: strips::shares(conv).map(Choice::Number).collect() },
         ]);
         let taps = |name: &str| Knob { name: name.into(), values: (1..conv.taps()).map(Into::into).collect() };
         forms.push(vec![
@@ -105,7 +103,7 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
         return Err("the array and the vector unit cannot share the layer".into());
     }
     if form == 3 {
-        let shares = strips::shares(conv, views, layer.on_chip, config).ok_or("the layer has no strips")?;
+        let shares = strips::shares(conv);
         let tile = StripTile {
             blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
             strip_rows: decisions.size("strip_rows", views[1].h)?,

@@ -7,7 +7,6 @@ use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::dma::{self, load_row, store_row};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, inp_room, loadable};
-use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::parts::parts;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, overhead};
@@ -247,9 +246,8 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
         tile.in_blocks
     };
     let in_tiles = if grouped { sizes.in_tiles } else { (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles) };
-    let rows_in =
-        if skips_rows(conv) { rows } else { (rows - 1) * conv.strides[0] + reach(conv.kernel[0], conv.dilations[0]) };
-    let columns_in = (columns - 1) * conv.strides[1] + reach(conv.kernel[1], conv.dilations[1]);
+    let rows_in = if skips_rows(conv) { rows } else { conv.span(0, rows) };
+    let columns_in = conv.span(1, columns);
     let inp = in_blocks * rows_in * columns_in * sizes.in_ratio;
     let out = channels * pixels;
     let main = channels * in_tiles * taps;

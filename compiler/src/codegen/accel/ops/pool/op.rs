@@ -1,7 +1,7 @@
 //! Describes poolings and other operators that work channel by channel.
 
 use crate::codegen::accel::finish::Finish;
-use crate::codegen::accel::padded_range::{PaddedRange, reach};
+use crate::codegen::accel::padded_range::{PaddedRange, reach, span};
 use crate::codegen::accel::view::View;
 use crate::graph::op::QAvgPool2d;
 
@@ -64,6 +64,11 @@ impl Pool {
     /// Whether each output pixel depends only on the input pixel at the same position.
     pub fn is_pointwise(&self) -> bool {
         self.kernel == [1, 1] && self.strides == [1, 1] && self.pads == [0; 4]
+    }
+
+    /// Rows (`k` = 0) or columns that some neighboring outputs read, padding included.
+    pub fn span(&self, k: usize, outputs: usize) -> usize {
+        span(outputs, self.strides[k], reach(self.kernel[k], self.dilations[k]))
     }
 
     /// Rows of the input that some output rows read.

@@ -5,7 +5,6 @@ use super::op::Pool;
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, inp_room, loadable};
-use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::parts::parts;
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -67,9 +66,7 @@ impl<'a> Tiles<'a> {
 
     /// Rows and columns of data that a tile reads.
     fn read(&self, rows: usize, columns: usize) -> [usize; 2] {
-        let pool = self.pool;
-        let read = |k: usize, n: usize| (n - 1) * pool.strides[k] + reach(pool.kernel[k], pool.dilations[k]);
-        [read(0, rows), read(1, columns)]
+        [self.pool.span(0, rows), self.pool.span(1, columns)]
     }
 
     /// Whether loads and stores can move the pixels of such tiles.

@@ -15,7 +15,7 @@ use super::plan::PoolTile;
 use super::steps::{Steps, steps};
 use crate::codegen::accel::batch::{Fill, fill};
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::padded_range::{inside, less, reach};
+use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::{Parameters, keeps_params};
 use crate::codegen::accel::runs::Runs;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -160,11 +160,6 @@ impl PoolExpression<'_> {
         self.fill == Fill::Tiles && self.config.batch > 1
     }
 
-    /// Rows or columns of data that some outputs read.
-    fn span(&self, k: usize, outputs: usize) -> usize {
-        (outputs - 1) * self.pool.strides[k] + reach(self.pool.kernel[k], self.pool.dilations[k])
-    }
-
     /// Adds the data as the windows read them, with padding. Returns whether they are a tensor of their own and no input.
     fn data(&mut self, runs: Option<&Runs>) -> (TensorRef, bool) {
         if let Some(runs) = runs {
@@ -179,7 +174,7 @@ impl PoolExpression<'_> {
             return (self.data_of_groups(&x), true);
         }
         let pads = [self.pool.pads[0], self.pool.pads[1]];
-        let counts = [self.span(0, self.views[1].h), self.span(1, self.views[1].w)];
+        let counts = [self.pool.span(0, self.views[1].h), self.pool.span(1, self.views[1].w)];
         let shape = [input.n, self.blocks(), counts[0], counts[1]].map(|n| n as i64);
         let pad = Expr::Int(self.pool.pad_value.into(), DType::I8);
         let data = self.b.compute("data", &[shape.to_vec(), self.lanes()].concat(), |i| {
@@ -196,7 +191,7 @@ impl PoolExpression<'_> {
         let (input, tile, batch) = (self.views[0], self.tile, self.config.batch as usize);
         let tiles = self.tiles();
         let all = tiles.iter().product::<usize>();
-        let spans = [self.span(0, tile.rows), self.span(1, tile.columns)];
+        let spans = [self.pool.span(0, tile.rows), self.pool.span(1, tile.columns)];
         let steps = [tile.rows * self.pool.strides[0], tile.columns * self.pool.strides[1]];
         let pads = [self.pool.pads[0], self.pool.pads[1]];
         let sizes = [input.h, input.w];
@@ -369,6 +364,7 @@ mod tests {
     use crate::codegen::accel::finish::Finish;
     use crate::codegen::accel::kept::{Kept, OnChip};
     use crate::codegen::accel::operator::AccelOperator;
+    use crate::codegen::accel::padded_range::reach;
     use crate::codegen::accel::scheduled::tests::check_layer;
     use crate::graph::ValueId;
     use crate::graph::op::Layout;

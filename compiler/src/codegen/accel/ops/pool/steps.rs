@@ -4,7 +4,6 @@ use super::op::{Pool, Reduce};
 use super::plan::{PoolTile, source};
 use crate::codegen::accel::batch::Fill;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::padded_range::reach;
 use crate::codegen::accel::view::View;
 use crate::te::TensorRef;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -208,9 +207,7 @@ impl Steps<'_> {
         let tiles = blocks.div_ceil(tile.blocks) * pixels.div_ceil(at_once);
         let ratio = (config.block() / config.block_out) as usize;
         let entries = tile.blocks * tile.rows * tile.columns * ratio;
-        let span =
-            |k: usize, n: usize| (n - 1) * self.pool.strides[k] + reach(self.pool.kernel[k], self.pool.dilations[k]);
-        let data = tile.blocks * span(0, tile.rows) * span(1, tile.columns) * ratio;
+        let data = tile.blocks * self.pool.span(0, tile.rows) * self.pool.span(1, tile.columns) * ratio;
         let results = entries * self.patterns;
         let room = |mem: Mem| match (mem, on_chip.room) {
             (Mem::Inp, Some((_, entries))) => entries as usize,

@@ -12,6 +12,7 @@ use crate::codegen::accel::kept::{Kept, OnChip};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS};
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::array_subtracts;
+use crate::codegen::accel::ops::conv::sizes::{column_span, row_span};
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
 use crate::codegen::accel::requant::keeps_params;
@@ -76,16 +77,13 @@ pub struct Shape<'a> {
 }
 
 impl Shape<'_> {
-    fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
-        let c = self.conv;
-        let reach = reach(c.kernel[0], c.dilations[0]);
-        PaddedRange::new(rows.start, rows.len(), c.strides[0], c.pads[0], reach, self.input.h)
+    pub fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
+        // A layer that both units share skips no rows.
+        row_span(self.conv, rows.start, rows.len(), self.input).0
     }
 
-    fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
-        let c = self.conv;
-        let reach = reach(c.kernel[1], c.dilations[1]);
-        PaddedRange::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
+    pub fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
+        column_span(self.conv, columns.start, columns.len(), self.input)
     }
 
     /// Blocks of channels of the layer.
@@ -95,9 +93,7 @@ impl Shape<'_> {
 
     /// Entries of inp for a tile's data, padding included.
     pub fn data_entries(&self, tile: &DepthwiseTile) -> usize {
-        let c = self.conv;
-        let span = |k: usize, outputs: usize| (outputs - 1) * c.strides[k] + reach(c.kernel[k], c.dilations[k]);
-        tile.blocks * span(0, tile.rows) * span(1, tile.columns)
+        tile.blocks * self.conv.span(0, tile.rows) * self.conv.span(1, tile.columns)
     }
 
     /// Whether the array and the vector unit can share the layer's work.

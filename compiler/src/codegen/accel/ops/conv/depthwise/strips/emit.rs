@@ -73,7 +73,7 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: StripTile) -> Result
 impl DepthwiseEmission<'_> {
     fn constants(&mut self, e: &mut Emit, steps: &[DepthwiseStep]) {
         let (config, conv, name) = (e.config, self.shape.conv, self.name);
-        let (taps, tiles, lanes) = (self.shape.taps(), self.tile.stored(), config.block() as usize);
+        let (taps, tiles, lanes) = (self.shape.conv.taps(), self.tile.stored(), config.block() as usize);
         let (weights, zero_point) = (stored(conv, config), stored_zero_point(conv, config));
         self.zero_point = zero_point;
         let weight = |channel: usize, tap: usize| weights.get(channel * taps + tap).copied().unwrap_or(zero_point);
@@ -203,7 +203,7 @@ impl DepthwiseEmission<'_> {
         // Loading the descriptor can evict the parameters. In that case they are loaded again, after it.
         let params = e.load_param_entries([blocks.start, blocks.end, 0, 0, 0], offset, count)?;
         ahead.iter().try_for_each(|s| self.load(e, s))?;
-        let (taps, tap_rows) = (self.shape.taps(), self.shape.tap_entries() * PARAM_ROWS as usize);
+        let (taps, tap_rows) = (self.shape.conv.taps(), self.shape.tap_entries() * PARAM_ROWS as usize);
         if s.taps < taps {
             let nest = e.nest(&Mac { taps: self.taps(s, s.taps..taps, tap_rows), zero_point: self.zero_point })?;
             let a = VecSrc::Inp;

@@ -9,7 +9,8 @@ use crate::codegen::accel::kept::{Kept, OnChip};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS};
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::depthwise::plan::is_shared;
-use crate::codegen::accel::padded_range::{PaddedRange, reach};
+use crate::codegen::accel::ops::conv::sizes::{column_span, row_span};
+use crate::codegen::accel::padded_range::PaddedRange;
 use crate::codegen::accel::parts::{cut, parts};
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::overhead;
@@ -85,51 +86,23 @@ pub struct Shape<'a> {
 }
 
 impl Shape<'_> {
-    pub fn taps(&self) -> usize {
-        self.conv.kernel[0] * self.conv.kernel[1]
-    }
-
     /// Number of param entries for a block's taps.
     pub fn tap_entries(&self) -> usize {
-        self.taps().div_ceil(PARAM_ROWS as usize)
+        self.conv.taps().div_ceil(PARAM_ROWS as usize)
     }
 
     pub fn row_span(&self, rows: &Range<usize>) -> PaddedRange {
-        let c = self.conv;
-        PaddedRange::new(
-            rows.start,
-            rows.len(),
-            c.strides[0],
-            c.pads[0],
-            reach(c.kernel[0], c.dilations[0]),
-            self.input.h,
-        )
+        // A layer that both units share skips no rows.
+        row_span(self.conv, rows.start, rows.len(), self.input).0
     }
 
     pub fn column_span(&self, columns: &Range<usize>) -> PaddedRange {
-        let c = self.conv;
-        let reach = reach(c.kernel[1], c.dilations[1]);
-        PaddedRange::new(columns.start, columns.len(), c.strides[1], c.pads[1], reach, self.input.w)
-    }
-
-    /// Number of rows of data that `rows` output rows read.
-    fn lines(&self, rows: usize) -> usize {
-        (rows - 1) * self.conv.strides[0] + reach(self.conv.kernel[0], self.conv.dilations[0])
-    }
-
-    /// Number of columns of data that `columns` output columns read.
-    fn width(&self, columns: usize) -> usize {
-        (columns - 1) * self.conv.strides[1] + reach(self.conv.kernel[1], self.conv.dilations[1])
+        column_span(self.conv, columns.start, columns.len(), self.input)
     }
 
     /// Whether the vector unit can share the layer's work with the array.
     fn is_shared(&self, config: &HwConfig) -> bool {
         is_shared(self.conv, [self.input, self.output], self.on_chip, config)
-    }
-
-    /// The shares of the array, in eighths of a tap: both units get at least one tap.
-    fn shares(&self) -> RangeInclusive<usize> {
-        PARTS..=(self.taps() - 1) * PARTS
     }
 
     /// Maximum number of entries of a strip. With two banks it is half a bank, so that a strip is loaded while the
@@ -244,7 +217,7 @@ impl Shape<'_> {
         let whole = strip.blocks.len() > 1;
         let (all_rows, step) = (strip.rows.len(), if whole { strip.rows.len() } else { rows });
         for part in ramp(all_rows, step, if whole { [false; 2] } else { ends }) {
-            let end = self.lines(part.end);
+            let end = self.conv.span(0, part.end);
             // Lines inside the image, counted from the strip's first line.
             let inside = line.max(all.before)..end.min(all.before + all.inside);
             if !kept && inside.is_empty() {
@@ -269,7 +242,7 @@ impl Shape<'_> {
     /// Returns the cut with the best of some shares of the array and its estimated cycles, or `None` if it does not fit.
     fn cost(&self, tile: StripTile, shares: RangeInclusive<usize>, config: &HwConfig) -> Option<StripTile> {
         let block_bytes = config.block() as usize;
-        let (lines, width) = (self.lines(tile.strip_rows), self.width(tile.columns));
+        let (lines, width) = (self.conv.span(0, tile.strip_rows), self.conv.span(1, tile.columns));
         let room = |mem: Mem, parts: u32| (config.entries(mem) / parts) as usize;
         let kept = self.on_chip.input;
         let step_rows = tile.blocks * tile.rows * tile.columns;
@@ -307,7 +280,8 @@ impl Shape<'_> {
         let store = if hides { 0 } else { rows * beats(Mem::Out) };
         let fetch = steps * overhead::STRIP_INSNS * u64::from(256 / config.bus_bits.min(256));
         let first_rows = if tile.blocks == 1 { tile.rows.div_ceil(2) } else { tile.rows };
-        let first_entries = if kept.is_some() { 0 } else { (tile.blocks * self.lines(first_rows) * width) as u64 };
+        let first_entries =
+            if kept.is_some() { 0 } else { (tile.blocks * self.conv.span(0, first_rows) * width) as u64 };
         // If the kept tensor is in a single bank of inp, the array and the vector unit must take turns.
         let in_turn = kept.is_some_and(|k| {
             let bank = |block| config.bank_of(Mem::Inp, self.kept_at(&k, block, 0, 0));
@@ -322,7 +296,7 @@ impl Shape<'_> {
             if 4 * tile.blocks * stored > config.wgt_depth as usize {
                 break;
             }
-            let vector_row = (self.taps() as u64 * mac) + requant;
+            let vector_row = (self.conv.taps() as u64 * mac) + requant;
             let wgt = stored as u64 * beats(Mem::Wgt);
             let gemm = share(rows) + overhead::STRIP_GEMM * steps;
             let vector = rows * vector_row - share(rows * mac) + overhead::STRIP_VECTOR * steps;
@@ -377,7 +351,7 @@ pub fn tiles(
             for blocks in if whole && !kept { parts(out_blocks) } else { vec![1] } {
                 for rows in if blocks == 1 { parts(strip_rows) } else { vec![strip_rows] } {
                     let tile = StripTile { blocks, strip_rows, columns, rows, array_eighths: 0, cycles: 0 };
-                    found.extend(shape.cost(tile, shape.shares(), config));
+                    found.extend(shape.cost(tile, shares(conv), config));
                 }
             }
         }
@@ -386,16 +360,10 @@ pub fn tiles(
     found.into_iter().filter(|t| shape.steps(t, config).is_some()).take(most).collect()
 }
 
-/// Returns the shares of the array between which a plan can decide, in eighths of a tap; `None` if the array and the
-/// vector unit cannot share the layer.
-pub fn shares(
-    conv: &Conv,
-    [input, output]: [View; 2],
-    on_chip: OnChip,
-    config: &HwConfig,
-) -> Option<RangeInclusive<usize>> {
-    let shape = Shape { conv, input, output, on_chip };
-    shape.is_shared(config).then(|| shape.shares())
+/// Returns the shares of the array between which a plan of a shared layer decides, in eighths of a tap: both units get at
+/// least one tap.
+pub fn shares(conv: &Conv) -> RangeInclusive<usize> {
+    PARTS..=(conv.taps() - 1) * PARTS
 }
 
 /// Returns a cut with its estimated cycles.
