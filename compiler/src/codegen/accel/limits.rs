@@ -15,6 +15,14 @@ pub const ROW_BYTES: usize = isa::MOST_ROW_BYTES as usize;
 /// Maximum rows, and maximum planes, of a load or a store.
 pub const ROWS: usize = isa::MOST_ROWS as usize;
 
+/// Most slots of a buffer that tiles use in turn.
+pub const MOST_SLOTS: usize = 8;
+
+/// Returns the number of slots for a buffer of some entries, in a memory with room for `room`, that tiles use in turn.
+pub fn slots(room: usize, entries: usize, tiles: usize) -> usize {
+    (room / entries.max(1)).min(tiles).clamp(1, MOST_SLOTS)
+}
+
 /// Checks that the strides of all tensors of a layer fit the stride fields of loads and stores.
 ///
 /// # Errors

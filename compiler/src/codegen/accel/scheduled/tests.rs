@@ -5,8 +5,21 @@ use tilewright_sim::{Csim, CsimOptions};
 use tilewright_tensor::testing::{compare, data};
 
 use super::{LayerInput, LayerSchedule};
+use crate::codegen::accel::kept::Kept;
+use crate::codegen::accel::view::View;
 
 const MEMORY: u64 = 1 << 20;
+
+/// Returns where a tensor stays in inp, with a border on each side.
+pub fn kept(view: View, border: u32, entry: u32, pad_value: i8) -> Kept {
+    Kept {
+        entry,
+        blocks: view.c.div_ceil(16) as u32,
+        image: [view.h as u32, view.w as u32],
+        border: [border; 4],
+        pad_value,
+    }
+}
 
 /// Runs a layer's schedule on random operands and compares with the evaluator. Returns exact cycles.
 pub fn check_layer(config: &HwConfig, layer: &LayerSchedule) -> u64 {

@@ -12,6 +12,7 @@ use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::MOST_SLOTS;
 use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -20,9 +21,6 @@ use crate::graph::op::{self, Op};
 use crate::te::{Array, Builder, DType, Expr, TensorRef, ops};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::VecOp;
-
-/// Most slots of the data, the sums or the results.
-const MOST_SLOTS: usize = 8;
 
 /// Entries of a row of weights from which on its load takes much longer than a further instruction.
 const LONG_ROW: usize = 16;
@@ -448,12 +446,12 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
 pub mod tests {
     use super::*;
     use crate::codegen::accel::finish::Finish;
-    use crate::codegen::accel::kept::{Kept, OnChip};
+    use crate::codegen::accel::kept::OnChip;
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::ops::conv::ConvPlan;
     use crate::codegen::accel::ops::conv::expressible::is_expressible;
     use crate::codegen::accel::ops::pairwise::PairOp;
-    use crate::codegen::accel::scheduled::tests::check_layer;
+    use crate::codegen::accel::scheduled::tests::{check_layer, kept};
     use crate::graph::ValueId;
     use crate::graph::op::Layout;
     use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
@@ -621,13 +619,7 @@ pub mod tests {
         for s in [plain(3, 1, 1), plain(1, 1, 0), Sized { image: [8, 9], ..plain(1, 2, 0) }] {
             for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
                 let (conv, mut layer) = conv(&s, Vec::new());
-                let kept = |view: View, border: u32, entry: u32| Kept {
-                    entry,
-                    blocks: view.c.div_ceil(16) as u32,
-                    image: [view.h as u32, view.w as u32],
-                    border: [border; 4],
-                    pad_value: conv.pad_value,
-                };
+                let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
                 let (from, to) = (kept(layer.input_view(), 1, 0), kept(layer.output_view(), 0, 1500));
                 let on_chip = OnChip {
                     input: input.then_some(from),

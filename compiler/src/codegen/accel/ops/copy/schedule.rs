@@ -6,13 +6,11 @@
 use super::op::{Copy, Segment};
 use super::runs::{StridedRun, runs};
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::slots;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
 use crate::te::{Builder, DType, Expr, TensorRef};
 use tilewright_hw::config::{HwConfig, Mem};
-
-/// Most slots of a tile.
-const MOST_SLOTS: usize = 8;
 
 /// Returns a copy in tiles of some rows.
 pub fn schedule(copy: &Copy, rows: usize, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
@@ -36,7 +34,7 @@ pub fn schedule(copy: &Copy, rows: usize, layer: &Layer, config: &HwConfig) -> O
     // Entries hold consecutive bytes of the tile.
     let entries = (rows * output.w * block).div_ceil(config.entry_bytes(Mem::Out) as usize);
     let tiles = output.n * blocks * output.h.div_ceil(rows);
-    let slots = (config.entries(Mem::Out) as usize / entries).min(tiles).clamp(1, MOST_SLOTS);
+    let slots = slots(config.entries(Mem::Out) as usize, entries, tiles);
     let mut steps = format!(
         "set_scope parts out; split output.i2 {rows}; compute_at parts output.i2.0; compact parts; slots parts {slots}; \
          annotate output.i0 pipeline; annotate output.i1 pipeline; annotate output.i2.0 pipeline; "

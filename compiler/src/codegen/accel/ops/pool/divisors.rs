@@ -4,6 +4,7 @@ use super::op::{Pool, PoolFinish};
 use crate::codegen::accel::finish::Finish;
 use crate::codegen::accel::view::View;
 use crate::te::Expr;
+use std::ops::Range;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::num::{self, Rounding, average_multiplier};
 
@@ -135,8 +136,19 @@ pub fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
 
 /// Returns `value` of the first index of the run of equal values that `at` is in.
 fn by_run(values: &[usize], at: &Expr, value: &dyn Fn(usize) -> Expr) -> Expr {
-    let starts: Vec<usize> = (0..values.len()).filter(|&i| i == 0 || values[i] != values[i - 1]).collect();
-    let last = value(starts.last().copied().unwrap_or(0));
-    let runs = starts.windows(2).rev();
-    runs.fold(last, |rest, run| at.clone().lt(Expr::int(run[1] as i64)).select(value(run[0]), rest))
+    let mut runs = runs(values).into_iter().rev();
+    let last = value(runs.next().map_or(0, |run| run.start));
+    runs.fold(last, |rest, run| at.clone().lt(Expr::int(run.end as i64)).select(value(run.start), rest))
+}
+
+/// Returns the ranges of equal consecutive values.
+pub fn runs(values: &[usize]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (i, value) in values.iter().enumerate() {
+        match found.last_mut() {
+            Some(run) if values[run.start] == *value => run.end = i + 1,
+            _ => found.push(i..i + 1),
+        }
+    }
+    found
 }

@@ -1,6 +1,6 @@
 //! Emits poolings that are fused into the tiles of a product. Their data are in the lower half of out.
 
-use super::divisors::{Divisors, by_count};
+use super::divisors::{Divisors, by_count, runs};
 use super::op::{Pool, PoolFinish, Reduce};
 use super::plan::PoolTile;
 use super::windows::PoolWindows;
@@ -252,16 +252,4 @@ impl PoolEmission<'_> {
             }
         }
     }
-}
-
-/// Returns the ranges of equal consecutive values.
-fn runs(values: &[usize]) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for (i, value) in values.iter().enumerate() {
-        match found.last_mut() {
-            Some(run) if values[run.start] == *value => run.end = i + 1,
-            _ => found.push(i..i + 1),
-        }
-    }
-    found
 }

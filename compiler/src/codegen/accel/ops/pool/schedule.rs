@@ -362,10 +362,10 @@ fn within(conditions: Vec<Expr>, element: Expr, pad: Expr) -> Expr {
 mod tests {
     use super::*;
     use crate::codegen::accel::finish::Finish;
-    use crate::codegen::accel::kept::{Kept, OnChip};
+    use crate::codegen::accel::kept::OnChip;
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::padded_range::reach;
-    use crate::codegen::accel::scheduled::tests::check_layer;
+    use crate::codegen::accel::scheduled::tests::{check_layer, kept};
     use crate::graph::ValueId;
     use crate::graph::op::Layout;
     use rand::rngs::StdRng;
@@ -457,13 +457,7 @@ mod tests {
             let Some((pool, mut layer)) = pool(&mut rng).filter(|(_, layer)| layer.input_view().n == 1) else {
                 continue;
             };
-            let kept = |view: View, border: u32, entry: u32| Kept {
-                entry,
-                blocks: view.c.div_ceil(16) as u32,
-                image: [view.h as u32, view.w as u32],
-                border: [border; 4],
-                pad_value: pool.pad_value,
-            };
+            let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, pool.pad_value);
             let (from, to) = (kept(layer.input_view(), 6, 0), kept(layer.output_view(), 0, 1500));
             if from.entries() > 1400 {
                 continue;

@@ -4,13 +4,11 @@ use super::op::{Pool, Reduce};
 use super::plan::{PoolTile, source};
 use crate::codegen::accel::batch::Fill;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::{MOST_SLOTS, slots};
 use crate::codegen::accel::view::View;
 use crate::te::TensorRef;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::PARAM_ROWS;
-
-/// Most slots of the data, the reduced windows or the results.
-const MOST_SLOTS: usize = 8;
 
 /// What the schedule of a pooling depends on.
 pub struct Steps<'a> {
@@ -213,18 +211,18 @@ impl Steps<'_> {
             (Mem::Inp, Some((_, entries))) => entries as usize,
             _ => config.entries(mem) as usize,
         };
-        let slots = |entries: usize, mem: Mem| (room(mem) / entries.max(1)).min(tiles).clamp(1, MOST_SLOTS);
+        let of = |entries: usize, mem: Mem| slots(room(mem), entries, tiles);
         // Data in out share it with the results.
         let from = source(config);
         let shared = if from == Mem::Out { data + results } else { 0 };
         let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-        let mut found = vec![(self.reduced.name.to_string(), slots(entries.next_multiple_of(bank), Mem::Acc))];
+        let mut found = vec![(self.reduced.name.to_string(), of(entries.next_multiple_of(bank), Mem::Acc))];
         if on_chip.input.is_none() {
-            found.push((self.data_buffer(), slots(shared.max(data), from)));
+            found.push((self.data_buffer(), of(shared.max(data), from)));
         }
         if !on_chip.hides_output() {
             let own = if self.is_stored_as_computed() { ".out" } else { "" };
-            found.push((format!("{}{own}", self.result.name), slots(shared.max(results), Mem::Out)));
+            found.push((format!("{}{own}", self.result.name), of(shared.max(results), Mem::Out)));
         }
         found
     }

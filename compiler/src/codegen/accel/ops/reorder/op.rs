@@ -88,7 +88,7 @@ impl Reorder {
         matches!(self.loops[..], [] | [BlockLoop { step: 1, .. }])
     }
 
-    /// Returns the loops, of which the last moves adjacent blocks.
+    /// Returns the loops; the last one moves adjacent blocks.
     pub fn whole_loops(&self) -> Vec<BlockLoop> {
         let mut all = self.loops.clone();
         if all.last().is_none_or(|l| l.step != 1) {

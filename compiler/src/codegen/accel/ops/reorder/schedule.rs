@@ -2,12 +2,10 @@
 
 use super::op::{BlockLoop, Reorder};
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::slots;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::te::{Builder, DType, Expr};
 use tilewright_hw::config::{HwConfig, Mem};
-
-/// Most slots of a piece.
-const MOST_SLOTS: usize = 8;
 
 /// Returns a reorder in pieces of at most `room` blocks.
 pub fn schedule(reorder: &Reorder, room: usize, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
@@ -27,7 +25,7 @@ pub fn schedule(reorder: &Reorder, room: usize, layer: &Layer, config: &HwConfig
     let inside: usize = loops[cut + 1..].iter().map(|l| l.count).product();
     let pieces = loops[..cut].iter().map(|l| l.count).product::<usize>() * loops[cut].count.div_ceil(most);
     let entries = most * inside * block / config.block_out as usize;
-    let slots = (config.entries(Mem::Out) as usize / entries.max(1)).min(pieces).clamp(1, MOST_SLOTS);
+    let slots = slots(config.entries(Mem::Out) as usize, entries, pieces);
     let mut steps = format!(
         "set_scope blocks out; split output.i{cut} {most}; compute_at blocks output.i{cut}.0; compact blocks; \
          slots blocks {slots}; annotate output.i{cut}.0 pipeline; "
@@ -47,7 +45,7 @@ mod tests {
     use crate::graph::ValueId;
     use crate::graph::op::Layout;
 
-    /// Pieces of all sizes, of which the last is smaller.
+    /// Pieces of all sizes, and the last one is smaller.
     #[test]
     fn schedules_move_the_blocks() {
         for name in ["1x16x16", "1x8x16", "1x4x2"] {

@@ -10,14 +10,12 @@ use super::plan::{ArrayTaps, DepthwiseTile, PARAM_SLOTS, Shape, WEIGHT_SLOTS};
 use super::stages::{Share, Stages};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::MOST_SLOTS;
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::schedule::data;
 use crate::codegen::accel::scheduled::{LayerSchedule, template};
 use crate::te::{Builder, Expr};
 use tilewright_hw::config::{HwConfig, Mem};
-
-/// Most slots of the results.
-const MOST_SLOTS: usize = 8;
 
 /// Returns a depthwise convolution in tiles.
 pub fn schedule(
@@ -170,12 +168,12 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::codegen::accel::kept::{Kept, OnChip};
+    use crate::codegen::accel::kept::OnChip;
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::ops::conv::ConvPlan;
     use crate::codegen::accel::ops::conv::depthwise::{ArrayTaps, tile, tiles};
     use crate::codegen::accel::ops::conv::schedule::tests::{Sized, conv, plain};
-    use crate::codegen::accel::scheduled::tests::check_layer;
+    use crate::codegen::accel::scheduled::tests::{check_layer, kept};
     use crate::codegen::accel::view::View;
 
     /// Checks the fastest tiles of a layer, and some of them with other numbers of taps. Returns how many.
@@ -236,13 +234,7 @@ mod tests {
         for sizes in [plain(3, 1, 1), Sized { image: [8, 9], ..plain(3, 2, 1) }] {
             for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
                 let (conv, mut layer) = depthwise(100, sizes.clone());
-                let kept = |view: View, border: u32, entry: u32| Kept {
-                    entry,
-                    blocks: view.c.div_ceil(16) as u32,
-                    image: [view.h as u32, view.w as u32],
-                    border: [border; 4],
-                    pad_value: conv.pad_value,
-                };
+                let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
                 // Some blocks of the input are in each half of inp.
                 let (from, to) = (kept(layer.input_view(), 1, 500), kept(layer.output_view(), 0, 1500));
                 layer.on_chip = OnChip {
