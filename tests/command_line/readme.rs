@@ -18,7 +18,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/tune.md", 4),
     ("docs/tutorials/1-vector-add.md", 5),
     ("docs/tutorials/2-matrix-product.md", 4),
-    ("docs/tutorials/3-convolution.md", 4),
+    ("docs/tutorials/3-convolution.md", 5),
 ];
 
 /// Texts of commands that do not run: they need the Verilated design, place and route, files that only the reader has,

@@ -252,8 +252,7 @@ impl<'l> Lower<'l> {
         let dims = nest.dims.iter().map(steps).collect();
         let moved = Vector { op: VecOp::Move, a: other, b: VecSrc::None, descriptor: 0, ..insn };
         self.b.vector_nest(moved, &Nest { at, body: vec![first], dims })?;
-        let parts = periods(nest, self.config.loops as usize).into_iter().filter(|part| !part.body.is_empty());
-        for part in parts {
+        for part in periods(nest, self.config.loops as usize) {
             self.b.vector_nest(insn, &part)?;
         }
         Ok(())

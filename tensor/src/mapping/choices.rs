@@ -73,9 +73,7 @@ impl<'l> Lower<'l> {
         };
         Some(Some((number, first)))
     }
-}
 
-impl<'l> Lower<'l> {
     /// Returns whether a sum is at least 0 in the part that is being added; `None` if it changes its sign.
     fn sign(&self, sum: &Affine) -> Option<bool> {
         let (mut least, mut most) = (sum.constant, sum.constant);

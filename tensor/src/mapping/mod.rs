@@ -117,6 +117,11 @@ impl Mapping {
         &self.instructions
     }
 
+    /// Returns the same as [`Mapping::instructions`], for a mapping that is needed no more.
+    pub fn into_instructions(self) -> HashMap<Name, Instruction> {
+        self.instructions
+    }
+
     /// Returns the loop program after the steps so far, with only those intrinsics that it calls.
     pub fn function(&self) -> Function {
         self.schedule.clone().into_function()

@@ -7,10 +7,16 @@ const LEAST_SAVED: usize = 32;
 
 /// Divides the micro-ops of a nest: those of the first period but the first, which is elsewhere; a loop over the other
 /// whole periods; and the rest. Without periods, or if an instruction of `loops` loops has none left for them, the result
-/// is the nest.
+/// is the nest. Parts without micro-ops are left out.
 ///
 /// `nest` has the first micro-op too, but the result does not.
 pub fn periods(nest: &Nest, loops: usize) -> Vec<Nest> {
+    let mut parts = divided(nest, loops);
+    parts.retain(|part| !part.body.is_empty());
+    parts
+}
+
+fn divided(nest: &Nest, loops: usize) -> Vec<Nest> {
     let body = &nest.body;
     let others = Nest { body: body[1..].to_vec(), ..nest.clone() };
     let used = nest.dims.iter().filter(|d| d.count > 1).count();
@@ -24,8 +30,7 @@ pub fn periods(nest: &Nest, loops: usize) -> Vec<Nest> {
     let part = |body: &[[u32; 3]]| Nest { body: body.to_vec(), ..nest.clone() };
     let mut looped = part(&body[length..2 * length]);
     looped.dims.push(Dim::new(whole as u32 - 1, step));
-    let all = [part(&body[1..length]), looped, part(rest)];
-    all.into_iter().filter(|part| !part.body.is_empty()).collect()
+    vec![part(&body[1..length]), looped, part(rest)]
 }
 
 /// Returns the distance of micro-ops that are `length` apart, if it is the same everywhere.

@@ -58,7 +58,7 @@ pub fn prepare(
     let needs = Needs::of(config, &function, mapping.instructions(), &mapping.marks())?;
     let held = held(config, &function, schedule, on_chip)?;
     let places = memory::places(config, &function, &needs, needs.descriptor_entries(config), &held)?;
-    let made = Rc::new(Prepared { function, instructions: mapping.instructions().clone(), needs, places });
+    let made = Rc::new(Prepared { function, instructions: mapping.into_instructions(), needs, places });
     KNOWN.with_borrow_mut(|known| {
         if known.len() >= MOST {
             known.clear();

@@ -7,7 +7,9 @@
 //! |---|---|
 //! | one batch row | `[images, blocks, rows, columns, (entries of a pixel,) channels]` |
 //! | [`Fill::Neighbors`] | runs of bytes: `[images, blocks, entries, 1, batch, channels]` |
-//! | [`Fill::Tiles`] | `[blocks, groups of tiles, rows, columns, (entries of a pixel,) batch, channels]`, for results once for each [`Patterns`] of divisors |
+//! | [`Fill::Tiles`] | `[blocks, groups of tiles, rows, columns, (entries of a pixel,) batch, channels]` |
+//!
+//! With [`Fill::Tiles`], the results have a further first dimension: one copy for each of the [`Patterns`] of divisors.
 
 use super::divisors::{Divisors, Patterns};
 use super::op::{Pool, PoolFinish, Reduce};
