@@ -1,0 +1,202 @@
+use super::*;
+use crate::codegen::accel::finish::Finish;
+use crate::codegen::accel::kept::OnChip;
+use crate::codegen::accel::operator::AccelOperator;
+use crate::codegen::accel::ops::conv::ConvPlan;
+use crate::codegen::accel::ops::conv::expressible::is_expressible;
+use crate::codegen::accel::ops::pairwise::PairOp;
+use crate::codegen::accel::scheduled::tests::{check_layer, kept};
+use crate::graph::ValueId;
+use crate::graph::op::Layout;
+use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
+
+/// Sizes of a convolution under test.
+#[derive(Clone)]
+pub struct Sized {
+    pub images: usize,
+    pub channels: [usize; 2],
+    pub image: [usize; 2],
+    pub kernel: [usize; 2],
+    pub strides: [usize; 2],
+    pub pads: [usize; 4],
+    pub dilations: [usize; 2],
+    pub groups: usize,
+}
+
+/// A square kernel on one image.
+pub fn plain(kernel: usize, stride: usize, pad: usize) -> Sized {
+    Sized {
+        images: 1,
+        channels: [20, 37],
+        image: [9, 11],
+        kernel: [kernel; 2],
+        strides: [stride; 2],
+        pads: [pad; 4],
+        dilations: [1; 2],
+        groups: 1,
+    }
+}
+
+pub fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
+    let [inputs, outputs] = s.channels;
+    let out =
+        |k: usize| (s.image[k] + s.pads[k] + s.pads[k + 2] - (s.kernel[k] - 1) * s.dilations[k] - 1) / s.strides[k] + 1;
+    let input = View::new(Layout::Nhwc, s.images, inputs, s.image[0], s.image[1]);
+    let output = View::new(Layout::Nhwc, s.images, outputs, out(0), out(1));
+    let weights = (0..outputs * s.kernel[0] * s.kernel[1] * inputs / s.groups).map(|i| (i * 37 % 251) as i32 as i8);
+    let finish = Finish {
+        bias: (0..outputs as i32).map(|c| 50 * c - 300).collect(),
+        multiplier: vec![1_500_000_000; outputs],
+        shift: (0..outputs).map(|c| -7 - (c % 4) as i8).collect(),
+        zero_point: 3,
+        lo: -128,
+        hi: 120,
+        mode: Rounding::Double,
+    };
+    let conv = Conv {
+        kernel: s.kernel,
+        strides: s.strides,
+        pads: s.pads,
+        dilations: s.dilations,
+        groups: s.groups,
+        weights: weights.collect(),
+        rest: Vec::new(),
+        weight_zero_point: None,
+        pad_value: -5,
+        finish,
+        slope: None,
+        epilogue,
+    };
+    let mut inputs = vec![(ValueId(0), input)];
+    inputs.extend((1..=conv.epilogue.len()).map(|i| (ValueId(i), output)));
+    let layer = Layer {
+        nodes: Vec::new(),
+        name: "conv".into(),
+        inputs,
+        output: (ValueId(9), output),
+        on_chip: OnChip::default(),
+        given: None,
+    };
+    (conv, layer)
+}
+
+/// Checks plans of a convolution: every third of those that fit, up to `most`. Returns how many.
+pub fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
+    let mut plans = conv.plans(layer, config, most);
+    plans.retain(|plan| !matches!(plan, ConvPlan::Strips(_)));
+    for plan in &plans {
+        let schedule = conv.schedule(plan, layer, config, Constants::Given);
+        check_layer(config, &schedule.unwrap_or_else(|| panic!("{plan:?} has no schedule")));
+    }
+    plans.len()
+}
+
+#[test]
+fn schedules_compute_the_convolution() {
+    let sizes = [
+        plain(3, 1, 1),
+        plain(1, 1, 0),
+        Sized { images: 2, image: [8, 9], ..plain(1, 2, 0) },
+        Sized { pads: [0, 0, 1, 1], image: [8, 8], ..plain(3, 2, 0) },
+        Sized { kernel: [3, 2], dilations: [2, 3], ..plain(3, 1, 1) },
+        Sized { channels: [64, 8], image: [1, 1], ..plain(1, 1, 0) },
+        // Parameters of all channels do not fit param twice.
+        Sized { channels: [20, 2048], image: [3, 2], ..plain(1, 1, 0) },
+    ];
+    let mut checked = 0;
+    for name in ["1x16x16", "1x4x4"] {
+        let config = HwConfig::load(name).unwrap();
+        for s in &sizes {
+            let (conv, layer) = conv(s, Vec::new());
+            checked += check_plans(&conv, &layer, &config, 6);
+        }
+    }
+    assert!(checked > 40, "{checked}");
+}
+
+#[test]
+fn groups_read_their_own_channels() {
+    // Depthwise, several groups in a block, a group in a block, and more inputs than outputs.
+    let sizes = [([37, 37], 37), ([32, 32], 8), ([48, 48], 3), ([64, 32], 32), ([64, 32], 2)];
+    let mut checked = 0;
+    for name in ["1x16x16", "1x4x4"] {
+        let config = HwConfig::load(name).unwrap();
+        for (channels, groups) in sizes {
+            let (conv, layer) = conv(&Sized { channels, groups, image: [6, 7], ..plain(3, 1, 1) }, Vec::new());
+            if is_expressible(&conv, &layer, &config) {
+                checked += check_plans(&conv, &layer, &config, 4);
+            }
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}
+
+#[test]
+fn a_second_requantization_writes_over_the_sums() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut checked = 0;
+    for op in [VecOp::Max, VecOp::Min] {
+        let (mut conv, layer) = conv(&Sized { image: [7, 6], ..plain(3, 1, 1) }, Vec::new());
+        let Finish { bias, multiplier, .. } = conv.finish.clone();
+        let shift = vec![-9; bias.len()];
+        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op });
+        for plan in conv.plans(&layer, &config, 4) {
+            let schedule = conv.schedule(&plan, &layer, &config, Constants::Given).unwrap();
+            check_layer(&config, &schedule);
+            checked += 1;
+        }
+    }
+    assert!(checked > 5, "{checked}");
+}
+
+#[test]
+fn fused_operators_follow_the_product() {
+    let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
+    let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
+    let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
+    let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
+    let config = HwConfig::load("1x16x16").unwrap();
+    let s = Sized { channels: [40, 40], image: [7, 6], ..plain(3, 1, 1) };
+    let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+    for n in 0..=2 {
+        let (conv, layer) = conv(&s, epilogue[..n].to_vec());
+        assert!(check_plans(&conv, &layer, &config, 4) > 2);
+    }
+}
+
+/// Files of layers whose tensors stay in inp run by themselves: they load and store these tensors.
+#[test]
+fn kept_tensors_are_buffers_that_hold_all_elements() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut checked = 0;
+    for s in [plain(3, 1, 1), plain(1, 1, 0), Sized { image: [8, 9], ..plain(1, 2, 0) }] {
+        for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
+            let (conv, mut layer) = conv(&s, Vec::new());
+            let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
+            let (from, to) = (kept(layer.input_view(), 1, 0), kept(layer.output_view(), 0, 1500));
+            let on_chip = OnChip {
+                input: input.then_some(from),
+                output: output.then_some(to),
+                stored,
+                room: Some((from.entries(), 1500 - from.entries())),
+            };
+            layer.on_chip = on_chip;
+            checked += check_plans(&conv, &layer, &config, 3);
+        }
+    }
+    assert!(checked > 15, "{checked}");
+}
+
+#[test]
+fn windows_become_channels() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let s = Sized { images: 2, channels: [3, 20], image: [23, 21], pads: [3, 3, 2, 3], ..plain(7, 2, 3) };
+    let (conv, layer) = conv(&s, Vec::new());
+    let (layer, conv) = conv.host_form(&layer, &config).unwrap();
+    let tiles: Vec<_> = conv.packed(&layer, &config).collect();
+    assert!(tiles.len() > 10, "{tiles:?}");
+    for tile in tiles.iter().step_by((tiles.len() / 6).max(1)) {
+        let schedule = conv.schedule(&ConvPlan::Packed(*tile), &layer, &config, Constants::Given).unwrap();
+        check_layer(&config, &schedule);
+    }
+}
