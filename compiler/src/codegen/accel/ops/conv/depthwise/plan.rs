@@ -232,7 +232,7 @@ impl Shape<'_> {
                 1 => vector(first),
                 _ => {
                     let (after_odd, after_even) = ((tiles - 1) / 2, (tiles - 2) / 2);
-                    let last = if tiles % 2 == 0 { odd } else { even };
+                    let last = if tiles.is_multiple_of(2) { odd } else { even };
                     step(first, odd) + after_odd * step(odd, even) + after_even * step(even, odd) + vector(last)
                 }
             } + gemm(first);
