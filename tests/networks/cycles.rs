@@ -51,10 +51,10 @@ fn networks_take_these_cycles() {
         &expect![[r#"
             resnet8-cifar10 -O2                 66531  73.4 %
             resnet8-cifar10 -O3                 57075  85.6 %
-            kws-dscnn -O2                       30238  34.3 %
-            kws-dscnn -O3                       27524  37.7 %
-            vww-mobilenet-96 -O2               123617  23.7 %
-            vww-mobilenet-96 -O3               101739  28.8 %
+            kws-dscnn -O2                       30341  34.2 %
+            kws-dscnn -O3                       28020  37.0 %
+            vww-mobilenet-96 -O2               123219  23.7 %
+            vww-mobilenet-96 -O3               101545  28.8 %
         "#]],
     );
 }
@@ -131,11 +131,11 @@ fn networks_of_known_shapes_take_these_cycles() {
         &expect![[r#"
         resnet18                          7328653  96.7 %
         resnet50                         17024064  93.8 %
-        mobilenet-v2                      2255038  52.1 %
+        mobilenet-v2                      2248058  52.3 %
         deit-tiny                         5419806  90.4 %
         vgg16                            75714761  79.8 %
         vgg16-batch4                     256659432  94.2 %
-        efficientnet-lite0-int8           2949611  51.0 %
+        efficientnet-lite0-int8           2947491  51.0 %
     "#]],
     );
 }

@@ -32,9 +32,9 @@ pub mod overhead {
     /// Cycles per tile of a second requantization of the sums.
     pub const SLOPE: u64 = 60;
     /// Cycles of gemm per tile of a depthwise layer that the array and the vector unit share.
-    pub const DEPTHWISE_GEMM: u64 = 30;
+    pub const DEPTHWISE_GEMM: u64 = 15;
     /// Cycles of the vector unit per tile of such a layer.
-    pub const DEPTHWISE_VECTOR: u64 = 80;
+    pub const DEPTHWISE_VECTOR: u64 = 50;
     /// Instructions per tile of such a layer.
     pub const DEPTHWISE_INSNS: u64 = 7;
     /// Cycles of gemm per step of a depthwise layer in pairs of strips.
@@ -47,8 +47,8 @@ pub mod overhead {
     pub const STRIP_STEPS: u64 = 4;
     /// Cycles at the beginning and end of such a layer.
     pub const STRIP_LAYER: u64 = 300;
-    /// Cycles at the beginning and end of a depthwise layer in tiles.
-    pub const DEPTHWISE_LAYER: u64 = 300;
+    /// Cycles at the beginning and end of a depthwise layer in tiles, and those that the layer behind it loses.
+    pub const DEPTHWISE_LAYER: u64 = 1600;
 }
 
 /// The work of each unit for a layer.

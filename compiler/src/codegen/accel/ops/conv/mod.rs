@@ -79,9 +79,7 @@ impl AccelOperator for Conv {
         let wanted = if search { Wanted::All } else { Wanted::First };
         let need = Need::of(self, layer, config)?;
         let views = [layer.input_view(), self.results(layer)];
-        // Their estimates cannot be compared. With a clock, the best ones of both kinds are.
         let shared = self.depthwise(layer, config, 1);
-        let shared = shared.into_iter().max_by_key(|plan| matches!(plan, ConvPlan::Strips(_)));
         let tile = tiles::best(self, Search { apart: false, need, pixel_load: None, wanted }, views, config);
         let others = self.packed(layer, config).map(ConvPlan::Packed).chain(shared);
         let other = others.min_by_key(ConvPlan::cycles);
@@ -104,13 +102,12 @@ impl AccelOperator for Conv {
         all.extend(self.packed(layer, config).map(ConvPlan::Packed));
         all.sort_by_key(ConvPlan::cycles);
         // The estimate is not exact enough to compare different kinds of plans.
-        let mut left = [most.saturating_sub(1), FURTHER, FURTHER, FURTHER];
+        let mut left = [most.saturating_sub(1), FURTHER, FURTHER];
         all.retain(|plan| {
             let left = &mut left[match plan {
                 ConvPlan::Packed(_) => 2,
                 ConvPlan::Tiles(tile) if tile.operands != need.operand_memories[0] => 1,
-                ConvPlan::Depthwise(_) => 3,
-                ConvPlan::Tiles(_) | ConvPlan::Strips(_) => 0,
+                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) | ConvPlan::Strips(_) => 0,
             }];
             let wanted = *left > 0;
             *left = left.saturating_sub(1);
