@@ -1,12 +1,9 @@
 //! Selects in indices, and selects between copied elements: a nest becomes instructions for each part in which their
 //! conditions do not change.
 
-use super::lower::Lower;
-use crate::te::{Expr, Name};
+use super::lower::{Lower, Part};
+use crate::te::Expr;
 use crate::tir::{Action, Affine, Block, For};
-
-/// The first and the last iteration of loops.
-pub type Part = Vec<(Name, (i64, i64))>;
 
 impl<'l> Lower<'l> {
     /// Returns the parts of a nest in which no such condition changes; `None` if none changes, or if one depends on

@@ -121,7 +121,7 @@ impl<'l> Lower<'l> {
         let nest = loops.len();
         let sums = guards.iter_mut().chain(&mut inside_sums).chain([&mut to_at, &mut from_at]);
         let mut sums = sums.collect::<Vec<_>>();
-        let mut loops = self.from_zero(loops, &mut sums);
+        let mut loops = self.counted_from_zero(loops, &mut sums);
         join(&mut loops, &mut sums);
         let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
@@ -164,7 +164,7 @@ impl<'l> Lower<'l> {
     }
 
     /// Returns the loops of the part of a nest that is being added. Their iterations, and sums over them, count from 0.
-    fn from_zero(&self, loops: &[&'l For], sums: &mut [&mut Affine]) -> Vec<NestLoop> {
+    fn counted_from_zero(&self, loops: &[&'l For], sums: &mut [&mut Affine]) -> Vec<NestLoop> {
         let counted = |l: &&'l For| {
             let (first, last) = self.running(l);
             sums.iter_mut().for_each(|sum| sum.constant += sum.coefficient(&l.var) * first);

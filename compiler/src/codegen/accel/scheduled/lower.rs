@@ -10,7 +10,6 @@ use tilewright_hw::device::{Device, RunReport};
 use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::{pack_descriptor, pack_params, pack_table};
 
-use super::choices::Part;
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
 use super::memory::{self, Held, MemoryUse, Place};
@@ -128,6 +127,9 @@ pub struct ParamLoad {
 
 /// A load to a buffer: its first entry and byte, bytes of a row, rows and planes.
 type Loaded = (Name, [u32; 5]);
+
+/// A part of a nest: the first and the last iteration of some loops.
+pub(super) type Part = Vec<(Name, (i64, i64))>;
 
 /// The loops around an iteration of a software pipeline.
 struct Iteration {

@@ -65,6 +65,6 @@ pub fn check(copy: &Copy, inputs: &[View], output: View, config: &HwConfig) -> R
 /// Whether a segment consists of neighboring pixels with whole blocks of channels.
 fn moves_blocks(s: &Segment, input: View, output: View, block: usize) -> bool {
     let last = s.c_from + s.c == input.c && s.c_to + s.c == output.c;
-    let whole = s.c_from % block == 0 && s.c_to % block == 0 && (s.c % block == 0 || last);
+    let whole = s.c_from.is_multiple_of(block) && s.c_to.is_multiple_of(block) && (s.c.is_multiple_of(block) || last);
     whole && runs(0, &s.columns.sources).iter().all(|r| r.step == 1 && (r.stride == 1 || r.count == 1))
 }
