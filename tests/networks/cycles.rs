@@ -51,7 +51,7 @@ fn networks_take_these_cycles() {
         &expect![[r#"
             resnet8-cifar10 -O2                 66531  73.4 %
             resnet8-cifar10 -O3                 57075  85.6 %
-            kws-dscnn -O2                       30341  34.2 %
+            kws-dscnn -O2                       30238  34.3 %
             kws-dscnn -O3                       28020  37.0 %
             vww-mobilenet-96 -O2               123219  23.7 %
             vww-mobilenet-96 -O3               101545  28.8 %
