@@ -74,9 +74,10 @@ impl LlvmBackend {
         LlvmBackend { cache: Some(folder.into()), ..self }
     }
 
-    /// Uses the decisions of records for layers that have one.
+    /// Uses the decisions of records for layers that have one, and counts anew which are used.
     pub fn with_records(self, records: Records) -> LlvmBackend {
-        LlvmBackend { records: Some(Arc::new(records)).filter(|records| !records.is_empty()), ..self }
+        let records = Some(Arc::new(records)).filter(|records| !records.is_empty());
+        LlvmBackend { records, replay: Arc::default(), ..self }
     }
 
     /// Returns the layers whose code has decisions, in the order of the graph.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
+use tilewright_compiler::backend::Backend;
 use tilewright_compiler::codegen::accel::space::Decisions;
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_compiler::partition::{Code, Offload, partition};
@@ -89,6 +90,10 @@ pub fn tune_cpu(
         let tuned = backend.clone().with_records(chosen(&found.workload, decisions));
         let split = partition(graph, options.config, Offload::None);
         let artifact = compile(graph, &split, options.config, &tuned, &[]).ok()?;
+        // Code without these decisions says nothing about them.
+        if !tuned.replay().refused.is_empty() {
+            return None;
+        }
         artifact.write(&path).ok()?;
         measure(&path)
     };
@@ -179,11 +184,43 @@ fn without_outliers(mut times: Vec<f64>) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use tilewright_compiler::frontend::Sizes;
+    use tilewright_hw::config::HwConfig;
+
     use super::*;
+    use crate::model::build::{build_traced, import};
+    use crate::model::plans::Tuned;
+    use crate::model::zoo;
 
     #[test]
     fn interrupted_runs_do_not_count() {
         assert_eq!(without_outliers(vec![1.0, 9.0, 1.2, 1.1, 7.0]), 1.1);
         assert_eq!(without_outliers(vec![]), 0.0);
+    }
+
+    /// Code without a candidate's decisions must not be measured in its place. Each measurement here is faster than the
+    /// one before it, so the last candidate that is measured wins.
+    #[test]
+    fn only_code_with_the_decisions_is_measured() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = HwConfig::load("1x16x16").unwrap();
+        let network = zoo::find("lenet").unwrap().extract(folder.path()).unwrap();
+        let graph = || import(&network, &Sizes::default()).unwrap();
+        for seed in 0..4 {
+            let log = folder.path().join(seed.to_string());
+            let options = Options { offload: Offload::None, ..Options::new(&config) };
+            let trials = Some(40);
+            let request = TuneRequest { options, log: &log, seed, threads: 1, trials, time: None, layer: None };
+            let mut ns = 1e12;
+            let mut measure = |_: &Path| {
+                ns *= 0.9;
+                Some(ns as u64)
+            };
+            let tuning = tune_cpu(graph(), &request, &mut measure, &mut |_| {}).unwrap();
+            let loaded = Tuned::read(&log).unwrap().load(&config).unwrap();
+            let built = build_traced(graph(), &Options { records: loaded.get(), ..options }, &mut |_, _| {}).unwrap();
+            assert!(built.replay.refused.is_empty(), "seed {seed}: {:?}", built.replay);
+            assert!(built.replay.used >= tuning.layers.len(), "seed {seed}: {:?}", built.replay);
+        }
     }
 }
