@@ -206,10 +206,10 @@ mod tests {
         let config = HwConfig::load("1x16x16").unwrap();
         let network = zoo::find("lenet").unwrap().extract(folder.path()).unwrap();
         let graph = || import(&network, &Sizes::default()).unwrap();
-        for seed in 0..4 {
+        for seed in 0..2 {
             let log = folder.path().join(seed.to_string());
             let options = Options { offload: Offload::None, ..Options::new(&config) };
-            let trials = Some(40);
+            let trials = Some(30);
             let request = TuneRequest { options, log: &log, seed, threads: 1, trials, time: None, layer: None };
             let mut ns = 1e12;
             let mut measure = |_: &Path| {
