@@ -2,14 +2,22 @@
 //! alone and together with their neighbors. The layers are convolutions of ResNet-50 on 1x16x16.
 
 use std::hint::black_box;
+use std::time::Duration;
 
+use criterion::measurement::{Measurement, ValueFormatter, WallTime};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use mimalloc::MiMalloc;
+use rustix::time::{ClockId, clock_gettime};
 use tilewright::model::clock::CycleModel;
 use tilewright::model::{Options, partitioned, shapes};
 use tilewright_compiler::codegen::accel::Planned;
 use tilewright_compiler::cost::Clock;
 use tilewright_compiler::tune::Candidates;
 use tilewright_hw::config::HwConfig;
+
+/// The one of the program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The layers: 1x1 and 3x3 convolutions of the first and the last part of the network.
 const LAYERS: [usize; 4] = [2, 3, 46, 47];
@@ -20,7 +28,40 @@ const DRAWN: usize = 500_000;
 /// Number of plans for which the compiler keeps its work, so that more of them are needed for a fair measurement.
 const CACHED: usize = 512;
 
-fn candidates(criterion: &mut Criterion) {
+/// Measures the processor time of the thread, in which other programs of a busy machine do not count.
+struct ThreadTime;
+
+impl Measurement for ThreadTime {
+    type Intermediate = Duration;
+    type Value = Duration;
+
+    fn start(&self) -> Duration {
+        let now = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
+    }
+
+    fn end(&self, start: Duration) -> Duration {
+        self.start() - start
+    }
+
+    fn add(&self, a: &Duration, b: &Duration) -> Duration {
+        *a + *b
+    }
+
+    fn zero(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn to_f64(&self, value: &Duration) -> f64 {
+        value.as_nanos() as f64
+    }
+
+    fn formatter(&self) -> &dyn ValueFormatter {
+        WallTime.formatter()
+    }
+}
+
+fn candidates(criterion: &mut Criterion<ThreadTime>) {
     let config = HwConfig::load("1x16x16").expect("a preset");
     let graph = shapes::quantized("resnet50").expect("the network is made");
     let options = Options { level: 2, records: None, ..Options::new(&config) };
@@ -59,5 +100,9 @@ fn candidates(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, candidates);
+criterion_group! {
+    name = benches;
+    config = Criterion::default().with_measurement(ThreadTime);
+    targets = candidates
+}
 criterion_main!(benches);

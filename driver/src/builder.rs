@@ -10,7 +10,8 @@ use crate::program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Sectio
 use crate::recording::Recording;
 use crate::tokens::Analysis;
 use crate::uops::{Placement, UopCache};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::FxHashMap;
+use std::collections::HashSet;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{self, Gemm, GemmUop, Insn, Load, Op, Store, Vector, VectorUop};
 
@@ -64,14 +65,14 @@ const TRACKED: [Mem; 2] = [Mem::Inp, Mem::Wgt];
 
 /// The loads that wrote the entries of some memories last.
 struct Loaded {
-    loads: HashMap<Load, u32>,
+    loads: FxHashMap<Load, u32>,
     /// For each entry of the memories in [`TRACKED`], the number of the load that wrote it last, 0 for none.
     entries: [ByEntry<u32>; 2],
 }
 
 impl Loaded {
     fn new(config: &HwConfig) -> Loaded {
-        Loaded { loads: HashMap::new(), entries: TRACKED.map(|mem| ByEntry::new(config.entries(mem), 0)) }
+        Loaded { loads: FxHashMap::default(), entries: TRACKED.map(|mem| ByEntry::new(config.entries(mem), 0)) }
     }
 
     /// Notes what an instruction writes.

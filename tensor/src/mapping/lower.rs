@@ -17,7 +17,7 @@ use super::needs::{Marks, Needs};
 use super::params::Taps;
 use super::stages::Stages;
 use crate::schedule::bounds;
-use crate::te::{Array, Expr, Name, scalar};
+use crate::te::{Array, Expr, Name, NameMap, NameSet, scalar};
 use crate::tir::{Action, Affine, Block, Bounds, For, Function, LoopKind, Scope, Stmt, View, simplify};
 
 /// Most instructions of a program.
@@ -134,7 +134,7 @@ pub(super) type Part = Vec<(Name, (i64, i64))>;
 /// The loops around an iteration of a software pipeline.
 struct Iteration {
     values: Vec<Option<i64>>,
-    begun: HashMap<Name, u64>,
+    begun: NameMap<u64>,
 }
 
 /// A sum over all loops.
@@ -156,7 +156,7 @@ pub struct Done {
     /// An entry of acc with sums, if any.
     pub summed: Option<u32>,
     /// The first entry of the slot that the last iteration used, for each buffer whose slots are used in turn.
-    pub last: HashMap<Name, u32>,
+    pub last: NameMap<u32>,
 }
 
 /// Adds instructions that read an entry of acc.
@@ -171,23 +171,23 @@ pub struct Lower<'l> {
     /// The instructions so far.
     pub b: &'l mut Builder,
     /// Where each tensor is in device memory, and each buffer of param in packed form.
-    pub tensors: HashMap<Name, Address>,
+    pub tensors: NameMap<Address>,
     /// Where each buffer is in its scratchpad.
-    pub places: HashMap<Name, Place>,
+    pub places: NameMap<Place>,
     /// Numbers of all loops.
-    numbers: HashMap<Name, usize>,
+    numbers: NameMap<usize>,
     /// Values of the loops that run one iteration after the other, by the loop's number.
     values: Vec<Option<i64>>,
     /// Indices and positions, so that an iteration only puts in the values of its loops.
     sums: RefCell<LoopSums>,
     /// Tensors that are not in device memory, because a buffer is the tensor itself.
-    pub on_chip: HashSet<Name>,
+    pub on_chip: NameSet,
     /// What to add once there is an entry of acc with sums, given that entry.
     pub once_summed: Option<OnceSummed<'l>>,
     /// The first entry of acc with sums, if any.
     pub summed: Option<u32>,
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
-    begun: HashMap<Name, u64>,
+    begun: NameMap<u64>,
     /// The software pipeline, if blocks have stages.
     stages: Option<Rc<Stages>>,
     /// The last iterations of the software pipeline that have begun, the latest first, for their later stages.
@@ -199,18 +199,18 @@ pub struct Lower<'l> {
     /// Whether a nest is being added in several parts.
     pub in_parts: bool,
     /// The buffer whose entries a buffer of param shares.
-    pub shares: HashMap<Name, Name>,
+    pub shares: NameMap<Name>,
     /// The buffer whose entries a result takes.
-    pub reuses: HashMap<Name, Name>,
+    pub reuses: NameMap<Name>,
     /// Buffers whose elements are loaded only once.
-    whole: HashSet<Name>,
+    whole: NameSet,
     /// Loads to these buffers.
     loaded: HashSet<Loaded>,
     /// Constants with which buffers are filled.
-    inits: HashMap<Name, i64>,
+    inits: NameMap<i64>,
     /// Buffers to which instructions add.
-    reduced: HashSet<Name>,
-    instructions: &'l HashMap<Name, Instruction>,
+    reduced: NameSet,
+    instructions: &'l NameMap<Instruction>,
     /// The load of the scalars, until it is done.
     scalars: Option<ParamLoad>,
     /// Descriptors with their first entries of param.
@@ -226,7 +226,7 @@ pub struct Lower<'l> {
 pub fn lower(
     config: &HwConfig,
     f: &Function,
-    instructions: &HashMap<Name, Instruction>,
+    instructions: &NameMap<Instruction>,
     marks: &Marks,
 ) -> Result<Lowered, LowerError> {
     let needs = Needs::of(config, f, instructions, marks)?;
@@ -250,17 +250,17 @@ fn memory_of(
     f: &Function,
     needs: &Needs,
     b: &mut Builder,
-) -> Result<(HashMap<Name, Address>, Vec<HostInput>), LowerError> {
+) -> Result<(NameMap<Address>, Vec<HostInput>), LowerError> {
     let Needs { packed, tables, taps, .. } = needs;
     let region = b.region("tensors", Role::Scratch, 0)?;
-    let (mut tensors, mut inputs, mut next) = (HashMap::new(), Vec::new(), 0u64);
+    let (mut tensors, mut inputs, mut next) = (NameMap::default(), Vec::new(), 0u64);
     let mut take = |bytes: u64| {
         let at = next;
         next = (at + bytes).next_multiple_of(ALIGN);
         at
     };
     // Inputs that something else than the copies to param reads.
-    let mut read: HashSet<Name> = HashSet::new();
+    let mut read: NameSet = NameSet::default();
     f.body.visit_blocks(&mut |_, block| {
         let to_param = |target: &Name| {
             packed.iter().any(|p| p.buffers.contains(target))
@@ -330,8 +330,8 @@ fn memory_of(
 }
 
 /// Returns the buffers that instructions combine with further values.
-fn reduced(f: &Function, instructions: &HashMap<Name, Instruction>) -> HashSet<Name> {
-    let mut found = HashSet::new();
+fn reduced(f: &Function, instructions: &NameMap<Instruction>) -> NameSet {
+    let mut found = NameSet::default();
     f.body.visit_blocks(&mut |_, block| {
         let Action::Call { args, .. } = &block.action else { return };
         let result = match called(block, instructions) {
@@ -345,8 +345,8 @@ fn reduced(f: &Function, instructions: &HashMap<Name, Instruction>) -> HashSet<N
 }
 
 /// Returns the constants with which buffers of scratchpads are filled.
-fn inits(f: &Function) -> HashMap<Name, i64> {
-    let mut found = HashMap::new();
+fn inits(f: &Function) -> NameMap<i64> {
+    let mut found = NameMap::default();
     f.body.visit_blocks(&mut |_, block| {
         if let Action::Store { buffer, value: Expr::Int(v, _), .. } = &block.action {
             found.insert(buffer.clone(), *v);
@@ -360,11 +360,11 @@ impl<'l> Lower<'l> {
     pub fn new(
         config: &'l HwConfig,
         f: &'l Function,
-        instructions: &'l HashMap<Name, Instruction>,
+        instructions: &'l NameMap<Instruction>,
         b: &'l mut Builder,
         needs: &Needs,
-        places: HashMap<Name, Place>,
-        tensors: HashMap<Name, Address>,
+        places: NameMap<Place>,
+        tensors: NameMap<Address>,
     ) -> Lower<'l> {
         let bounds = bounds(f);
         Lower {
@@ -376,10 +376,10 @@ impl<'l> Lower<'l> {
             numbers: bounds.keys().cloned().zip(0..).collect(),
             values: vec![None; bounds.len()],
             sums: RefCell::default(),
-            on_chip: HashSet::new(),
+            on_chip: NameSet::default(),
             once_summed: None,
             summed: None,
-            begun: HashMap::new(),
+            begun: NameMap::default(),
             stages: needs.stages.clone().map(Rc::new),
             late: VecDeque::new(),
             taps: needs.taps.clone(),

@@ -5,12 +5,10 @@
 //! micro-op. Affine loops around one call remain: loops over the result become the instruction's loops, loops of a
 //! reduction become its micro-ops.
 
-use std::collections::HashMap;
-
 use tilewright_driver::{Dim, Nest};
 
 use crate::schedule::{Schedule, ScheduleError};
-use crate::te::{Expr, Name, Program};
+use crate::te::{Expr, Name, NameMap, Program};
 use crate::tir::{
     Action, Affine, Block, Bounds, For, Function, Intrinsic, Scope, TirError, View, lower, parse, simplify,
 };
@@ -111,7 +109,7 @@ impl Mapped {
         let (loops, block) = found.ok_or_else(|| wrong("there is no call"))?;
         let Action::Call { args, .. } = &block.action else { return Err(wrong("there is no call")) };
         let (sums, around): (Vec<For>, Vec<For>) = loops.into_iter().partition(|l| block.reduce.contains(&l.var));
-        let mut bounds = Bounds::new();
+        let mut bounds = Bounds::default();
         for l in around.iter().chain(&sums) {
             bounds.insert(l.var.clone(), (0, l.extent - 1));
         }
@@ -123,7 +121,7 @@ impl Mapped {
         for k in 0..total {
             // The micro-op's position in the reduction's loops.
             let mut rest = k;
-            let mut place: HashMap<Name, i64> = HashMap::new();
+            let mut place: NameMap<i64> = NameMap::default();
             for l in sums.iter().rev() {
                 place.insert(l.var.clone(), rest % l.extent);
                 rest /= l.extent;
@@ -154,7 +152,7 @@ impl Mapped {
 ///
 /// The view's last dimensions are the dimensions within an entry. `None` if the index is not affine or the view does
 /// not cover whole entries.
-fn entry(f: &Function, view: &View, known: &HashMap<Name, i64>, bounds: &Bounds) -> Option<Affine> {
+fn entry(f: &Function, view: &View, known: &NameMap<i64>, bounds: &Bounds) -> Option<Affine> {
     let shape = &f.buffer(&view.buffer)?.shape;
     let outer = shape.len().checked_sub(view.dims.len())?;
     // Whole entries: the view's own dimensions come last, in order, starting at 0.

@@ -11,7 +11,7 @@ use super::needs::Needs;
 use super::scopes::mem;
 use super::stages::Stages;
 use crate::schedule::chain;
-use crate::te::{DType, Name};
+use crate::te::{DType, Name, NameMap};
 use crate::tir::{Buffer, Function, Scope, Stmt};
 
 /// Most buffers of a memory for whose slots the best banks are searched.
@@ -44,7 +44,7 @@ pub struct Place {
 #[derive(Debug, Clone, Default)]
 pub struct Held {
     /// Buffers whose places are given.
-    pub places: HashMap<Name, Place>,
+    pub places: NameMap<Place>,
     /// First entry and number of entries of the part of inp for other buffers; `None` for all of inp.
     pub room: Option<(u32, u32)>,
 }
@@ -81,7 +81,7 @@ pub fn places(
     needs: &Needs,
     reserved: u32,
     held: &Held,
-) -> Result<HashMap<Name, Place>, LowerError> {
+) -> Result<NameMap<Place>, LowerError> {
     let Needs { apart, pipelines, .. } = needs;
     let shared = needs.shares.iter().chain(&needs.reuses);
     let alias: HashMap<&Name, &Name> = shared.filter(|(name, _)| !held.places.contains_key(*name)).collect();
@@ -167,7 +167,7 @@ fn turns(
     sizes: &[[u32; 2]],
     stages: &Stages,
     mem: Mem,
-    pipelines: &HashMap<Name, Name>,
+    pipelines: &NameMap<Name>,
     halves: [Range<u32>; 2],
 ) -> Option<Vec<Vec<u32>>> {
     let alternates = |i: usize| sizes[i][0].is_multiple_of(2) && pipelines.get(names[i]) == Some(&stages.pipeline);
@@ -340,7 +340,7 @@ pub struct MemoryUse {
 }
 
 /// Returns how much of each scratchpad is used, if any. Descriptors take `reserved` entries of param.
-pub fn footprint(config: &HwConfig, f: &Function, places: &HashMap<Name, Place>, reserved: u32) -> Vec<MemoryUse> {
+pub fn footprint(config: &HwConfig, f: &Function, places: &NameMap<Place>, reserved: u32) -> Vec<MemoryUse> {
     let mems = [Mem::Inp, Mem::Wgt, Mem::Acc, Mem::Out, Mem::Param];
     let used = |mem: Mem| {
         let mut firsts: Vec<u32> = Vec::new();

@@ -43,8 +43,6 @@ mod terms;
 mod tests;
 mod windows;
 
-use std::collections::HashMap;
-
 use tilewright_hw::config::HwConfig;
 
 pub use error::LowerError;
@@ -53,7 +51,7 @@ pub use memory::MemoryUse;
 pub use sized::{SizedError, SizedMapping};
 
 use crate::schedule::{Schedule, ScheduleError, Step};
-use crate::te::{Name, Program};
+use crate::te::{Name, NameMap, Program};
 use crate::tir::{Function, lower as lower_loops};
 use intrinsics::Instruction;
 use needs::Marks;
@@ -84,7 +82,7 @@ pub struct Mapping {
     config: HwConfig,
     schedule: Schedule,
     /// The instruction of each intrinsic.
-    instructions: HashMap<Name, Instruction>,
+    instructions: NameMap<Instruction>,
 }
 
 impl Mapping {
@@ -94,7 +92,7 @@ impl Mapping {
     /// The expression is not well formed.
     pub fn new(config: &HwConfig, program: &Program) -> Result<Mapping, LowerError> {
         let schedule = Schedule::new(lower_loops(program)?);
-        Ok(Mapping { config: config.clone(), schedule, instructions: HashMap::new() })
+        Ok(Mapping { config: config.clone(), schedule, instructions: NameMap::default() })
     }
 
     /// See [`Schedule::without_checks`].
@@ -113,12 +111,12 @@ impl Mapping {
     }
 
     /// Returns the instruction of each intrinsic that the steps named.
-    pub fn instructions(&self) -> &HashMap<Name, Instruction> {
+    pub fn instructions(&self) -> &NameMap<Instruction> {
         &self.instructions
     }
 
     /// Returns the same as [`Mapping::instructions`], for a mapping that is needed no more.
-    pub fn into_instructions(self) -> HashMap<Name, Instruction> {
+    pub fn into_instructions(self) -> NameMap<Instruction> {
         self.instructions
     }
 

@@ -1,7 +1,5 @@
 //! What a scheduled program needs besides its tensors.
 
-use std::collections::{HashMap, HashSet};
-
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecSrc;
 use tilewright_hw::layout::pack_descriptor;
@@ -12,18 +10,18 @@ use super::params::{Packed, Taps, params, tables, taps};
 use super::pipelines::pipelines;
 use super::reuse::{reads_only_device_memory, reuses, writes};
 use super::stages::Stages;
-use crate::te::Name;
+use crate::te::{Name, NameMap, NameSet};
 use crate::tir::{Action, Function, Scope};
 
 /// What the steps of a schedule say about buffers that the loop program does not.
 #[derive(Debug, Default)]
 pub struct Marks {
     /// Buffers that hold only what one iteration needs.
-    pub compacted: HashSet<Name>,
+    pub compacted: NameSet,
     /// Number of slots of buffers, if it is not [`SLOTS`].
-    pub slots: HashMap<Name, u32>,
+    pub slots: NameMap<u32>,
     /// Stages of blocks in the software pipeline of their loop, if it is not 0.
-    pub stages: HashMap<Name, u32>,
+    pub stages: NameMap<u32>,
 }
 
 /// Slots of a buffer whose loop is a pipeline: one is filled while the other is in use.
@@ -34,7 +32,7 @@ pub struct Needs {
     /// Buffers of param that share entries.
     pub packed: Vec<Packed>,
     /// The buffer whose entries a buffer of param shares.
-    pub shares: HashMap<Name, Name>,
+    pub shares: NameMap<Name>,
     /// Tables in param, each with the input from which it is copied.
     pub tables: Vec<(Name, usize)>,
     /// Weights of depthwise convolutions in param.
@@ -44,13 +42,13 @@ pub struct Needs {
     /// Pairs of buffers that should be in different banks.
     pub apart: Vec<[Name; 2]>,
     /// The innermost pipeline loop that encloses all uses of a buffer, if no iteration needs what another left.
-    pub pipelines: HashMap<Name, Name>,
+    pub pipelines: NameMap<Name>,
     /// The buffer whose entries a result takes.
-    pub reuses: HashMap<Name, Name>,
+    pub reuses: NameMap<Name>,
     /// Buffers that hold all elements of their tensor, and are written only by loads: each element is loaded once.
-    pub whole: HashSet<Name>,
+    pub whole: NameSet,
     /// Number of slots of the buffers in `pipelines`.
-    pub slots: HashMap<Name, u32>,
+    pub slots: NameMap<u32>,
     /// The software pipeline, if blocks have stages.
     pub stages: Option<Stages>,
 }
@@ -63,12 +61,12 @@ impl Needs {
     pub fn of(
         config: &HwConfig,
         f: &Function,
-        instructions: &HashMap<Name, Instruction>,
+        instructions: &NameMap<Instruction>,
         marks: &Marks,
     ) -> Result<Needs, LowerError> {
         let packed = params(f, instructions)?;
         let shares = packed.iter().flat_map(|p| p.buffers[1..].iter().map(|b| (b.clone(), p.buffers[0].clone())));
-        let shares: HashMap<Name, Name> = shares.collect();
+        let shares: NameMap<Name> = shares.collect();
         let mut descriptors: Vec<Vec<u8>> = Vec::new();
         f.body.visit_blocks(&mut |_, block| {
             if let Some(Instruction::Vector(VectorCall { descriptor: Some(d), .. })) = called(block, instructions) {
@@ -81,7 +79,7 @@ impl Needs {
         let whole = whole(f, &marks.compacted);
         let pipelines = pipelines(f, &whole);
         let slots = |buffer: &Name| marks.slots.get(buffer).copied().unwrap_or(SLOTS);
-        let slots: HashMap<Name, u32> = pipelines.keys().map(|buffer| (buffer.clone(), slots(buffer))).collect();
+        let slots: NameMap<u32> = pipelines.keys().map(|buffer| (buffer.clone(), slots(buffer))).collect();
         if let Some(buffer) = marks.slots.keys().find(|buffer| !slots.contains_key(*buffer)) {
             let reason = "it has a number of slots, but no pipeline loop is around all its uses, or it holds all \
                           elements of its tensor";
@@ -119,9 +117,9 @@ impl Needs {
 }
 
 /// Returns the buffers of scratchpads that are not compacted and that only copies from device memory write.
-fn whole(f: &Function, compacted: &HashSet<Name>) -> HashSet<Name> {
+fn whole(f: &Function, compacted: &NameSet) -> NameSet {
     let candidates = f.locals.iter().filter(|b| b.scope != Scope::Global && !compacted.contains(&b.name));
-    let mut found: HashSet<Name> = candidates.map(|b| b.name.clone()).collect();
+    let mut found: NameSet = candidates.map(|b| b.name.clone()).collect();
     f.body.visit_blocks(&mut |_, block| {
         if !reads_only_device_memory(f, block) {
             found.retain(|buffer| !writes(block, buffer));
@@ -132,7 +130,7 @@ fn whole(f: &Function, compacted: &HashSet<Name>) -> HashSet<Name> {
 
 /// Returns the pairs of buffers that should be in different banks: those that a vector instruction reads at once, and
 /// those of inp that gemm and the vector unit read.
-fn apart(f: &Function, instructions: &HashMap<Name, Instruction>) -> Vec<[Name; 2]> {
+fn apart(f: &Function, instructions: &NameMap<Instruction>) -> Vec<[Name; 2]> {
     let (mut pairs, mut products, mut others) = (Vec::new(), Vec::new(), Vec::new());
     f.body.visit_blocks(&mut |_, block| {
         let Action::Call { args, .. } = &block.action else { return };

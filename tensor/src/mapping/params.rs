@@ -1,13 +1,11 @@
 //! Buffers of param: biases, multipliers and shifts, which share entries, tables of lookups, and taps of depthwise
 //! convolutions.
 
-use std::collections::HashMap;
-
 use tilewright_hw::isa::{PARAM_ROWS, TABLE_BYTES, VecOp, VecSrc};
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, called};
-use crate::te::{DType, Expr, Name};
+use crate::te::{DType, Expr, Name, NameMap};
 use crate::tir::{Action, Bounds, Function, Scope, simplify};
 
 /// Three buffers of param that are parts of the same entries.
@@ -22,13 +20,13 @@ pub struct Packed {
 ///
 /// # Errors
 /// A buffer is not a copy of an input, or the three are not copied alike.
-pub fn params(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Packed>, LowerError> {
-    let mut sources: HashMap<Name, Name> = HashMap::new();
+pub fn params(f: &Function, instructions: &NameMap<Instruction>) -> Result<Vec<Packed>, LowerError> {
+    let mut sources: NameMap<Name> = NameMap::default();
     // Number of blocks within each loop.
-    let mut around: HashMap<Name, usize> = HashMap::new();
+    let mut around: NameMap<usize> = NameMap::default();
     f.body.visit_blocks(&mut |loops, _| loops.iter().for_each(|l| *around.entry(l.var.clone()).or_default() += 1));
     // Loops, indices and conditions of each copy, with the copy's own variables by number.
-    let mut copies: HashMap<Name, String> = HashMap::new();
+    let mut copies: NameMap<String> = NameMap::default();
     let mut used: Vec<[Name; 3]> = Vec::new();
     f.body.visit_blocks(&mut |loops, block| match &block.action {
         Action::Store { buffer, indices, value: Expr::Load { buffer: from, indices: read, .. } } => {
@@ -129,7 +127,7 @@ fn source(f: &Function, copy: &Name) -> Option<usize> {
 ///
 /// # Errors
 /// One is not a copy of an input.
-pub fn taps(f: &Function, instructions: &HashMap<Name, Instruction>) -> Result<Vec<Taps>, LowerError> {
+pub fn taps(f: &Function, instructions: &NameMap<Instruction>) -> Result<Vec<Taps>, LowerError> {
     let mut names: Vec<Name> = Vec::new();
     f.body.visit_blocks(&mut |_, block| {
         if let (Action::Call { args, .. }, Some(Instruction::Vector(v))) = (&block.action, called(block, instructions))

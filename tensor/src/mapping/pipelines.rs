@@ -1,15 +1,13 @@
 //! Which pipeline loop's iterations use the slots of a buffer in turn.
 
-use std::collections::{HashMap, HashSet};
-
 use crate::schedule::{bounds, private};
-use crate::te::{Expr, Name};
+use crate::te::{Expr, Name, NameMap, NameSet};
 use crate::tir::{Action, Function, LoopKind};
 
 /// Returns the innermost pipeline loop that encloses all uses of each buffer, if no iteration needs what another left.
 /// Buffers in `whole` keep their elements for all iterations.
-pub fn pipelines(f: &Function, whole: &HashSet<Name>) -> HashMap<Name, Name> {
-    let mut loops: HashMap<Name, Vec<Name>> = HashMap::new();
+pub fn pipelines(f: &Function, whole: &NameSet) -> NameMap<Name> {
+    let mut loops: NameMap<Vec<Name>> = NameMap::default();
     f.body.visit_blocks(&mut |around, block| {
         let around: Vec<Name> = around.iter().filter(|l| l.kind == LoopKind::Pipeline).map(|l| l.var.clone()).collect();
         let mut used = |buffer: &Name| {

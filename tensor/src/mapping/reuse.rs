@@ -4,25 +4,23 @@
 //! so that both buffers share the same entries. Elements that were loaded are not written over: the next load would have
 //! to wait until the results are stored.
 
-use std::collections::HashMap;
-
 use super::intrinsics::{Instruction, called};
 use crate::schedule::{bounds, injective, private};
-use crate::te::{Expr, Name};
+use crate::te::{Expr, Name, NameMap};
 use crate::tir::{Action, Block, Bounds, For, Function, Scope};
 
 /// Returns the buffers that can use the entries of another one. `pipelines` has the loop whose iterations use the slots
 /// of a buffer in turn, `slots` their number.
 pub fn reuses(
     f: &Function,
-    instructions: &HashMap<Name, Instruction>,
-    pipelines: &HashMap<Name, Name>,
-    slots: &HashMap<Name, u32>,
-) -> HashMap<Name, Name> {
+    instructions: &NameMap<Instruction>,
+    pipelines: &NameMap<Name>,
+    slots: &NameMap<u32>,
+) -> NameMap<Name> {
     let mut blocks: Vec<(Vec<&For>, &Block)> = Vec::new();
     f.body.visit_blocks(&mut |loops, block| blocks.push((loops.to_vec(), block)));
     let program = Blocks { f, bounds: bounds(f), blocks };
-    let mut found: HashMap<Name, Name> = HashMap::new();
+    let mut found: NameMap<Name> = NameMap::default();
     for at in 0..program.blocks.len() {
         let Some(candidate) = elementwise(f, program.blocks[at].1, instructions) else { continue };
         let in_turn = |buffer: &Name| (pipelines.get(buffer), slots.get(buffer));
@@ -84,7 +82,7 @@ impl Blocks<'_> {
 }
 
 /// Returns an element-wise block. Its operands are those that it reads only at the place of its result.
-fn elementwise(f: &Function, block: &Block, instructions: &HashMap<Name, Instruction>) -> Option<Elementwise> {
+fn elementwise(f: &Function, block: &Block, instructions: &NameMap<Instruction>) -> Option<Elementwise> {
     if !block.reduce.is_empty() {
         return None;
     }

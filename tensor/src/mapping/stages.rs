@@ -5,7 +5,7 @@
 //! of a later iteration. When the loop ends, the later stages of its last iterations are left. If the loop is run again,
 //! they run together with the first iterations of that run.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::Unit;
@@ -15,7 +15,7 @@ use super::intrinsics::{Instruction, called};
 use super::reuse::writes;
 use super::scopes::mem;
 use crate::schedule::accesses_in;
-use crate::te::Name;
+use crate::te::{Name, NameMap, NameSet};
 use crate::tir::{Action, For, Function, LoopKind, Stmt};
 
 /// The stages of a loop.
@@ -57,12 +57,12 @@ impl Stages {
     /// that another stage writes at the wrong time.
     pub fn of(
         f: &Function,
-        instructions: &HashMap<Name, Instruction>,
-        marks: &HashMap<Name, u32>,
-        pipelines: &HashMap<Name, Name>,
-        slots: &HashMap<Name, u32>,
-        whole: &HashSet<Name>,
-        reuses: &HashMap<Name, Name>,
+        instructions: &NameMap<Instruction>,
+        marks: &NameMap<u32>,
+        pipelines: &NameMap<Name>,
+        slots: &NameMap<u32>,
+        whole: &NameSet,
+        reuses: &NameMap<Name>,
     ) -> Result<Option<Stages>, LowerError> {
         let Some(some) = marks.keys().min() else { return Ok(None) };
         let refuse = |block: &Name, reason: String| LowerError::Block { block: block.clone(), reason };
@@ -88,8 +88,8 @@ impl Stages {
             other => vec![other],
         };
         let mut of_statements = Vec::new();
-        let mut used: HashMap<Name, [u32; 2]> = HashMap::new();
-        let mut written: HashMap<Name, u32> = HashMap::new();
+        let mut used: NameMap<[u32; 2]> = NameMap::default();
+        let mut written: NameMap<u32> = NameMap::default();
         for statement in statements {
             let mut stages: Vec<(Name, u32)> = Vec::new();
             statement.visit_blocks(&mut |_, block| {
@@ -160,7 +160,7 @@ impl Stages {
 }
 
 /// Whether nothing that runs between two runs of the loop writes what its stages use, or reads what they write.
-fn overlaps(f: &Function, pipeline: &For, used: &HashMap<Name, [u32; 2]>) -> bool {
+fn overlaps(f: &Function, pipeline: &For, used: &NameMap<[u32; 2]>) -> bool {
     let late: HashSet<&Name> = used.iter().filter(|(_, stages)| stages[1] > 0).map(|(name, _)| name).collect();
     let mut around: Vec<Name> = Vec::new();
     f.body.visit_blocks(&mut |loops, _| {

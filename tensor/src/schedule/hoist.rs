@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::access::{Access, accesses_in};
 use super::tree::{seq, top};
-use crate::te::{Axis, Definition, Name, Program, Tensor};
+use crate::te::{Axis, Definition, Name, NameSet, Program, Tensor};
 use crate::tir::{Function, Stmt};
 
 /// A function whose inputs are all constants.
@@ -60,7 +60,7 @@ impl Hoisted {
 }
 
 /// Returns the buffers that a statement reads, and those that it writes.
-fn uses(f: &Function, s: &Stmt) -> (HashSet<Name>, HashSet<Name>) {
+fn uses(f: &Function, s: &Stmt) -> (NameSet, NameSet) {
     let list = accesses_in(f, s);
     let of = |chosen: fn(&Access) -> bool| list.iter().filter(|a| chosen(a)).map(|a| a.buffer.clone()).collect();
     (of(|a| a.reads), of(|a| a.writes))
@@ -114,7 +114,7 @@ pub fn hoist(f: Function, constant: &[bool]) -> Hoisted {
 fn part(
     f: &Function,
     items: &[Stmt],
-    used: &[(HashSet<Name>, HashSet<Name>)],
+    used: &[(NameSet, NameSet)],
     early: &[(usize, Name)],
     result: &(usize, Name),
 ) -> Part {

@@ -1,10 +1,8 @@
 //! `tensorize`: replaces a loop nest that matches an intrinsic by a call.
 
-use std::collections::HashMap;
-
 use super::error::{Reason, refuse};
 use super::tree::{blocks, bounds, find_loop, fresh, replace_loop};
-use crate::te::{BinOp, Expr, Name};
+use crate::te::{BinOp, Expr, Name, NameMap};
 use crate::tir::{Action, Affine, Block, Function, Intrinsic, Stmt, View, simplify};
 
 /// Replaces loop `var` by a call of `intrinsic`. The nest must match the intrinsic's loops: the same extents in the
@@ -17,8 +15,8 @@ pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<N
     let mut m = Match {
         function: f,
         desc: &desc,
-        vars: HashMap::new(),
-        dims: HashMap::new(),
+        vars: NameMap::default(),
+        dims: NameMap::default(),
         views: vec![None; desc.params.len()],
         simple: &simple,
     };
@@ -47,9 +45,9 @@ struct Match<'a> {
     function: &'a Function,
     desc: &'a Intrinsic,
     /// Loops of the nest, mapped to loops of the intrinsic.
-    vars: HashMap<Name, Name>,
+    vars: NameMap<Name>,
     /// Loops of the intrinsic, mapped to the dimensions of views.
-    dims: HashMap<Name, Name>,
+    dims: NameMap<Name>,
     /// The view matched to each parameter so far.
     views: Vec<Option<View>>,
     simple: &'a dyn Fn(&Expr) -> Expr,

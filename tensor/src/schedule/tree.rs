@@ -6,7 +6,7 @@ use crate::tir::{Block, Bounds, For, Function, Stmt, simplify};
 
 /// Returns the range of every loop variable of a function.
 pub fn bounds(f: &Function) -> Bounds {
-    let mut b = Bounds::new();
+    let mut b = Bounds::default();
     f.body.visit_loops(&mut |l| {
         b.insert(l.var.clone(), (0, l.extent - 1));
     });

@@ -1,8 +1,6 @@
 //! Builds tensor expressions in Rust.
 
-use std::collections::HashSet;
-
-use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
+use super::{Axis, Combiner, DType, Definition, Expr, Name, NameSet, Program, Tensor};
 
 /// A handle to a tensor, for reading it in later expressions.
 #[derive(Debug, Clone)]
@@ -37,13 +35,13 @@ pub struct Builder {
     name: Name,
     tensors: Vec<Tensor>,
     /// Names in use.
-    names: HashSet<Name>,
+    names: NameSet,
 }
 
 impl Builder {
     /// Creates an empty program called `name`.
     pub fn new(name: impl Into<Name>) -> Builder {
-        Builder { name: name.into(), tensors: Vec::new(), names: HashSet::new() }
+        Builder { name: name.into(), tensors: Vec::new(), names: NameSet::default() }
     }
 
     /// Returns the name, with a number appended if it is already in use.

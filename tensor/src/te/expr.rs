@@ -9,6 +9,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{LazyLock, PoisonError, RwLock};
 
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use super::DType;
 
 /// The name of a variable, buffer, block or function; unique within a program.
@@ -83,6 +85,12 @@ impl fmt::Debug for Name {
         f.write_str(self.0)
     }
 }
+
+/// Values by name. A name is an address, so a simple hash is enough.
+pub type NameMap<T> = FxHashMap<Name, T>;
+
+/// Names.
+pub type NameSet = FxHashSet<Name>;
 
 /// An operation on two values of the same type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -17,7 +17,7 @@ pub use crate::dtype::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
 pub use calls::{Attr, NoOperators, Operators};
-pub use expr::{BinOp, Expr, Func, Name};
+pub use expr::{BinOp, Expr, Func, Name, NameMap, NameSet};
 pub use read::ParseError;
 pub use scalar::Scalar;
 

@@ -16,13 +16,12 @@
 //! Extents can be expressions of sizes, which are declared first with a value: `size n = 8, k = n / 2`. Another value
 //! can be given when the text is parsed, so that one text stands for a computation at any size.
 
-use std::collections::HashSet;
 use std::fmt::{self, Display, Formatter, Write};
 
 use super::calls::{NoOperators, Operators};
 use super::print::list;
 use super::read::{ParseError, Parsed, Reader};
-use super::{Axis, Combiner, DType, Definition, Expr, Name, Program, Tensor};
+use super::{Axis, Combiner, DType, Definition, Expr, Name, NameSet, Program, Tensor};
 
 /// Each reduction with its name in text.
 const COMBINERS: [(Combiner, &str); 3] = [(Combiner::Sum, "sum"), (Combiner::Max, "max"), (Combiner::Min, "min")];
@@ -101,7 +100,7 @@ impl Reader<'_> {
         while self.starts_sizes() {
             self.declare_sizes(given)?;
         }
-        let mut names: HashSet<Name> = self.sizes.iter().map(|size| size.0.clone()).collect();
+        let mut names: NameSet = self.sizes.iter().map(|size| size.0.clone()).collect();
         while !self.eat("}") {
             let at = self.mark();
             let output = self.eat_word("output");

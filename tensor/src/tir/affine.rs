@@ -1,9 +1,7 @@
 //! Index expressions as sums of loop variables with coefficients, and the ranges of expressions.
 
-use std::collections::HashMap;
-
 use super::terms::Terms;
-use crate::te::{BinOp, DType, Expr, Name};
+use crate::te::{BinOp, DType, Expr, Name, NameMap};
 
 /// `constant + sum of coefficient * variable`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -94,7 +92,7 @@ impl Affine {
 }
 
 /// The inclusive range of each variable.
-pub type Bounds = HashMap<Name, (i64, i64)>;
+pub type Bounds = NameMap<(i64, i64)>;
 
 /// Returns the inclusive range of an i64 expression, not necessarily the tightest, or `None` if it is unknown.
 ///

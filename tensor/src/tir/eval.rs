@@ -1,6 +1,6 @@
 //! Interprets loop programs, one scalar operation at a time: the reference that all code generators are tested against.
 
-use std::collections::HashMap;
+use crate::te::NameMap;
 
 use super::{Action, Block, Function, Intrinsic, Stmt, TirError, View, lower};
 use crate::te::{Array, BinOp, DType, Expr, Func, Name, Program, Scalar, scalar};
@@ -41,7 +41,7 @@ pub fn run(f: &Function, inputs: &[Array]) -> Result<Vec<Array>, TirError> {
         buffers.push(a);
     }
     let names = f.params.iter().chain(&f.locals).enumerate().map(|(i, b)| (b.name.clone(), i)).collect();
-    let mut compiler = Compiler { function: f, buffers: names, vars: HashMap::new(), slots: 0 };
+    let mut compiler = Compiler { function: f, buffers: names, vars: NameMap::default(), slots: 0 };
     let code = compiler.stmt(&f.body);
     let names = f.params.iter().chain(&f.locals).map(|b| b.name.clone()).collect();
     let mut machine = Machine { vars: vec![0; compiler.slots], buffers, names };
@@ -79,8 +79,8 @@ enum Value {
 
 struct Compiler<'a> {
     function: &'a Function,
-    buffers: HashMap<Name, usize>,
-    vars: HashMap<Name, usize>,
+    buffers: NameMap<usize>,
+    vars: NameMap<usize>,
     slots: usize,
 }
 

@@ -60,7 +60,7 @@ impl<'f> Kernel<'f> {
     ) -> Result<Kernel<'f>, EmitError> {
         let nest = expanded(f, nest);
         let (mut block, mut grid) = ([1i64; 3], [1i64; 3]);
-        let mut bounds = Bounds::new();
+        let mut bounds = Bounds::default();
         let mut problem = None;
         nest.visit_loops(&mut |l| {
             bounds.insert(l.var.clone(), (0, (l.extent - 1).max(0)));

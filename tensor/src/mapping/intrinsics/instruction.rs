@@ -1,11 +1,9 @@
 //! Instructions without their indices.
 
-use std::collections::HashMap;
-
 use tilewright_hw::isa::{Descriptor, VecDst, VecOp, VecSrc};
 use tilewright_hw::num::Rounding;
 
-use crate::te::Name;
+use crate::te::NameMap;
 use crate::tir::{Action, Block, Intrinsic};
 
 /// An intrinsic, and the instruction that a call of it becomes.
@@ -53,7 +51,7 @@ pub struct VectorCall {
 }
 
 /// Returns the instruction that a block calls.
-pub fn called<'i>(block: &Block, instructions: &'i HashMap<Name, Instruction>) -> Option<&'i Instruction> {
+pub fn called<'i>(block: &Block, instructions: &'i NameMap<Instruction>) -> Option<&'i Instruction> {
     match &block.action {
         Action::Call { intrinsic, .. } => instructions.get(intrinsic),
         Action::Store { .. } => None,

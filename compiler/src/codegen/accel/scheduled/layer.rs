@@ -1,7 +1,5 @@
 //! Adds the instructions of layers that are scheduled tensor expressions.
 
-use std::collections::{HashMap, HashSet};
-
 use tilewright_driver::{DriverError, Role};
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{PARAM_ROWS, VecSrc};
@@ -13,7 +11,7 @@ use super::prepared::{Prepared, prepare};
 use crate::codegen::accel::emit::Emit;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::target::PendingBorder;
-use crate::te::{Array, DType, Name};
+use crate::te::{Array, DType, NameMap, NameSet};
 use crate::tir::{Function, Scope};
 use tilewright_tensor::mapping::lower::{Address, Done, HostInput, Lower, OnceSummed};
 use tilewright_tensor::mapping::memory::Place;
@@ -59,7 +57,7 @@ fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), 
 }
 
 /// Lets the weights of the next layer begin behind those of the last iteration.
-fn before_the_next_layer(e: &mut Emit, places: &HashMap<Name, Place>, done: &Done) {
+fn before_the_next_layer(e: &mut Emit, places: &NameMap<Place>, done: &Done) {
     for (name, place) in places.iter().filter(|(_, place)| place.mem == Mem::Wgt) {
         if let Some(last) = done.last.get(name) {
             e.wgt.resume(last + place.entries);
@@ -68,7 +66,7 @@ fn before_the_next_layer(e: &mut Emit, places: &HashMap<Name, Place>, done: &Don
 }
 
 /// Returns the tensors of a layer's expression that are not in device memory.
-fn on_chip(layer: &Layer, schedule: &LayerSchedule, f: &Function) -> HashSet<Name> {
+fn on_chip(layer: &Layer, schedule: &LayerSchedule, f: &Function) -> NameSet {
     let input = kept_input(schedule, &layer.on_chip).and_then(|i| f.inputs().get(i));
     let outputs = f.output_buffers().iter().filter(|_| layer.on_chip.hides_output());
     input.into_iter().chain(outputs).map(|b| b.name.clone()).collect()
@@ -80,7 +78,7 @@ fn after_the_layer_before(
     e: &mut Emit,
     layer: &Layer,
     needs: &Needs,
-    places: &mut HashMap<Name, Place>,
+    places: &mut NameMap<Place>,
     scalars: u32,
 ) -> u32 {
     let mut first_scalar = 0;
@@ -117,7 +115,7 @@ fn after_the_layer_before(
 
 /// Places the slots of the only buffer of wgt behind the weights of the layer before, around the end of the memory. So the
 /// first loads overwrite the weights that are needed no more. Returns `false` if there is no such buffer.
-fn takes_turns(e: &mut Emit, places: &mut HashMap<Name, Place>) -> bool {
+fn takes_turns(e: &mut Emit, places: &mut NameMap<Place>) -> bool {
     let own: Vec<&mut Place> = places.values_mut().filter(|p| p.mem == Mem::Wgt).collect();
     let Ok([place]) = <[&mut Place; 1]>::try_from(own) else { return false };
     if place.slots > 1 {
@@ -134,13 +132,13 @@ fn addresses(
     schedule: &LayerSchedule,
     f: &Function,
     needs: &Needs,
-    on_chip: &HashSet<Name>,
-) -> Result<(HashMap<Name, Address>, Address), LowerError> {
+    on_chip: &NameSet,
+) -> Result<(NameMap<Address>, Address), LowerError> {
     if let Some(b) = f.locals.iter().find(|b| b.scope == Scope::Global) {
         let reason = "a layer of a model has no device memory for it; put it into a scratchpad".into();
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
     }
-    let mut tensors = HashMap::new();
+    let mut tensors = NameMap::default();
     let of = |e: &Emit, tensor| e.place(tensor).map(|t| Address { region: t.region, offset: t.offset });
     for (i, (buffer, input)) in f.inputs().iter().zip(&schedule.inputs).enumerate() {
         let address = match input {

@@ -13,7 +13,7 @@ use super::LowerError;
 use super::held::held;
 use super::layer_schedule::LayerSchedule;
 use crate::codegen::accel::kept::OnChip;
-use crate::te::Name;
+use crate::te::NameMap;
 use crate::tir::Function;
 use tilewright_tensor::mapping::intrinsics::Instruction;
 use tilewright_tensor::mapping::memory::{self, Place};
@@ -27,11 +27,11 @@ pub struct Prepared {
     /// The loop program after all steps.
     pub function: Function,
     /// The instruction of each intrinsic.
-    pub instructions: HashMap<Name, Instruction>,
+    pub instructions: NameMap<Instruction>,
     /// What it needs besides its tensors.
     pub needs: Needs,
     /// The places of its buffers if no layer is before it.
-    pub places: HashMap<Name, Place>,
+    pub places: NameMap<Place>,
 }
 
 thread_local! {
