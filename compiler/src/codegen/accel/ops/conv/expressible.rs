@@ -19,12 +19,12 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     // These take fewer cycles with the second operands in the other half of out.
     let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
     let kept_pair = pair && layer.on_chip.output.is_some();
-    let sizes = Sizes::new(conv, input, layer.output_view(), config);
+    let sizes = Sizes::new(conv, input, conv.results(layer), config);
     // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
     let views = [input, conv.results(layer)];
     let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
     let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
-    square && padded && !kept_pair && subtracted && grouped && conv.pooling().is_none()
+    square && padded && !kept_pair && subtracted && grouped
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.

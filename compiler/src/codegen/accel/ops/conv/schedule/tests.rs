@@ -5,9 +5,12 @@ use crate::codegen::accel::operator::AccelOperator;
 use crate::codegen::accel::ops::conv::ConvPlan;
 use crate::codegen::accel::ops::conv::expressible::is_expressible;
 use crate::codegen::accel::ops::pairwise::PairOp;
+use crate::codegen::accel::ops::pool::random_pool;
 use crate::codegen::accel::scheduled::tests::{check_layer, kept};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 /// Sizes of a convolution under test.
@@ -138,9 +141,7 @@ fn a_second_requantization_writes_over_the_sums() {
     let mut checked = 0;
     for op in [VecOp::Max, VecOp::Min] {
         let (mut conv, layer) = conv(&Sized { image: [7, 6], ..plain(3, 1, 1) }, Vec::new());
-        let Finish { bias, multiplier, .. } = conv.finish.clone();
-        let shift = vec![-9; bias.len()];
-        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op });
+        conv.slope = Some(slope(&conv, op));
         for plan in conv.plans(&layer, &config, 4) {
             let schedule = conv.schedule(&plan, &layer, &config, Constants::Given).unwrap();
             check_layer(&config, &schedule);
@@ -162,6 +163,47 @@ fn fused_operators_follow_the_product() {
     for n in 0..=2 {
         let (conv, layer) = conv(&s, epilogue[..n].to_vec());
         assert!(check_plans(&conv, &layer, &config, 4) > 2);
+    }
+}
+
+/// A second requantization by which negative results get another factor.
+fn slope(conv: &Conv, op: VecOp) -> Slope {
+    let Finish { bias, multiplier, .. } = conv.finish.clone();
+    let shift = vec![-9; bias.len()];
+    Slope { bias, multiplier, shift, mode: Rounding::Double, op }
+}
+
+/// A random convolution with a pooling of its results; `None` if no window fits.
+fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
+    let kernel = [rng.random_range(1..=3), rng.random_range(1..=3)];
+    let sized = Sized {
+        images: rng.random_range(1..=2),
+        channels: [rng.random_range(1..40), rng.random_range(1..40)],
+        image: [rng.random_range(3..14), rng.random_range(3..14)],
+        kernel,
+        strides: [rng.random_range(1..=2), rng.random_range(1..=2)],
+        pads: [0, 1, 0, 1].map(|k| rng.random_range(0..kernel[k])),
+        dilations: [1; 2],
+        groups: 1,
+    };
+    let (mut conv, mut layer) = conv(&sized, Vec::new());
+    let of = layer.output.1;
+    let (pool, output) = random_pool(rng, of)?;
+    conv.slope = rng.random_bool(0.3).then(|| slope(&conv, VecOp::Max));
+    conv.epilogue = vec![Epilogue::Pool { pool: Box::new(pool), of }];
+    layer.output.1 = output;
+    Some((conv, layer))
+}
+
+#[test]
+fn poolings_read_the_results_on_the_chip() {
+    let mut rng = StdRng::seed_from_u64(3);
+    for name in ["1x16x16", "1x4x4", "1x4x4-ecp5"] {
+        let config = HwConfig::load(name).unwrap();
+        let mut checked = 0;
+        while checked < 60 {
+            checked += pooled(&mut rng).map_or(0, |(conv, layer)| check_plans(&conv, &layer, &config, 3));
+        }
     }
 }
 
