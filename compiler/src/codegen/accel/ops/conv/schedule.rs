@@ -15,7 +15,7 @@ use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
-use crate::codegen::accel::ops::pool::PoolExpression;
+use crate::codegen::accel::ops::pool::{PoolExpression, WINDOWS};
 use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -46,7 +46,7 @@ pub fn schedule(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let mut b = Builder::new("conv");
-    let data = data(&mut b, conv, layer.input_view(), conv.results(layer), config);
+    let data = data(&mut b, conv, layer.input_view(), computed_view(conv, layer), config);
     product(b, conv, layer.input_view(), Data { tensor: data, rows: None }, tile, layer, config, constants)
 }
 
@@ -59,10 +59,15 @@ pub fn packed(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let input = layer.input_view();
-    let (flat, view) = windows_as_channels(conv, [input, conv.results(layer)], config)?;
+    let (flat, view) = windows_as_channels(conv, [input, computed_view(conv, layer)], config)?;
     let mut b = Builder::new("conv");
-    let data = windows(&mut b, conv, input, conv.results(layer), config)?;
+    let data = windows(&mut b, conv, input, computed_view(conv, layer), config)?;
     product(b, &flat, view, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+}
+
+/// View of the results that a product computes: what is stored, or what a fused pooling reads.
+fn computed_view(conv: &Conv, layer: &Layer) -> View {
+    PooledWindows::of(conv, layer).map_or(layer.output_view(), |windows| windows.read())
 }
 
 /// The data as they are in inp.
@@ -86,7 +91,7 @@ fn product(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     // The results of the product, and those that are stored.
-    let (output, stored) = (conv.results(layer), layer.output_view());
+    let (output, stored) = (computed_view(conv, layer), layer.output_view());
     let windows = PooledWindows::of(conv, layer);
     // Padding around the results, if a fused pooling reads any.
     let border = windows.map(|w| w.border()).filter(|border| border.sides() > 0);
@@ -119,8 +124,11 @@ fn product(
         last = match step {
             Epilogue::Pool { pool, of } => {
                 let p = PoolExpression::of_results(&mut b, pool, [*of, stored], &last, config);
-                if border.is_some() {
-                    instructions = format!("decompose_padding {0} {0}.i0; ", last.name) + &instructions;
+                if let Some(border) = &border {
+                    let padding = (0..border.sides()).map(|k| format!("tensorize {}.i4.pad{k} clip; ", last.name));
+                    instructions = format!("decompose_padding {0} {0}.i0; ", last.name)
+                        + &padding.collect::<String>()
+                        + &instructions;
                 }
                 between.push((p.reduced.name.clone(), Mem::Acc));
                 instructions += &p.instructions;
@@ -281,7 +289,7 @@ fn product(
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-    let summed = tile.out_blocks * computed_pixels[0] * computed_pixels[1];
+    let summed = (tile.out_blocks * computed_pixels[0] * computed_pixels[1]).max(entries);
     let of_sums = slots(summed.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
     slotted.push(("sums".into(), of_sums));
     // The second requantization writes over the sums.
@@ -301,7 +309,11 @@ fn product(
             let results = (config.entries(Mem::Out) as usize / 2 / entries).min(tiles).clamp(1, MOST_SLOTS);
             slotted.push((format!("{name}.out"), results));
         }
-        slotted.push(("windows".into(), 1));
+    }
+    // The reduced windows of a pooling take the entries of the sums, which are needed no more.
+    for (reduced, _) in between.iter().filter(|(name, _)| name.as_str() == WINDOWS) {
+        slotted.push((reduced.to_string(), of_sums));
+        steps += &format!("overlay {reduced} sums; ");
     }
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
@@ -476,10 +488,17 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
         return b.compute("data", &shape, |i| {
             let (row, mut conditions) = row(&i[2]);
             let channel = i[1].clone() * block + i[4].clone();
-            if input.c as i64 % block != 0 {
-                conditions.push(channel.clone().lt(Expr::int(input.c as i64)));
+            let element = x.at(&[i[0].clone(), row, i[3].clone() * pixel + channel.clone()]);
+            if input.c as i64 % block == 0 {
+                return within(conditions, element);
             }
-            within(conditions, x.at(&[i[0].clone(), row, i[3].clone() * pixel + channel]))
+            let counts = channel.lt(Expr::int(input.c as i64));
+            if config.dma_pad || conv.pad_value == 0 {
+                conditions.push(counts);
+                return within(conditions, element);
+            }
+            // Loads that cannot pad fill the rest of an entry with zeros. No weight but 0 is for these channels.
+            within(conditions, counts.select(element, Expr::Int(0, DType::I8)))
         });
     }
     let width = input.w as i64;

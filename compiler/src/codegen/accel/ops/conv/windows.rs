@@ -37,9 +37,18 @@ impl<'a> PooledWindows<'a> {
         conv.pooling().map(|(pool, of)| PooledWindows { pool, of, results: layer.output.1 })
     }
 
+    /// View of the product's results without rows and columns after the last window.
+    pub fn read(&self) -> View {
+        let PooledWindows { pool, of, results } = self;
+        let read =
+            |k: usize, (outputs, all): (usize, usize)| pool.span(k, outputs).saturating_sub(pool.pads[k]).clamp(1, all);
+        of.resized(of.c, read(0, (results.h, of.h)), read(1, (results.w, of.w)))
+    }
+
     /// Returns the image that the pooling reads: the product's results, with padding around them.
     pub fn border(&self) -> Border {
-        let PooledWindows { pool, of, results } = self;
+        let PooledWindows { pool, results, .. } = self;
+        let of = self.read();
         Border {
             image: [of.h, of.w],
             size: [pool.span(0, results.h), pool.span(1, results.w)],
@@ -50,8 +59,8 @@ impl<'a> PooledWindows<'a> {
 
     /// Rows and columns of the product's results that a tile of `[rows, columns]` needs at most.
     pub fn pixels(&self, tile: [usize; 2]) -> [usize; 2] {
-        let image = [self.of.h, self.of.w];
-        [0, 1].map(|k| self.pool.span(k, tile[k]).min(image[k]))
+        let read = self.read();
+        [0, 1].map(|k| self.pool.span(k, tile[k]).min([read.h, read.w][k]))
     }
 
     /// Whether the pooling has parameters for each channel.

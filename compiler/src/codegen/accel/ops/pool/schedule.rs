@@ -25,6 +25,9 @@ use crate::codegen::accel::view::View;
 use crate::te::{Builder, Combiner, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
+/// The windows, reduced to 32-bit values.
+pub const WINDOWS: &str = "windows";
+
 /// An expression under construction.
 pub struct PoolExpression<'a> {
     b: &'a mut Builder,
@@ -290,7 +293,7 @@ impl PoolExpression<'_> {
             Reduce::Sum => Combiner::Sum,
         };
         let skips_last = self.ends_with_maximum();
-        self.b.reduce("windows", DType::I32, &shape, &taps, combiner, |i, t| {
+        self.b.reduce(WINDOWS, DType::I32, &shape, &taps, combiner, |i, t| {
             let element = tap(pool, data, i, t);
             if !skips_last {
                 return element;

@@ -151,15 +151,20 @@ fn a_second_requantization_writes_over_the_sums() {
     assert!(checked > 5, "{checked}");
 }
 
-#[test]
-fn fused_operators_follow_the_product() {
+/// A quantized addition, and a lookup of its results.
+fn add_and_lookup() -> [Epilogue; 2] {
     let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
     let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
     let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
     let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
+    [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)]
+}
+
+#[test]
+fn fused_operators_follow_the_product() {
     let config = HwConfig::load("1x16x16").unwrap();
     let s = Sized { channels: [40, 40], image: [7, 6], ..plain(3, 1, 1) };
-    let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+    let epilogue = add_and_lookup();
     for n in 0..=2 {
         let (conv, layer) = conv(&s, epilogue[..n].to_vec());
         assert!(check_plans(&conv, &layer, &config, 4) > 2);
@@ -195,6 +200,22 @@ fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     Some((conv, layer))
 }
 
+/// Lets some tensors of a layer stay in inp; `None` if they do not fit.
+fn some_kept(rng: &mut StdRng, conv: &Conv, layer: &Layer) -> Option<OnChip> {
+    let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
+    let (from, to) = (kept(layer.input_view(), 2, 0), kept(layer.output_view(), 0, 1400));
+    if layer.input_view().n > 1 || from.entries() > 1300 || to.entries() > 600 {
+        return None;
+    }
+    let [input, output, stored] = [rng.random(), rng.random(), rng.random()];
+    Some(OnChip {
+        input: Some(from).filter(|_| input),
+        output: Some(to).filter(|_| output),
+        stored: output && stored,
+        room: Some((from.entries(), 1400 - from.entries())),
+    })
+}
+
 #[test]
 fn poolings_read_the_results_on_the_chip() {
     let mut rng = StdRng::seed_from_u64(3);
@@ -207,14 +228,29 @@ fn poolings_read_the_results_on_the_chip() {
     }
 }
 
+#[test]
+fn results_of_poolings_stay_on_the_chip() {
+    let mut rng = StdRng::seed_from_u64(4);
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut checked = 0;
+    while checked < 40 {
+        let Some((conv, mut layer)) = pooled(&mut rng) else { continue };
+        let Some(on_chip) = some_kept(&mut rng, &conv, &layer) else { continue };
+        layer.on_chip = on_chip;
+        checked += check_plans(&conv, &layer, &config, 2);
+    }
+}
+
 /// Files of layers whose tensors stay in inp run by themselves: they load and store these tensors.
 #[test]
 fn kept_tensors_are_buffers_that_hold_all_elements() {
     let config = HwConfig::load("1x16x16").unwrap();
     let mut checked = 0;
-    for s in [plain(3, 1, 1), plain(1, 1, 0), Sized { image: [8, 9], ..plain(1, 2, 0) }] {
+    let sizes = [(plain(3, 1, 1), 0), (plain(1, 1, 0), 0), (Sized { image: [8, 9], ..plain(1, 2, 0) }, 0)];
+    // With fused operators too.
+    for (s, fused) in sizes.into_iter().chain([(plain(3, 1, 1), 1), (plain(1, 1, 0), 2)]) {
         for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
-            let (conv, mut layer) = conv(&s, Vec::new());
+            let (conv, mut layer) = conv(&s, add_and_lookup()[..fused].to_vec());
             let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
             let (from, to) = (kept(layer.input_view(), 1, 0), kept(layer.output_view(), 0, 1500));
             let on_chip = OnChip {
@@ -227,7 +263,7 @@ fn kept_tensors_are_buffers_that_hold_all_elements() {
             checked += check_plans(&conv, &layer, &config, 3);
         }
     }
-    assert!(checked > 15, "{checked}");
+    assert!(checked > 25, "{checked}");
 }
 
 #[test]
@@ -242,4 +278,20 @@ fn windows_become_channels() {
         let schedule = conv.schedule(&ConvPlan::Packed(*tile), &layer, &config, Constants::Given).unwrap();
         check_layer(&config, &schedule);
     }
+}
+
+/// Loads that cannot pad fill the rest of an entry with zeros, while padding has another value.
+#[test]
+fn windows_of_partial_blocks_need_no_padding_loads() {
+    let mut checked = 0;
+    for dma_pack in [true, false] {
+        let config = HwConfig { dma_pad: false, dma_pack, ..HwConfig::load("1x16x16").unwrap() };
+        for s in [plain(3, 1, 1), Sized { images: 2, image: [8, 9], ..plain(5, 2, 2) }] {
+            let (conv, layer) = conv(&Sized { channels: [3, 20], ..s }, Vec::new());
+            let (layer, conv) = conv.host_form(&layer, &config).unwrap();
+            assert!(layer.input_view().has_windows());
+            checked += check_plans(&conv, &layer, &config, 4);
+        }
+    }
+    assert!(checked > 12, "{checked}");
 }
