@@ -91,7 +91,7 @@ impl Needs {
             return Err(LowerError::Buffer { buffer: buffer.clone(), reason: reason.into() });
         }
         let mut reuses = reuses(f, instructions, &pipelines, &slots);
-        overlays(f, marks, &pipelines, &slots, &mut reuses)?;
+        overlays(f, &marks.overlays, &marks.compacted, &pipelines, &slots, &mut reuses)?;
         let mut apart = apart(f, instructions);
         for name in apart.iter_mut().flatten() {
             if let Some(root) = reuses.get(name) {

@@ -3,10 +3,9 @@
 //! In each iteration of the innermost loop around all uses of both, all blocks that use the elements come before those
 //! that use the buffer, and no iteration needs what another left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::error::LowerError;
-use super::needs::Marks;
 use crate::schedule::{accesses_in, bounds, private};
 use crate::te::Name;
 use crate::tir::{Bounds, Function, Stmt};
@@ -19,19 +18,20 @@ struct Uses<'f> {
     blocks: Vec<(Vec<Name>, Vec<Name>)>,
 }
 
-/// Adds the overlays that the steps name to `reuses`, which gives the buffer whose entries a buffer takes. `pipelines`
+/// Adds overlays, each of a buffer and the one whose entries it takes, to `reuses`. Both must be `compacted`. `pipelines`
 /// has the loop whose iterations use the slots of a buffer in turn, `slots` their number.
 ///
 /// # Errors
 /// The buffer that cannot take the entries of the other one, with the reason.
 pub fn overlays(
     f: &Function,
-    marks: &Marks,
+    list: &[(Name, Name)],
+    compacted: &HashSet<Name>,
     pipelines: &HashMap<Name, Name>,
     slots: &HashMap<Name, u32>,
     reuses: &mut HashMap<Name, Name>,
 ) -> Result<(), LowerError> {
-    if marks.overlays.is_empty() {
+    if list.is_empty() {
         return Ok(());
     }
     let mut blocks = Vec::new();
@@ -40,14 +40,14 @@ pub fn overlays(
         blocks.push((loops.iter().map(|l| l.var.clone()).collect(), used));
     });
     let uses = Uses { f, bounds: bounds(f), blocks };
-    for (buffer, other) in &marks.overlays {
+    for (buffer, other) in list {
         let refuse = |reason: String| LowerError::Buffer { buffer: buffer.clone(), reason };
         let root = |name: &Name| reuses.get(name).unwrap_or(name).clone();
         let (own, theirs) = (root(buffer), root(other));
         if own == theirs {
             continue;
         }
-        if let Some(whole) = [&own, &theirs].into_iter().find(|name| !marks.compacted.contains(*name)) {
+        if let Some(whole) = [&own, &theirs].into_iter().find(|name| !compacted.contains(*name)) {
             return Err(refuse(format!("it takes the entries of {other}, so compact {whole} first")));
         }
         let in_turn = |name: &Name| (pipelines.get(name), slots.get(name));
