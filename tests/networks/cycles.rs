@@ -54,7 +54,7 @@ fn networks_take_these_cycles() {
             kws-dscnn -O2                       30238  34.3 %
             kws-dscnn -O3                       28020  37.0 %
             vww-mobilenet-96 -O2               123219  23.7 %
-            vww-mobilenet-96 -O3               101545  28.8 %
+            vww-mobilenet-96 -O3               101506  28.8 %
         "#]],
     );
 }

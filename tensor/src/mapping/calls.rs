@@ -87,6 +87,15 @@ impl<'l> Lower<'l> {
                 None => return Ok(false),
             }
         }
+        if let Instruction::Vector(v) = &instruction
+            && v.is_fill()
+        {
+            // The bounds are equal, so any operand does.
+            let Some(entry) = self.acc_entry else {
+                return Err(self.refuse(block, "clip reads any entry of acc, and nothing before it writes one"));
+            };
+            at[1] = Affine { constant: entry.into(), ..Affine::default() };
+        }
         // Biases, multipliers and shifts are parts of one entry.
         if let Instruction::Vector(VectorCall { b: VecSrc::Param, op: VecOp::Requant, .. }) = &instruction {
             for (view, param) in args.iter().zip(&desc.params) {
@@ -155,6 +164,9 @@ impl<'l> Lower<'l> {
             let least = nest.body.iter().map(|op| op[slot]).min().unwrap_or(0);
             nest.at[slot] = least;
             nest.body.iter_mut().for_each(|op| op[slot] -= least);
+        }
+        if instruction.writes_acc() {
+            self.acc_entry = Some(nest.at[0]);
         }
         match instruction {
             Instruction::Gemm { zero_point } => self.gemm(block, &args[2].buffer, zero_point, &nest)?,

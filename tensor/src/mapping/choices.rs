@@ -102,12 +102,17 @@ impl<'l> Lower<'l> {
         if padding(value).is_some() {
             return Some(value);
         }
+        self.chosen(if self.holds(condition)? { yes } else { no })
+    }
+
+    /// Returns whether a condition holds in the part that is being added; `None` if that is not the same everywhere.
+    pub fn holds(&self, condition: &'l Expr) -> Option<bool> {
         let signs: Vec<Option<bool>> =
-            self.sums(std::slice::from_ref(condition.as_ref()))?.iter().map(|sum| self.sign(sum)).collect();
+            self.sums(std::slice::from_ref(condition))?.iter().map(|sum| self.sign(sum)).collect();
         if signs.contains(&Some(false)) {
-            return self.chosen(no);
+            return Some(false);
         }
-        if signs.iter().all(|sign| *sign == Some(true)) { self.chosen(yes) } else { None }
+        signs.iter().all(|sign| *sign == Some(true)).then_some(true)
     }
 }
 
@@ -122,14 +127,20 @@ fn padding(value: &Expr) -> Option<i64> {
     }
 }
 
+/// Returns the condition, the value and the padding of a value in which padding surrounds elements with other padding.
+pub fn nested_padding(value: &Expr) -> Option<(&Expr, &Expr, i64)> {
+    let (Expr::Select(condition, inner, _), Some(pad)) = (value, padding(value)) else { return None };
+    padding(inner).map(|_| (condition.as_ref(), inner.as_ref(), pad))
+}
+
 /// Adds the conditions that say which element is copied and those in its indices to `choices`, and those that say where
 /// there is padding to `pads`.
 fn choices_in<'l>(value: &'l Expr, choices: &mut Vec<&'l Expr>, pads: &mut Vec<(&'l Expr, i64)>) {
     match value {
         Expr::Select(condition, yes, no) => {
             match padding(value) {
-                Some(pad) => pads.push((condition, pad)),
-                None => choices.push(condition),
+                Some(pad) if nested_padding(value).is_none() => pads.push((condition, pad)),
+                _ => choices.push(condition),
             }
             choices_in(yes, choices, pads);
             choices_in(no, choices, pads);

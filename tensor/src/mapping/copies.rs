@@ -3,6 +3,7 @@
 use tilewright_hw::config::Mem;
 use tilewright_hw::isa::{Insn, Load, Op, PARAM_ROWS, Store, TABLE_BYTES, unfit_reasons};
 
+use super::choices::nested_padding;
 use super::conditions::{NestLoop, Ranges, join, ranges};
 use super::error::LowerError;
 use super::lower::{Address, Lower, ParamLoad};
@@ -84,6 +85,13 @@ impl<'l> Lower<'l> {
         value: &'l Expr,
     ) -> Result<bool, LowerError> {
         let Some(value) = self.chosen(value) else { return Ok(false) };
+        if let Some((condition, inner, pad)) = nested_padding(value) {
+            return match self.holds(condition) {
+                Some(true) => self.copy(loops, block, (to, indices), inner),
+                Some(false) => self.fill(loops, block, (to, indices), pad),
+                None => Ok(false),
+            };
+        }
         let (source, inside, pad) = match value {
             Expr::Load { .. } => (value, None, 0),
             Expr::Select(inside, source, other) => match (self.chosen(source), other.as_ref()) {
@@ -192,9 +200,9 @@ impl<'l> Lower<'l> {
         let Ok(pad) = i8::try_from(value) else {
             return Err(self.refuse(block, format!("a load cannot write {value}, only -128 to 127")));
         };
-        let Some(at) = self.position(to, indices) else { return Ok(false) };
-        let Some(guards) = self.sums(&block.guards) else { return Ok(false) };
-        let loops = NestLoop::of(loops);
+        let Some(mut at) = self.position(to, indices) else { return Ok(false) };
+        let Some(mut guards) = self.sums(&block.guards) else { return Ok(false) };
+        let loops = self.zeroed(loops, &mut guards.iter_mut().chain([&mut at]).collect::<Vec<_>>());
         let running = match ranges(&loops, &guards) {
             Ranges::Never => return Ok(true),
             Ranges::Several => return Ok(false),

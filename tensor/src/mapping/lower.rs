@@ -186,6 +186,8 @@ pub struct Lower<'l> {
     pub once_summed: Option<OnceSummed<'l>>,
     /// The first entry of acc with sums, if any.
     pub summed: Option<u32>,
+    /// An entry of acc that an instruction has written.
+    pub acc_entry: Option<u32>,
     /// Iterations of each pipeline loop that have begun so far, those of the loops around it included.
     begun: NameMap<u64>,
     /// The software pipeline, if blocks have stages.
@@ -379,6 +381,7 @@ impl<'l> Lower<'l> {
             on_chip: NameSet::default(),
             once_summed: None,
             summed: None,
+            acc_entry: None,
             begun: NameMap::default(),
             stages: needs.stages.clone().map(Rc::new),
             late: VecDeque::new(),

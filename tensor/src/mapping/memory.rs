@@ -67,6 +67,16 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
     Ok(i64::from(bytes) / holds.size_bytes() as i64)
 }
 
+/// Returns the entries of a buffer.
+fn entries_of(b: &Buffer, elements: i64) -> u32 {
+    u32::try_from(b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs())).unwrap_or(u32::MAX >> 8)
+}
+
+/// Returns the buffers that take the entries of a buffer.
+fn sharing<'f>(f: &'f Function, alias: &HashMap<&'f Name, &'f Name>, root: &Name) -> impl Iterator<Item = &'f Buffer> {
+    f.locals.iter().filter(move |b| alias.get(&b.name).is_some_and(|of| *of == root))
+}
+
 /// Places all buffers of scratchpads.
 ///
 /// Both buffers of a pair in `needs.apart` are read by one instruction, so they get different banks if possible.
@@ -94,11 +104,11 @@ pub fn places(
         for b in f.locals.iter().filter(is_own) {
             let taps = needs.taps.iter().find(|t| t.buffer == b.name);
             let (elements, each) = match taps {
-                Some(t) => (t.count * i64::from(config.block_out), t.entries().unsigned_abs()),
+                Some(t) => (t.count * i64::from(config.block_out), t.entries() as u32),
                 None => (elements(config, mem, b)?, 1),
             };
-            let entries = b.len().max(1).unsigned_abs().div_ceil(elements.unsigned_abs()) * each;
-            let entries = u32::try_from(entries).unwrap_or(u32::MAX >> 8);
+            let entries = entries_of(b, elements).saturating_mul(each);
+            let entries = sharing(f, &alias, &b.name).map(|o| entries_of(o, elements)).fold(entries, u32::max);
             let pipeline = pipelines.get(&b.name).cloned();
             let slots = needs.slots.get(&b.name).copied().unwrap_or(1);
             let place = Place {

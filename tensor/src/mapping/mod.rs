@@ -31,6 +31,7 @@ pub mod lower;
 pub mod mapped;
 pub mod memory;
 pub mod needs;
+mod overlays;
 mod params;
 mod periods;
 mod pipelines;
@@ -203,6 +204,7 @@ impl Mapping {
             match step {
                 Step::Compact { buffer } => _ = marks.compacted.insert(buffer.into()),
                 Step::Slots { buffer, count } => _ = marks.slots.insert(buffer.into(), *count as u32),
+                Step::Overlay { buffer, other } => marks.overlays.push((buffer.into(), other.into())),
                 Step::Stage { block, number } => _ = marks.stages.insert(block.into(), *number as u32),
                 _ => {}
             }

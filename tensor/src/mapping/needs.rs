@@ -6,6 +6,7 @@ use tilewright_hw::layout::pack_descriptor;
 
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall, called};
+use super::overlays::overlays;
 use super::params::{Packed, Taps, params, tables, taps};
 use super::pipelines::pipelines;
 use super::reuse::{reads_only_device_memory, reuses, writes};
@@ -20,6 +21,8 @@ pub struct Marks {
     pub compacted: NameSet,
     /// Number of slots of buffers, if it is not [`SLOTS`].
     pub slots: NameMap<u32>,
+    /// Buffers that take the entries of another one, in the order of the steps.
+    pub overlays: Vec<(Name, Name)>,
     /// Stages of blocks in the software pipeline of their loop, if it is not 0.
     pub stages: NameMap<u32>,
 }
@@ -85,7 +88,8 @@ impl Needs {
                           elements of its tensor";
             return Err(LowerError::Buffer { buffer: buffer.clone(), reason: reason.into() });
         }
-        let reuses = reuses(f, instructions, &pipelines, &slots);
+        let mut reuses = reuses(f, instructions, &pipelines, &slots);
+        overlays(f, &marks.overlays, &marks.compacted, &pipelines, &slots, &mut reuses)?;
         let mut apart = apart(f, instructions);
         for name in apart.iter_mut().flatten() {
             if let Some(root) = reuses.get(name) {

@@ -1,6 +1,7 @@
 //! Scheduled programs on the cycle model with `--strict`, against the evaluator.
 
 mod choices;
+mod overlays;
 mod random;
 mod sized;
 

@@ -20,6 +20,7 @@ mod fuse;
 mod hoist;
 mod keep;
 mod merge;
+mod overlay;
 mod reorder;
 mod slots;
 mod split;
@@ -127,6 +128,13 @@ pub enum Step {
         buffer: String,
         /// The number.
         count: i64,
+    },
+    /// Gives a buffer the entries of another one, whose elements are needed no more when it is written.
+    Overlay {
+        /// The buffer.
+        buffer: String,
+        /// The other one.
+        other: String,
     },
     /// Sets in which stage of a software pipeline a block runs.
     Stage {
@@ -354,6 +362,12 @@ impl Schedule {
         self.apply(Step::Slots { buffer: buffer.into(), count }).map(|_| ())
     }
 
+    /// Gives a buffer the entries of another one. See [`Step::Overlay`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn overlay(&mut self, buffer: &str, other: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::Overlay { buffer: buffer.into(), other: other.into() }).map(|_| ())
+    }
+
     /// Sets the stage of a block. See [`Step::Stage`].
     #[allow(clippy::missing_errors_doc)]
     pub fn stage(&mut self, block: &str, number: i64) -> Result<(), ScheduleError> {
@@ -412,6 +426,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::SetScope { buffer, scope } => cache::set_scope(f, &buffer.into(), scope_of(scope)?),
         Step::Compact { buffer } => compact::compact(f, &buffer.into()),
         Step::Slots { buffer, count } => slots::slots(f, &buffer.into(), *count),
+        Step::Overlay { buffer, other } => overlay::overlay(f, &buffer.into(), &other.into()),
         Step::Stage { block, number } => stage::stage(f, &block.into(), *number),
         Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
         Step::Bind { target, place } => bind::bind(f, &target.into(), place),

@@ -82,6 +82,7 @@ fn parse_step(line: &str, sizes: &[(Name, i64)]) -> Result<Step, String> {
             let (buffer, count) = two("BUFFER COUNT")?;
             Step::Slots { buffer, count: number(&count, "BUFFER COUNT")? }
         }
+        "overlay" => two("BUFFER OTHER").map(|(buffer, other)| Step::Overlay { buffer, other })?,
         "stage" => {
             let (block, stage) = two("BLOCK NUMBER")?;
             Step::Stage { block, number: number(&stage, "BLOCK NUMBER")? }
@@ -122,6 +123,7 @@ impl Display for Step {
             Step::SetScope { buffer, scope } => write!(f, "set_scope {buffer} {scope}"),
             Step::Compact { buffer } => write!(f, "compact {buffer}"),
             Step::Slots { buffer, count } => write!(f, "slots {buffer} {count}"),
+            Step::Overlay { buffer, other } => write!(f, "overlay {buffer} {other}"),
             Step::Stage { block, number } => write!(f, "stage {block} {number}"),
             Step::Annotate { target, kind } => write!(f, "annotate {target} {kind}"),
             Step::Bind { target, place } => write!(f, "bind {target} {place}"),
@@ -139,10 +141,10 @@ mod tests {
     #[test]
     fn steps_read_back() {
         let text = "split i 4 2; fuse a b; merge c d; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
-                    cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; annotate i pipeline; stage b 1; bind i block_x\n\
+                    cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; overlay c b; annotate i pipeline; stage b 1; bind i block_x\n\
                     decompose_padding b i; decompose_reduction b k; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 18);
+        assert_eq!(steps.len(), 19);
         assert_eq!(steps[4], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));

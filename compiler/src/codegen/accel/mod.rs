@@ -16,6 +16,7 @@
 //! | `work`, `dma` | estimated cycles |
 //! | `space` | plans as named decisions |
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
+//! | `border` | images with padding as a part of an expression |
 //! | `runs`, `pieces` | tensors for operators that use each element by itself |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
 //!
@@ -25,6 +26,7 @@
 //! `fuse` is the exception: it fuses operators into the tiles of the product before them.
 
 mod batch;
+mod border;
 mod build;
 mod dma;
 mod emit;

@@ -1,5 +1,6 @@
 //! Requantization of a tile's sums on the vector unit: the tensor expression, and the parameters in the form for loads.
 
+use super::border::{Border, computed};
 use super::emit::TileWork;
 use super::finish::Finish;
 use super::scheduled::LayerInput;
@@ -139,19 +140,21 @@ impl Parameters {
     }
 }
 
-/// Adds the requantization of sums to an expression. `tile` gives the output tile, one of `tiles`, for indices of the
-/// result; the last index is the channel within it.
+/// Adds the requantization of sums to an expression, with padding around the images if there is a border. `tile` gives
+/// the output tile, one of `tiles`, for indices of the sums; the last index is the channel within it.
 pub fn requantized(
     b: &mut Builder,
     finish: &Finish,
     sums: &TensorRef,
+    border: Option<&Border>,
     tiles: i64,
     tile: impl Fn(&[Expr]) -> Expr,
 ) -> Requantized {
     let lanes = sums.shape[sums.shape.len() - 1];
     let parameters = Parameters::new(b, finish, [tiles, lanes], "");
-    let result =
-        b.compute("result", &sums.shape, |i| parameters.apply(finish, sums.at(i), &[tile(i), i[i.len() - 1].clone()]));
+    let result = computed(b, border, "result", &sums.shape, |i| {
+        parameters.apply(finish, sums.at(i), &[tile(i), i[i.len() - 1].clone()])
+    });
     let (steps, copies) = (parameters.steps("result"), parameters.copies().to_vec());
     Requantized { result, inputs: parameters.inputs, steps, copies }
 }

@@ -50,6 +50,23 @@ pub struct VectorCall {
     pub combines: Option<VecSrc>,
 }
 
+impl VectorCall {
+    /// Whether it writes a constant, whatever its operand in acc is.
+    pub fn is_fill(&self) -> bool {
+        self.a == VecSrc::Acc && self.params[1].is_none()
+    }
+}
+
+impl Instruction {
+    /// Whether it writes entries of acc.
+    pub fn writes_acc(&self) -> bool {
+        match self {
+            Instruction::Gemm { .. } => true,
+            Instruction::Vector(v) => v.dst == VecDst::Acc,
+        }
+    }
+}
+
 /// Returns the instruction that a block calls.
 pub fn called<'i>(block: &Block, instructions: &'i NameMap<Instruction>) -> Option<&'i Instruction> {
     match &block.action {

@@ -33,6 +33,9 @@ impl StoredValue<'_> {
     /// # Errors
     /// Why none can compute the value.
     pub(super) fn simple(&self, simple: &Simple) -> Result<Vec<Candidate>, String> {
+        if let (VecOp::Clip, Expr::Int(value, _)) = (simple.op, self.value) {
+            return self.fill(*value);
+        }
         let operands = self.operands()?;
         if let Some(x) = operands.iter().find(|x| x.source == VecSrc::Param) {
             return Err(format!("{} cannot take {} from param", simple.op.name(), x.name));
@@ -66,6 +69,30 @@ impl StoredValue<'_> {
             return Err(format!("{} needs operands in scratchpads; the block has none", simple.op.name()));
         }
         Ok(found)
+    }
+
+    /// Returns the candidates of a clip that writes a constant: both of its bounds.
+    ///
+    /// # Errors
+    /// The vector unit cannot write the destination.
+    fn fill(&self, value: i64) -> Result<Vec<Candidate>, String> {
+        let bound = i32::try_from(value).map_err(|e| e.to_string())?;
+        let call = VectorCall {
+            op: VecOp::Clip,
+            mode: Rounding::Double,
+            dst: self.dst()?,
+            a: VecSrc::Acc,
+            b: VecSrc::None,
+            descriptor: Some(Descriptor { lo: bound, hi: bound, ..Descriptor::default() }),
+            params: [Some(0), None, None],
+            table: None,
+            combines: None,
+        };
+        let form = |entry| {
+            let intrinsic = self.intrinsic("clip", entry, &[], &format!("{value}{}", self.dst.dtype))?;
+            Ok(Candidate { intrinsic, instruction: Instruction::Vector(call.clone()) })
+        };
+        layouts(self.config).map(form).collect()
     }
 
     /// Returns the candidates of a lookup in a table, which is in param.

@@ -12,14 +12,14 @@
 
 use super::op::Chain;
 use super::plan::{ChainTile, Sized, WEIGHT_SLOTS};
+use crate::codegen::accel::border::Border;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::depthwise::{Share, Stages};
 use crate::codegen::accel::ops::conv::schedule::{Data, data, gemm, sums};
-use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
-use crate::te::{Builder, DType, Expr, TensorRef};
+use crate::te::{Builder, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
 /// Returns a chain in strips.
@@ -81,22 +81,19 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
     let mut made = Stages::new(Builder::new("chain"), config, constants);
     let data = Data { tensor: data(&mut made.b, first, input, chain.wide, config), rows: None };
     let (sums, w, weights) = sums(&mut made.b, "", first, &data, [input, chain.wide], config, constants);
-    let [images, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
+    let [_, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(&mut made.b, &first.finish, [blocks, lanes], "");
     let c = &chain.depthwise;
-    let (rows, columns) = (c.span(0, chain.depth.h) as i64, c.span(1, chain.depth.w) as i64);
-    let [top, left] = [c.pads[0], c.pads[1]].map(|n| n as i64);
-    let mut padding = 0;
-    let wide = made.b.compute("wide", &[images, blocks, rows, columns, lanes], |i| {
-        let conditions = [inside(&i[2], rows, top, height), inside(&i[3], columns, left, width)].concat();
-        padding = conditions.len();
-        let sum = sums.at(&[i[0].clone(), i[1].clone(), less(&i[2], top), less(&i[3], left), i[4].clone()]);
-        let value = parameters.apply(&first.finish, sum, &[i[1].clone(), i[4].clone()]);
-        match conditions.into_iter().reduce(Expr::and) {
-            Some(inside) => inside.select(value, Expr::Int(c.pad_value.into(), DType::I8)),
-            None => value,
-        }
+    let border = Border {
+        image: [height, width].map(|n| n as usize),
+        size: [c.span(0, chain.depth.h), c.span(1, chain.depth.w)],
+        before: [c.pads[0], c.pads[1]],
+        value: c.pad_value,
+    };
+    let wide = border.compute(&mut made.b, "wide", &sums.shape, |i| {
+        parameters.apply(&first.finish, sums.at(i), &[i[1].clone(), i[4].clone()])
     });
+    let padding = border.sides();
     made.inputs.push(LayerInput::Constant(weights));
     made.steps = format!("set_scope {} inp; set_scope {} acc; set_scope wide inp; ", data.tensor.name, sums.name);
     made.blocks = vec![data.tensor.name.to_string(), sums.name.to_string()];

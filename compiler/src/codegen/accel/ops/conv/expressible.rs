@@ -12,19 +12,13 @@ use tilewright_hw::config::{HwConfig, Mem};
 pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
     let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
-    // The rest of an entry with data is filled with zeros.
     let input = layer.input_view();
-    let filled = input.has_windows() && !input.c.is_multiple_of(config.block() as usize);
-    let padded = config.dma_pad || conv.pad_value == 0 || !filled;
-    // These take fewer cycles with the second operands in the other half of out.
-    let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
-    let kept_pair = pair && layer.on_chip.output.is_some();
-    let sizes = Sizes::new(conv, input, layer.output_view(), config);
+    let sizes = Sizes::new(conv, input, conv.results(layer), config);
     // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
     let views = [input, conv.results(layer)];
     let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
     let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
-    square && padded && !kept_pair && subtracted && grouped && conv.pooling().is_none()
+    square && subtracted && grouped
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.
@@ -34,6 +28,16 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
 /// the product can use all of inp.
 pub fn operand_memories(conv: &Conv, layer: &Layer, config: &HwConfig) -> &'static [Mem] {
     let separate = config.vector_reaches_inp() && config.inp_banks > 1;
-    let operands = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
-    if operands && separate && is_expressible(conv, layer, config) { &[Mem::Inp, Mem::Out] } else { &[Mem::Out] }
+    // Results that stay in inp are written there while the vector unit reads both operands.
+    let kept = layer.on_chip.output.is_some();
+    if has_pair(conv) && separate && !kept && is_expressible(conv, layer, config) {
+        &[Mem::Inp, Mem::Out]
+    } else {
+        &[Mem::Out]
+    }
+}
+
+/// Whether an operator of two tensors is fused into the product.
+fn has_pair(conv: &Conv) -> bool {
+    conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }))
 }

@@ -232,7 +232,7 @@ impl Conv {
 
     /// Returns the product with whole windows as channels, and what its tiles need; `None` if it cannot run so.
     fn packed_search(&self, layer: &Layer, config: &HwConfig) -> Option<(Conv, Search<'_>, [View; 2])> {
-        let [input, output] = [layer.input_view(), layer.output_view()];
+        let [input, output] = [layer.input_view(), self.results(layer)];
         if !is_expressible(self, layer, config) {
             return None;
         }

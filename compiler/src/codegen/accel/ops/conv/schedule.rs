@@ -9,10 +9,13 @@ use super::packed::windows_as_channels;
 use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::tiles::ConvTile;
+use super::windows::PooledWindows;
+use crate::codegen::accel::border::{Border, computed};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
+use crate::codegen::accel::ops::pool::{PoolExpression, WINDOWS};
 use crate::codegen::accel::padded_range::{inside, less};
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -43,7 +46,7 @@ pub fn schedule(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let mut b = Builder::new("conv");
-    let data = data(&mut b, conv, layer.input_view(), layer.output_view(), config);
+    let data = data(&mut b, conv, layer.input_view(), computed_view(conv, layer), config);
     product(b, conv, layer.input_view(), Data { tensor: data, rows: None }, tile, layer, config, constants)
 }
 
@@ -56,10 +59,15 @@ pub fn packed(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let input = layer.input_view();
-    let (flat, view) = windows_as_channels(conv, [input, layer.output_view()], config)?;
+    let (flat, view) = windows_as_channels(conv, [input, computed_view(conv, layer)], config)?;
     let mut b = Builder::new("conv");
-    let data = windows(&mut b, conv, input, layer.output_view(), config)?;
+    let data = windows(&mut b, conv, input, computed_view(conv, layer), config)?;
     product(b, &flat, view, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+}
+
+/// View of the results that a product computes: what is stored, or what a fused pooling reads.
+fn computed_view(conv: &Conv, layer: &Layer) -> View {
+    PooledWindows::of(conv, layer).map_or(layer.output_view(), |windows| windows.read())
 }
 
 /// The data as they are in inp.
@@ -82,21 +90,27 @@ fn product(
     config: &HwConfig,
     constants: Constants,
 ) -> Option<LayerSchedule> {
-    let output = layer.output_view();
+    // The results of the product, and those that are stored.
+    let (output, stored) = (computed_view(conv, layer), layer.output_view());
+    let windows = PooledWindows::of(conv, layer);
+    // Padding around the results, if a fused pooling reads any.
+    let border = windows.map(|w| w.border()).filter(|border| border.sides() > 0);
     let sizes = Sizes::new(conv, input, output, config);
     let out_blocks = sizes.out_blocks as i64;
     let (sums, w, weights) = sums(&mut b, "", conv, &data, [input, output], config, constants);
     let Data { tensor: data, rows: window_row } = data;
     let results = sums.shape.clone();
-    let mut done = requantized(&mut b, &conv.finish, &sums, out_blocks, |i| i[1].clone());
+    let of_first = border.as_ref().filter(|_| conv.slope.is_none());
+    let mut done = requantized(&mut b, &conv.finish, &sums, of_first, out_blocks, |i| i[1].clone());
     let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
     inputs.extend(done.inputs.clone());
     let mut last = done.result.clone();
     let mut operands = Vec::new();
+    let mut pool_copies = Vec::new();
     let mut instructions = format!("tensorize {}.i4 requant; ", last.name);
     let mut between = Vec::new();
     if let Some(slope) = &conv.slope {
-        let Second { below, choice, parameters } = second(&mut b, conv, slope, &sums, &last);
+        let Second { below, choice, parameters } = second(&mut b, conv, slope, [&sums, &last], border.as_ref());
         instructions +=
             &format!("tensorize {}.i4 requant; tensorize {}.i4 {}; ", below.name, choice.name, slope.op.name());
         between.extend([(last.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
@@ -108,7 +122,21 @@ fn product(
     for step in &conv.epilogue {
         between.push((last.name.clone(), Mem::Out));
         last = match step {
-            Epilogue::Pool { .. } => return None,
+            Epilogue::Pool { pool, of } => {
+                let p = PoolExpression::of_results(&mut b, pool, [*of, stored], &last, config);
+                if let Some(border) = &border {
+                    let padding = (0..border.sides()).map(|k| format!("tensorize {}.i4.pad{k} clip; ", last.name));
+                    instructions = format!("decompose_padding {0} {0}.i0; ", last.name)
+                        + &padding.collect::<String>()
+                        + &instructions;
+                }
+                between.push((p.reduced.name.clone(), Mem::Acc));
+                instructions += &p.instructions;
+                done.steps += &p.params;
+                inputs.extend(p.inputs);
+                pool_copies = p.copies;
+                p.result
+            }
             Epilogue::Pair { op, input } => {
                 let other = b.input("other", DType::I8, &results);
                 let next = ops::build(&mut b, &op.graph_op(), &[last, other.clone()], &results)?;
@@ -170,6 +198,17 @@ fn product(
             compacted.push(format!("{operand}.{scope}"));
         }
     }
+    let requantizations = 1 + usize::from(conv.slope.is_some()) + usize::from(windows.is_some_and(|w| w.requantizes()));
+    let keeps_params = keeps_params(requantizations * sizes.out_blocks, config);
+    // The parameters of the pooling are loaded after those of the product, which are needed earlier.
+    for copy in &pool_copies {
+        if windows.is_some_and(|w| w.requantizes()) && !keeps_params {
+            steps += &format!("compute_at {copy} {block_tiles}; ");
+            compacted.push(copy.clone());
+        } else {
+            steps += &format!("compute_at {copy} {inner}; ");
+        }
+    }
     steps += &format!("compute_at sums {inner}; ");
     if layer.on_chip.output.is_some() && layer.on_chip.stored {
         steps += &format!("keep {name}.write {inner} inp; ");
@@ -178,8 +217,9 @@ fn product(
     let mut slotted: Vec<(String, usize)> = Vec::new();
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
     let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
-    let pixel_tiles = output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns);
+    let pixel_tiles = stored.n * stored.h.div_ceil(tile.rows) * stored.w.div_ceil(tile.columns);
     let grouped = conv.groups > 1;
+    let computed_pixels = windows.map_or([tile.rows, tile.columns], |w| w.pixels([tile.rows, tile.columns]));
     let (data_at, weights_at) = if grouped {
         (inner.as_str(), block_tiles.as_str())
     } else if passes > 1 {
@@ -219,7 +259,7 @@ fn product(
     };
     if !keeps_data {
         compacted.push(data.name.to_string());
-        let window = [row_span(conv, 0, tile.rows, input).0, column_span(conv, 0, tile.columns, input)];
+        let window = [row_span(conv, 0, computed_pixels[0], input).0, column_span(conv, 0, computed_pixels[1], input)];
         let blocks = match grouped {
             true => sizes.blocks_for(conv, 0..tile.out_blocks.min(sizes.out_blocks), input, config).1,
             false => tile.in_blocks,
@@ -237,8 +277,7 @@ fn product(
         }
         slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt).min(most)));
     }
-    let requantizations = 1 + usize::from(conv.slope.is_some());
-    if !keeps_params(requantizations * sizes.out_blocks, config) {
+    if !keeps_params {
         for copy in &done.copies {
             steps += &format!("compute_at {copy} {block_tiles}; ");
             compacted.push(copy.clone());
@@ -250,7 +289,8 @@ fn product(
     slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
-    let of_sums = slots(entries.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
+    let summed = (tile.out_blocks * computed_pixels[0] * computed_pixels[1]).max(entries);
+    let of_sums = slots(summed.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
     slotted.push(("sums".into(), of_sums));
     // The second requantization writes over the sums.
     slotted.extend(conv.slope.iter().map(|_| (BELOW.into(), of_sums)));
@@ -259,6 +299,21 @@ fn product(
     } else if between.is_empty() {
         // Nothing reads the results in out except stores.
         slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out).min(MOST_SLOTS)));
+    }
+    if windows.is_some() {
+        // The vector unit writes and reads the product's results itself. They have one half of out, those of the pooling
+        // the other.
+        let of_product = between.iter().filter(|(_, mem)| *mem == Mem::Out);
+        slotted.extend(of_product.map(|(stage, _)| (stage.to_string(), 1)));
+        if !layer.on_chip.hides_output() {
+            let results = (config.entries(Mem::Out) as usize / 2 / entries).min(tiles).clamp(1, MOST_SLOTS);
+            slotted.push((format!("{name}.out"), results));
+        }
+    }
+    // The reduced windows of a pooling take the entries of the sums, which are needed no more.
+    for (reduced, _) in between.iter().filter(|(name, _)| name.as_str() == WINDOWS) {
+        slotted.push((reduced.to_string(), of_sums));
+        steps += &format!("overlay {reduced} sums; ");
     }
     for buffer in &compacted {
         steps += &format!("compact {buffer}; ");
@@ -293,12 +348,18 @@ struct Second {
 
 /// Adds a second requantization of the sums to an expression. Its results are in 32 bits, so that they can take the place
 /// of the sums.
-fn second(b: &mut Builder, conv: &Conv, slope: &Slope, sums: &TensorRef, result: &TensorRef) -> Second {
+fn second(
+    b: &mut Builder,
+    conv: &Conv,
+    slope: &Slope,
+    [sums, result]: [&TensorRef; 2],
+    border: Option<&Border>,
+) -> Second {
     let finish = slope.finish(&conv.finish);
     let [_, blocks, .., lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(b, &finish, [blocks, lanes], "slope_");
     let below = b.compute(BELOW, &sums.shape, |i| parameters.wide(&finish, sums.at(i), &[i[1].clone(), i[4].clone()]));
-    let choice = b.compute("choice", &sums.shape, |i| {
+    let choice = computed(b, border, "choice", &sums.shape, |i| {
         let (a, b) = (result.at(i).cast(DType::I32), below.at(i));
         let value = if slope.op == VecOp::Max { a.max(b) } else { a.min(b) };
         value.max(Expr::i32(i8::MIN.into())).min(Expr::i32(i8::MAX.into())).cast(DType::I8)
@@ -427,10 +488,17 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
         return b.compute("data", &shape, |i| {
             let (row, mut conditions) = row(&i[2]);
             let channel = i[1].clone() * block + i[4].clone();
-            if input.c as i64 % block != 0 {
-                conditions.push(channel.clone().lt(Expr::int(input.c as i64)));
+            let element = x.at(&[i[0].clone(), row, i[3].clone() * pixel + channel.clone()]);
+            if input.c as i64 % block == 0 {
+                return within(conditions, element);
             }
-            within(conditions, x.at(&[i[0].clone(), row, i[3].clone() * pixel + channel]))
+            let counts = channel.lt(Expr::int(input.c as i64));
+            if config.dma_pad || conv.pad_value == 0 {
+                conditions.push(counts);
+                return within(conditions, element);
+            }
+            // Loads that cannot pad fill the rest of an entry with zeros. No weight but 0 is for these channels.
+            within(conditions, counts.select(element, Expr::Int(0, DType::I8)))
         });
     }
     let width = input.w as i64;

@@ -4,6 +4,7 @@ use super::need::Need;
 use super::op::Conv;
 use super::rest::{Rest, fits};
 use super::sizes::{Sizes, column_span, row_span, skips_rows};
+use super::windows::Needed;
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::dma::{self, load_row, store_row};
 use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, inp_room, loadable};
@@ -267,7 +268,9 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
     };
     let wgt_room = if whole_weights || share == Share::Whole { 2 * half(Mem::Wgt) } else { half(Mem::Wgt) };
     // A fused pooling reads its data, padding included, in one half of out and writes its results to the other half.
-    let padded = pooling.map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1]);
+    // Padding around the results of a second requantization is written to entries of their own.
+    let apart = |n: &Needed| if n.pads && conv.slope.is_some() { out } else { 0 };
+    let padded = pooling.as_ref().map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1] + apart(n));
     // Operands of fused operators have the other half of their memory.
     let share = |mem: Mem| if need.operands > 0 && tile.operands == mem { 2 } else { 1 };
     let memories = [

@@ -2,6 +2,7 @@
 
 use super::op::Conv;
 use crate::codegen::accel::batch::{Fill, Group, Pixels};
+use crate::codegen::accel::border::Border;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Pool, PoolFinish};
 use crate::codegen::accel::padded_range::PaddedRange;
@@ -34,6 +35,37 @@ impl<'a> PooledWindows<'a> {
     /// Returns the pooling that is fused into a convolution, if there is one.
     pub fn of(conv: &'a Conv, layer: &Layer) -> Option<PooledWindows<'a>> {
         conv.pooling().map(|(pool, of)| PooledWindows { pool, of, results: layer.output.1 })
+    }
+
+    /// View of the product's results without rows and columns after the last window.
+    pub fn read(&self) -> View {
+        let PooledWindows { pool, of, results } = self;
+        let read =
+            |k: usize, (outputs, all): (usize, usize)| pool.span(k, outputs).saturating_sub(pool.pads[k]).clamp(1, all);
+        of.resized(of.c, read(0, (results.h, of.h)), read(1, (results.w, of.w)))
+    }
+
+    /// Returns the image that the pooling reads: the product's results, with padding around them.
+    pub fn border(&self) -> Border {
+        let PooledWindows { pool, results, .. } = self;
+        let of = self.read();
+        Border {
+            image: [of.h, of.w],
+            size: [pool.span(0, results.h), pool.span(1, results.w)],
+            before: [pool.pads[0], pool.pads[1]],
+            value: pool.pad_value,
+        }
+    }
+
+    /// Rows and columns of the product's results that a tile of `[rows, columns]` needs at most.
+    pub fn pixels(&self, tile: [usize; 2]) -> [usize; 2] {
+        let read = self.read();
+        [0, 1].map(|k| self.pool.span(k, tile[k]).min([read.h, read.w][k]))
+    }
+
+    /// Whether the pooling has parameters for each channel.
+    pub fn requantizes(&self) -> bool {
+        matches!(self.pool.finish, PoolFinish::Requant(_))
     }
 
     /// Rows of the product's results that some rows of the pooling read.

@@ -217,7 +217,8 @@ fn finish(
     let within = (s.depth * config.block_in as usize) as i32;
     let times = if config.wgt_zp { s.channels as i32 - within } else { s.channels as i32 };
     let bias = m.finish.bias.iter().map(|b| b.wrapping_add(times.wrapping_mul(both))).collect();
-    let done = requantized(&mut e.b, &Finish { bias, ..m.finish.clone() }, sums, blocks * ratio, |i| i[1].clone());
+    let done =
+        requantized(&mut e.b, &Finish { bias, ..m.finish.clone() }, sums, None, blocks * ratio, |i| i[1].clone());
     let shape = [images, blocks, rows, ratio, e.block_out];
     let output = e.b.compute("output", &shape, |i| {
         let t = i[1].clone() * ratio + i[3].clone();

@@ -12,6 +12,9 @@ mod windows;
 pub use emit::{Data, PoolEmission};
 pub use op::{Pool, PoolFinish};
 pub use plan::PoolTile;
+#[cfg(test)]
+pub use schedule::tests::random_pool;
+pub use schedule::{PoolExpression, WINDOWS};
 
 use crate::codegen::accel::dma::load_row;
 use crate::codegen::accel::emit::Constants;

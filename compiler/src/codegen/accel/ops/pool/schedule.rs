@@ -14,7 +14,7 @@
 use super::divisors::{Divisors, Patterns};
 use super::op::{Pool, PoolFinish, Reduce};
 use super::plan::PoolTile;
-use super::steps::{Steps, steps};
+use super::steps::{Steps, steps, tensorized};
 use crate::codegen::accel::batch::{Fill, fill};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::padded_range::{inside, less};
@@ -25,9 +25,14 @@ use crate::codegen::accel::view::View;
 use crate::te::{Builder, Combiner, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
+/// The windows, reduced to 32-bit values.
+pub const WINDOWS: &str = "windows";
+
 /// An expression under construction.
-struct PoolExpression<'a> {
-    b: Builder,
+pub struct PoolExpression<'a> {
+    b: &'a mut Builder,
+    /// Begins the names of the results and of the parameters.
+    prefix: &'static str,
     pool: &'a Pool,
     tile: PoolTile,
     config: &'a HwConfig,
@@ -43,6 +48,22 @@ struct PoolExpression<'a> {
     keeps_params: bool,
 }
 
+/// A pooling as a part of a product's expression.
+pub struct PooledResults {
+    /// The windows, reduced to 32-bit values.
+    pub reduced: TensorRef,
+    /// The results of the pooling.
+    pub result: TensorRef,
+    /// Steps that make instructions of both.
+    pub instructions: String,
+    /// Steps that copy parameters to param.
+    pub params: String,
+    /// Blocks that copy parameters.
+    pub copies: Vec<String>,
+    /// What the inputs with parameters are.
+    pub inputs: Vec<LayerInput>,
+}
+
 /// Returns a pooling in tiles.
 pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
     let whole = [layer.input_view(), layer.output_view()];
@@ -51,8 +72,10 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         (Fill::Neighbors, _) if whole[1].h * whole[1].w == 1 => (Fill::Tiles, whole),
         filled => filled,
     };
+    let mut b = Builder::new("pool");
     let mut e = PoolExpression {
-        b: Builder::new("pool"),
+        b: &mut b,
+        prefix: "",
         pool,
         tile,
         config,
@@ -88,7 +111,7 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         copies: &e.copies,
         keeps_params: e.keeps_params,
     });
-    Some(LayerSchedule { program: e.b.finish(&[output]), inputs: e.inputs, steps: template(&text)? })
+    Some(LayerSchedule { inputs: e.inputs, program: b.finish(&[output]), steps: template(&text)? })
 }
 
 /// Returns `e / d`.
@@ -111,6 +134,34 @@ fn times(e: Expr, d: usize) -> Expr {
 }
 
 impl PoolExpression<'_> {
+    /// Adds a pooling of a product's results to the product's expression. Configurations have one batch row, and equal
+    /// blocks of inputs and outputs. The tile is not used: its sizes are those of the product's tile.
+    pub fn of_results(
+        b: &mut Builder,
+        pool: &Pool,
+        views: [View; 2],
+        results: &TensorRef,
+        config: &HwConfig,
+    ) -> PooledResults {
+        let mut e = PoolExpression {
+            b,
+            prefix: "pool_",
+            pool,
+            tile: PoolTile { blocks: 1, rows: 1, columns: 1 },
+            config,
+            fill: Fill::Tiles,
+            views,
+            inputs: Vec::new(),
+            params: String::new(),
+            copies: Vec::new(),
+            keeps_params: true,
+        };
+        let reduced = e.reduced(results);
+        let (result, instruction) = e.finished(results, &reduced);
+        let instructions = tensorized(pool, [&reduced, &result], instruction, config);
+        PooledResults { reduced, result, instructions, params: e.params, copies: e.copies, inputs: e.inputs }
+    }
+
     /// Entries of a pixel of a block.
     fn ratio(&self) -> usize {
         (self.config.block() / self.config.block_out) as usize
@@ -165,7 +216,7 @@ impl PoolExpression<'_> {
     /// Adds the data as the windows read them, with padding. Returns whether they are a tensor of their own and no input.
     fn data(&mut self, runs: Option<&Runs>) -> (TensorRef, bool) {
         if let Some(runs) = runs {
-            let input = runs.input(&mut self.b, "x");
+            let input = runs.input(self.b, "x");
             return (input.tensor, input.is_copy);
         }
         let input = self.views[0];
@@ -242,7 +293,7 @@ impl PoolExpression<'_> {
             Reduce::Sum => Combiner::Sum,
         };
         let skips_last = self.ends_with_maximum();
-        self.b.reduce("windows", DType::I32, &shape, &taps, combiner, |i, t| {
+        self.b.reduce(WINDOWS, DType::I32, &shape, &taps, combiner, |i, t| {
             let element = tap(pool, data, i, t);
             if !skips_last {
                 return element;
@@ -260,29 +311,30 @@ impl PoolExpression<'_> {
         let shape = [vec![patterns.count() as i64; skip], reduced.shape.clone()].concat();
         let block = if self.is_in_groups() { 1 } else { 1 + skip };
         let lanes = i64::from(self.config.block_out);
+        let name = format!("{}result", self.prefix);
         match &self.pool.finish {
             PoolFinish::Clip { lo, hi } => {
                 let clamped = |v: Expr| v.max(Expr::i32(*lo)).min(Expr::i32(*hi)).cast(DType::I8);
                 if self.ends_with_maximum() {
                     let (pool, last) = (self.pool, self.pool.kernel.map(|size| Expr::int(size as i64 - 1)));
-                    let result = self.b.compute("result", &shape, |i| {
+                    let result = self.b.compute(&name, &shape, |i| {
                         clamped(reduced.at(&i[skip..]).max(tap(pool, data, &i[skip..], &last)))
                     });
                     return (result, "max");
                 }
                 let instruction = if (*lo, *hi) == (-128, 127) { "move" } else { "clip" };
-                (self.b.compute("result", &shape, |i| clamped(reduced.at(&i[skip..]))), instruction)
+                (self.b.compute(&name, &shape, |i| clamped(reduced.at(&i[skip..]))), instruction)
             }
             PoolFinish::Requant(finish) => {
                 let ratio = self.ratio() as i64;
                 let tiles = self.blocks() as i64 * ratio;
-                let parameters = Parameters::new(&mut self.b, finish, [tiles, lanes], "");
-                let result = self.b.compute("result", &shape, |i| {
+                let parameters = Parameters::new(self.b, finish, [tiles, lanes], self.prefix);
+                let result = self.b.compute(&name, &shape, |i| {
                     let tile =
                         if ratio == 1 { i[block].clone() } else { i[block].clone() * ratio + i[4 + skip].clone() };
                     parameters.apply(finish, reduced.at(&i[skip..]), &[tile, i[i.len() - 1].clone()])
                 });
-                self.params = parameters.steps("result");
+                self.params = parameters.steps(&name);
                 self.copies = parameters.copies().to_vec();
                 self.keeps_params = keeps_params(tiles as usize, self.config);
                 self.inputs.extend(parameters.inputs);
@@ -291,8 +343,8 @@ impl PoolExpression<'_> {
             PoolFinish::Mean { .. } | PoolFinish::Count(_) => {
                 let divisors = Divisors::of(self.pool, self.views[0], self.views[1]);
                 let finish = divisors.finish(self.config);
-                let parameters = Parameters::new(&mut self.b, &finish, [divisors.counts.len() as i64, lanes], "");
-                let result = self.b.compute("result", &shape, |i| {
+                let parameters = Parameters::new(self.b, &finish, [divisors.counts.len() as i64, lanes], self.prefix);
+                let result = self.b.compute(&name, &shape, |i| {
                     let entry = match self.fill {
                         Fill::Neighbors => Expr::int(0),
                         Fill::Tiles if skip == 1 => divisors.entry_of_pattern(&patterns, &i[0], [&i[3], &i[4]]),
@@ -300,7 +352,7 @@ impl PoolExpression<'_> {
                     };
                     parameters.apply(&finish, reduced.at(&i[skip..]), &[entry, i[i.len() - 1].clone()])
                 });
-                self.params = parameters.steps("result");
+                self.params = parameters.steps(&name);
                 self.copies = parameters.copies().to_vec();
                 self.inputs.extend(parameters.inputs);
                 (result, "requant")
@@ -311,7 +363,7 @@ impl PoolExpression<'_> {
     /// Adds the tensor that is stored, if the results are not in its form.
     fn output(&mut self, result: &TensorRef, runs: Option<&Runs>) -> TensorRef {
         if let Some(runs) = runs {
-            return runs.output(&mut self.b, result);
+            return runs.output(self.b, result);
         }
         if !self.is_in_groups() {
             return result.clone();
@@ -361,7 +413,7 @@ fn within(conditions: Vec<Expr>, element: Expr, pad: Expr) -> Expr {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::codegen::accel::finish::Finish;
     use crate::codegen::accel::kept::OnChip;
@@ -391,15 +443,8 @@ mod tests {
         }
     }
 
-    /// A random pooling with its layer; `None` if no window fits.
-    fn pool(rng: &mut StdRng) -> Option<(Pool, Layer)> {
-        let input = View::new(
-            Layout::Nhwc,
-            rng.random_range(1..=3),
-            rng.random_range(1..40),
-            rng.random_range(1..12),
-            rng.random_range(1..12),
-        );
+    /// A random pooling of an image, and the view of its results; `None` if no window fits.
+    pub fn random_pool(rng: &mut StdRng, input: View) -> Option<(Pool, View)> {
         let kernel = match rng.random_range(0..5) {
             0 => [input.h, input.w],
             1 => [1, 1],
@@ -417,7 +462,19 @@ mod tests {
         let finish = finish(rng, input.c);
         let is_max = matches!(finish, PoolFinish::Clip { .. });
         let (reduce, pad_value) = if is_max { (Reduce::Max, -128) } else { (Reduce::Sum, 0) };
-        let pool = Pool { kernel, strides, pads, dilations, reduce, pad_value, finish };
+        Some((Pool { kernel, strides, pads, dilations, reduce, pad_value, finish }, output))
+    }
+
+    /// A random pooling with its layer; `None` if no window fits.
+    fn pool(rng: &mut StdRng) -> Option<(Pool, Layer)> {
+        let input = View::new(
+            Layout::Nhwc,
+            rng.random_range(1..=3),
+            rng.random_range(1..40),
+            rng.random_range(1..12),
+            rng.random_range(1..12),
+        );
+        let (pool, output) = random_pool(rng, input)?;
         let layer = Layer {
             nodes: Vec::new(),
             name: "pool".into(),

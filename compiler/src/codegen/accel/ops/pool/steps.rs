@@ -99,21 +99,30 @@ pub fn steps(s: &Steps) -> String {
         let inner = (0..lane).map(|k| format!("{d}.i{k} ")).collect::<String>();
         steps += &format!("reorder {d}.i{lane} {inner}; ");
     }
-    let own = |t: &TensorRef| t.shape.len() - if s.config.batch > 1 { 2 } else { 1 };
-    let (entry, last) = (own(s.reduced), own(s.result));
-    let around = (0..entry).map(|k| format!("{w}.i{k} ")).collect::<String>();
-    let rows = if s.config.batch > 1 { format!("{w}.i{} ", entry) } else { String::new() };
-    let join = if s.pool.reduce == Reduce::Max { "max" } else { "add" };
-    steps += &format!(
-        "reorder {around}{w}.r {w}.s {rows}{w}.i{}; decompose_reduction {w} {w}.i0; tensorize {w}.i{entry} {join}; \
-         tensorize {r}.i{last} {}; ",
-        s.reduced.shape.len() - 1,
-        s.instruction
-    );
+    steps += &tensorized(s.pool, [s.reduced, s.result], s.instruction, s.config);
     if keeps {
-        steps += &format!("tensorize {r}.keep.i{last} move; ");
+        steps += &format!("tensorize {r}.keep.i{} move; ", entry_loop(s.result, s.config));
     }
     steps
+}
+
+/// Returns the number of the first loop of an entry.
+fn entry_loop(t: &TensorRef, config: &HwConfig) -> usize {
+    t.shape.len() - if config.batch > 1 { 2 } else { 1 }
+}
+
+/// Returns the steps that make instructions of the reduction of windows, and of the results.
+pub fn tensorized(pool: &Pool, [reduced, result]: [&TensorRef; 2], instruction: &str, config: &HwConfig) -> String {
+    let (w, r) = (&reduced.name, &result.name);
+    let (entry, last) = (entry_loop(reduced, config), entry_loop(result, config));
+    let around = (0..entry).map(|k| format!("{w}.i{k} ")).collect::<String>();
+    let rows = if config.batch > 1 { format!("{w}.i{entry} ") } else { String::new() };
+    let join = if pool.reduce == Reduce::Max { "max" } else { "add" };
+    format!(
+        "reorder {around}{w}.r {w}.s {rows}{w}.i{}; decompose_reduction {w} {w}.i0; tensorize {w}.i{entry} {join}; \
+         tensorize {r}.i{last} {instruction}; ",
+        reduced.shape.len() - 1
+    )
 }
 
 impl Steps<'_> {

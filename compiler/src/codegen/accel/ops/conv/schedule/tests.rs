@@ -5,9 +5,12 @@ use crate::codegen::accel::operator::AccelOperator;
 use crate::codegen::accel::ops::conv::ConvPlan;
 use crate::codegen::accel::ops::conv::expressible::is_expressible;
 use crate::codegen::accel::ops::pairwise::PairOp;
+use crate::codegen::accel::ops::pool::random_pool;
 use crate::codegen::accel::scheduled::tests::{check_layer, kept};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 /// Sizes of a convolution under test.
@@ -138,9 +141,7 @@ fn a_second_requantization_writes_over_the_sums() {
     let mut checked = 0;
     for op in [VecOp::Max, VecOp::Min] {
         let (mut conv, layer) = conv(&Sized { image: [7, 6], ..plain(3, 1, 1) }, Vec::new());
-        let Finish { bias, multiplier, .. } = conv.finish.clone();
-        let shift = vec![-9; bias.len()];
-        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op });
+        conv.slope = Some(slope(&conv, op));
         for plan in conv.plans(&layer, &config, 4) {
             let schedule = conv.schedule(&plan, &layer, &config, Constants::Given).unwrap();
             check_layer(&config, &schedule);
@@ -150,18 +151,93 @@ fn a_second_requantization_writes_over_the_sums() {
     assert!(checked > 5, "{checked}");
 }
 
-#[test]
-fn fused_operators_follow_the_product() {
+/// A quantized addition, and a lookup of its results.
+fn add_and_lookup() -> [Epilogue; 2] {
     let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
     let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
     let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
     let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
+    [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)]
+}
+
+#[test]
+fn fused_operators_follow_the_product() {
     let config = HwConfig::load("1x16x16").unwrap();
     let s = Sized { channels: [40, 40], image: [7, 6], ..plain(3, 1, 1) };
-    let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+    let epilogue = add_and_lookup();
     for n in 0..=2 {
         let (conv, layer) = conv(&s, epilogue[..n].to_vec());
         assert!(check_plans(&conv, &layer, &config, 4) > 2);
+    }
+}
+
+/// A second requantization by which negative results get another factor.
+fn slope(conv: &Conv, op: VecOp) -> Slope {
+    let Finish { bias, multiplier, .. } = conv.finish.clone();
+    let shift = vec![-9; bias.len()];
+    Slope { bias, multiplier, shift, mode: Rounding::Double, op }
+}
+
+/// A random convolution with a pooling of its results; `None` if no window fits.
+fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
+    let kernel = [rng.random_range(1..=3), rng.random_range(1..=3)];
+    let sized = Sized {
+        images: rng.random_range(1..=2),
+        channels: [rng.random_range(1..40), rng.random_range(1..40)],
+        image: [rng.random_range(3..14), rng.random_range(3..14)],
+        kernel,
+        strides: [rng.random_range(1..=2), rng.random_range(1..=2)],
+        pads: [0, 1, 0, 1].map(|k| rng.random_range(0..kernel[k])),
+        dilations: [1; 2],
+        groups: 1,
+    };
+    let (mut conv, mut layer) = conv(&sized, Vec::new());
+    let of = layer.output.1;
+    let (pool, output) = random_pool(rng, of)?;
+    conv.slope = rng.random_bool(0.3).then(|| slope(&conv, VecOp::Max));
+    conv.epilogue = vec![Epilogue::Pool { pool: Box::new(pool), of }];
+    layer.output.1 = output;
+    Some((conv, layer))
+}
+
+/// Lets some tensors of a layer stay in inp; `None` if they do not fit.
+fn some_kept(rng: &mut StdRng, conv: &Conv, layer: &Layer) -> Option<OnChip> {
+    let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
+    let (from, to) = (kept(layer.input_view(), 2, 0), kept(layer.output_view(), 0, 1400));
+    if layer.input_view().n > 1 || from.entries() > 1300 || to.entries() > 600 {
+        return None;
+    }
+    let [input, output, stored] = [rng.random(), rng.random(), rng.random()];
+    Some(OnChip {
+        input: Some(from).filter(|_| input),
+        output: Some(to).filter(|_| output),
+        stored: output && stored,
+        room: Some((from.entries(), 1400 - from.entries())),
+    })
+}
+
+#[test]
+fn poolings_read_the_results_on_the_chip() {
+    let mut rng = StdRng::seed_from_u64(3);
+    for name in ["1x16x16", "1x4x4", "1x4x4-ecp5"] {
+        let config = HwConfig::load(name).unwrap();
+        let mut checked = 0;
+        while checked < 60 {
+            checked += pooled(&mut rng).map_or(0, |(conv, layer)| check_plans(&conv, &layer, &config, 3));
+        }
+    }
+}
+
+#[test]
+fn results_of_poolings_stay_on_the_chip() {
+    let mut rng = StdRng::seed_from_u64(4);
+    let config = HwConfig::load("1x16x16").unwrap();
+    let mut checked = 0;
+    while checked < 40 {
+        let Some((conv, mut layer)) = pooled(&mut rng) else { continue };
+        let Some(on_chip) = some_kept(&mut rng, &conv, &layer) else { continue };
+        layer.on_chip = on_chip;
+        checked += check_plans(&conv, &layer, &config, 2);
     }
 }
 
@@ -170,9 +246,11 @@ fn fused_operators_follow_the_product() {
 fn kept_tensors_are_buffers_that_hold_all_elements() {
     let config = HwConfig::load("1x16x16").unwrap();
     let mut checked = 0;
-    for s in [plain(3, 1, 1), plain(1, 1, 0), Sized { image: [8, 9], ..plain(1, 2, 0) }] {
+    let sizes = [(plain(3, 1, 1), 0), (plain(1, 1, 0), 0), (Sized { image: [8, 9], ..plain(1, 2, 0) }, 0)];
+    // With fused operators too.
+    for (s, fused) in sizes.into_iter().chain([(plain(3, 1, 1), 1), (plain(1, 1, 0), 2)]) {
         for (input, output, stored) in [(true, false, false), (false, true, false), (true, true, true)] {
-            let (conv, mut layer) = conv(&s, Vec::new());
+            let (conv, mut layer) = conv(&s, add_and_lookup()[..fused].to_vec());
             let kept = |view: View, border: u32, entry: u32| kept(view, border, entry, conv.pad_value);
             let (from, to) = (kept(layer.input_view(), 1, 0), kept(layer.output_view(), 0, 1500));
             let on_chip = OnChip {
@@ -185,7 +263,7 @@ fn kept_tensors_are_buffers_that_hold_all_elements() {
             checked += check_plans(&conv, &layer, &config, 3);
         }
     }
-    assert!(checked > 15, "{checked}");
+    assert!(checked > 25, "{checked}");
 }
 
 #[test]
@@ -200,4 +278,20 @@ fn windows_become_channels() {
         let schedule = conv.schedule(&ConvPlan::Packed(*tile), &layer, &config, Constants::Given).unwrap();
         check_layer(&config, &schedule);
     }
+}
+
+/// Loads that cannot pad fill the rest of an entry with zeros, while padding has another value.
+#[test]
+fn windows_of_partial_blocks_need_no_padding_loads() {
+    let mut checked = 0;
+    for dma_pack in [true, false] {
+        let config = HwConfig { dma_pad: false, dma_pack, ..HwConfig::load("1x16x16").unwrap() };
+        for s in [plain(3, 1, 1), Sized { images: 2, image: [8, 9], ..plain(5, 2, 2) }] {
+            let (conv, layer) = conv(&Sized { channels: [3, 20], ..s }, Vec::new());
+            let (layer, conv) = conv.host_form(&layer, &config).unwrap();
+            assert!(layer.input_view().has_windows());
+            checked += check_plans(&conv, &layer, &config, 4);
+        }
+    }
+    assert!(checked > 12, "{checked}");
 }
