@@ -14,6 +14,7 @@ mod compute_at;
 mod compute_inline;
 mod decompose_padding;
 mod decompose_reduction;
+mod digits;
 mod error;
 pub mod file;
 mod fuse;

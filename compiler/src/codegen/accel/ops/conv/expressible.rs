@@ -4,13 +4,11 @@ use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::rest::array_subtracts;
-use super::sizes::Sizes;
 use crate::codegen::accel::layer::Layer;
 use tilewright_hw::config::{HwConfig, Mem};
 
 /// Whether the layer runs as a scheduled tensor expression.
 pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
-    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
     let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
     // The rest of an entry with data is filled with zeros.
     let input = layer.input_view();
@@ -19,12 +17,10 @@ pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
     // These take fewer cycles with the second operands in the other half of out.
     let pair = conv.epilogue.iter().any(|step| matches!(step, Epilogue::Pair { .. }));
     let kept_pair = pair && layer.on_chip.output.is_some();
-    let sizes = Sizes::new(conv, input, layer.output_view(), config);
     // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
     let views = [input, conv.results(layer)];
     let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
-    let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
-    square && padded && !kept_pair && subtracted && grouped && conv.pooling().is_none()
+    padded && !kept_pair && subtracted && !shared && conv.pooling().is_none()
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.

@@ -8,6 +8,8 @@ use crate::codegen::accel::ops::pairwise::PairOp;
 use crate::codegen::accel::scheduled::tests::{check_layer, kept};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 /// Sizes of a convolution under test.
@@ -150,15 +152,20 @@ fn a_second_requantization_writes_over_the_sums() {
     assert!(checked > 5, "{checked}");
 }
 
-#[test]
-fn fused_operators_follow_the_product() {
+/// An addition and a lookup.
+fn epilogue() -> [Epilogue; 2] {
     let operand = |zero_point, shift| QaddOperand { zero_point, multiplier: 1_518_500_250, shift };
     let (a, b, out) = (operand(-3, 0), operand(5, -1), operand(7, -19));
     let add = PairOp::Add(Qadd { a, b, out, left_shift: 20, lo: -128, hi: 90 });
     let table = (0..256i32).map(|i| (i * 7 % 256) as i8).collect();
+    [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)]
+}
+
+#[test]
+fn fused_operators_follow_the_product() {
     let config = HwConfig::load("1x16x16").unwrap();
     let s = Sized { channels: [40, 40], image: [7, 6], ..plain(3, 1, 1) };
-    let epilogue = [Epilogue::Pair { op: add, input: 1 }, Epilogue::Lookup(table)];
+    let epilogue = epilogue();
     for n in 0..=2 {
         let (conv, layer) = conv(&s, epilogue[..n].to_vec());
         assert!(check_plans(&conv, &layer, &config, 4) > 2);
@@ -199,5 +206,70 @@ fn windows_become_channels() {
     for tile in tiles.iter().step_by((tiles.len() / 6).max(1)) {
         let schedule = conv.schedule(&ConvPlan::Packed(*tile), &layer, &config, Constants::Given).unwrap();
         check_layer(&config, &schedule);
+    }
+}
+
+/// A random convolution; `None` if no window fits.
+fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
+    let kernel = if rng.random_range(0..3) == 0 { [1, 1] } else { [0; 2].map(|_| rng.random_range(1..=3)) };
+    let plain = rng.random_range(0..3) == 0;
+    let groups = [1, 1, 1, 2, 3, 4, 5][rng.random_range(0..7)];
+    let s = Sized {
+        images: rng.random_range(1..=5),
+        channels: match rng.random_range(0..4) {
+            0 => [0; 2].map(|_| 16 * groups * rng.random_range(1..=2)),
+            _ => [0; 2].map(|_| groups * rng.random_range(1..=40 / groups)),
+        },
+        image: [rng.random_range(1..=9), rng.random_range(1..=9)],
+        kernel,
+        strides: if plain { [1; 2] } else { [0; 2].map(|_| rng.random_range(1..=3)) },
+        pads: if plain { [0; 4] } else { [0, 1, 0, 1].map(|k| rng.random_range(0..kernel[k].max(2))) },
+        dilations: [0; 2].map(|_| rng.random_range(1..=2)),
+        groups,
+    };
+    let fits = |k: usize| s.image[k] + s.pads[k] + s.pads[k + 2] > (s.kernel[k] - 1) * s.dilations[k];
+    if !(fits(0) && fits(1)) {
+        return None;
+    }
+    let epilogue = epilogue()[..rng.random_range(0..=2)].to_vec();
+    let (mut conv, layer) = conv(&s, epilogue);
+    if rng.random_range(0..3) == 0 {
+        conv.pad_value = 0;
+    }
+    if rng.random_range(0..4) == 0 {
+        let Finish { bias, multiplier, .. } = conv.finish.clone();
+        let shift = vec![-9; bias.len()];
+        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op: VecOp::Max });
+    }
+    Some((conv, layer))
+}
+
+/// Configurations with several batch rows, blocks of different widths, and without what is optional.
+#[test]
+fn random_convolutions_run_on_other_configurations() {
+    let load = |name: &str| HwConfig::load(name).unwrap();
+    let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
+    let configs = [
+        load("4x16x16"),
+        load("1x8x16"),
+        load("1x4x2"),
+        load("1x4x4-ecp5"),
+        sized("4x16x16", 3, 16, 16),
+        sized("4x16x16", 2, 8, 16),
+        sized("4x16x16", 2, 16, 8),
+        sized("1x16x16", 1, 16, 4),
+        sized("1x16x16", 1, 4, 16),
+    ];
+    let mut rng = StdRng::seed_from_u64(3);
+    for config in configs {
+        let (mut checked, mut most) = (0, 400);
+        while checked < 30 && most > 0 {
+            most -= 1;
+            let Some((conv, layer)) = random(&mut rng) else { continue };
+            if is_expressible(&conv, &layer, &config) {
+                checked += check_plans(&conv, &layer, &config, 3);
+            }
+        }
+        assert!(checked >= 30, "{} {checked}", config.name);
     }
 }
