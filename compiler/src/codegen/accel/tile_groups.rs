@@ -66,6 +66,11 @@ impl TileGroups {
         self.tiles().iter().product::<usize>().div_ceil(self.batch)
     }
 
+    /// Whether rows of the last group's entries have no tile.
+    pub fn is_partial(&self) -> bool {
+        !self.tiles().iter().product::<usize>().is_multiple_of(self.batch)
+    }
+
     /// Number of rows of tiles, or of tiles of a row.
     pub fn along(&self, k: usize) -> usize {
         self.tiles()[1 + k]
@@ -79,7 +84,7 @@ impl TileGroups {
         let image = if images == 1 { Expr::int(0) } else { quotient(&number, rows * columns) };
         let row = if rows == 1 { Expr::int(0) } else { rest(&quotient(&number, columns), rows, images * rows) };
         let column = rest(&number, columns, all);
-        let exists = (!all.is_multiple_of(self.batch)).then(|| number.lt(Expr::int(all as i64)));
+        let exists = self.is_partial().then(|| number.lt(Expr::int(all as i64)));
         ([image, row, column], exists.into_iter().collect())
     }
 

@@ -278,6 +278,14 @@ impl Frame {
         }
     }
 
+    /// Returns the step that leaves out rows of a copy's entries that have no tile.
+    pub fn omit(&self, copy: &TensorRef) -> String {
+        match &self.rows {
+            Rows::Groups(groups) if groups.is_partial() => format!("omit {}; ", copy.name),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the steps that make each row of the entries of a copy a load of its own, if the rows are in different
     /// places of device memory.
     pub fn rows_apart(&self, copy: &TensorRef) -> String {

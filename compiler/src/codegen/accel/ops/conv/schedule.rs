@@ -137,7 +137,9 @@ fn product(
     let column_tiles = pixels.last()?.clone();
     // Results that stay in inp are written there. If they are also stored, they are moved there from out.
     let results_in = if layer.on_chip.hides_output() { Mem::Inp } else { Mem::Out }.name();
-    let mut steps = format!(
+    let mut steps = frame.omit(&data);
+    operands.iter().filter(|(_, o)| o.is_copy).for_each(|(_, operand)| steps += &frame.omit(&operand.tensor));
+    steps += &format!(
         "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}{to} {name} {results_in}; ",
         data = data.name,
         params = done.steps,

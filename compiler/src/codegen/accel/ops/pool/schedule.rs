@@ -47,11 +47,7 @@ struct PoolExpression<'a> {
 /// Returns a pooling in tiles.
 pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
     let whole = [layer.input_view(), layer.output_view()];
-    let (fill, views) = match fill(pool.is_pointwise(), whole, config) {
-        // A single pixel has no neighbors.
-        (Fill::Neighbors, _) if whole[1].h * whole[1].w == 1 => (Fill::Tiles, whole),
-        filled => filled,
-    };
+    let (fill, views) = fill(pool.is_pointwise(), whole, config);
     let mut e = PoolExpression {
         b: Builder::new("pool"),
         pool,
