@@ -20,6 +20,7 @@ pub mod file;
 mod fuse;
 mod hoist;
 mod keep;
+mod linear;
 mod merge;
 mod omit;
 mod reorder;

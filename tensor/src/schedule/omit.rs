@@ -1,8 +1,9 @@
 //! `omit`: leaves out elements that no output depends on.
 
 use super::error::{Reason, refuse};
+use super::linear::in_sums;
 use super::tree::{bounds, find_block};
-use crate::te::{Expr, Name};
+use crate::te::{BinOp, Expr, Name};
 use crate::tir::{Action, Block, Bounds, Function, affine::interval, simplify};
 
 /// Makes a block that stores `select(CONDITION, VALUE, CONSTANT)` leave out elements where a part of the condition does
@@ -97,9 +98,38 @@ fn unread_by(f: &Function, block: &Block, buffer: &Name, condition: &Expr, range
             return true;
         }
         let at = |v: &Name| (0..indices.len()).find(|&d| *v == index(d)).map(|d| indices[d].clone());
-        let holds = simplify(&condition.substitute(&at), ranges);
-        let further = || over(&holds, &dimensions(block)?);
-        interval(&holds, ranges) == Some((1, 1))
-            || (to != buffer && further().is_some_and(|condition| unread(f, to, &condition, ranges)))
+        let holds = in_sums(&simplify(&condition.substitute(&at), ranges), ranges);
+        if interval(&holds, ranges) == Some((1, 1)) {
+            return true;
+        }
+        // What a block computes of an element is not read either.
+        let is_unread = |holds: &Expr| {
+            let condition = dimensions(block).and_then(|dims| over(holds, &dims));
+            condition.is_some_and(|condition| unread(f, to, &condition, ranges))
+        };
+        to != buffer && always(&holds, &block.reduce, ranges).is_some_and(|list| list.iter().all(is_unread))
     })
+}
+
+/// Returns conditions that hold where a condition holds for all iterations of loops: at the first and at the last one, if
+/// the loops are in no division; `None` if one is.
+fn always(condition: &Expr, loops: &[Name], ranges: &Bounds) -> Option<Vec<Expr>> {
+    let uses = |e: &Expr| loops.iter().any(|l| e.uses(l));
+    if !uses(condition) {
+        return Some(vec![condition.clone()]);
+    }
+    let Expr::Binary(BinOp::Lt | BinOp::Le, a, b) = condition else { return None };
+    let mut is_linear = true;
+    for side in [a, b] {
+        side.visit(&mut |e| is_linear &= !uses(e) || !matches!(e, Expr::Binary(BinOp::Div | BinOp::Mod, ..)));
+        side.visit(&mut |e| is_linear &= matches!(e, Expr::Int(..) | Expr::Var(_) | Expr::Binary(..)) || !uses(e));
+    }
+    let l = loops.iter().find(|l| condition.uses(l)).filter(|_| is_linear)?;
+    let (first, last) = *ranges.get(l)?;
+    let ends = [first, last].map(|end| {
+        let at = condition.substitute(&|v| (v == l).then(|| Expr::int(end)));
+        always(&in_sums(&at, ranges), loops, ranges)
+    });
+    let [first, last] = ends;
+    Some([first?, last?].concat())
 }

@@ -66,6 +66,11 @@ impl TileGroups {
         self.tiles().iter().product::<usize>().div_ceil(self.batch)
     }
 
+    /// Whether pixels of tiles are outside of the output.
+    pub fn is_larger(&self) -> bool {
+        [self.output.h, self.output.w].iter().zip(self.size).any(|(all, size)| !all.is_multiple_of(size))
+    }
+
     /// Whether rows of the last group's entries have no tile.
     pub fn is_partial(&self) -> bool {
         !self.tiles().iter().product::<usize>().is_multiple_of(self.batch)

@@ -215,9 +215,14 @@ impl Frame {
                 let step = groups.size()[k] * if skips { 1 } else { conv.strides[k] };
                 let own = i[2 + k].clone();
                 let at = if groups.along(k) == 1 { own } else { times(tile, step) + own };
-                let count = ((groups.along(k) - 1) * step + spans[k]) as i64;
-                let [before, size] = if skips { [0, output.h] } else { [conv.pads[k], [input.h, input.w][k]] };
-                conditions.extend(inside(&at, count, before as i64, size as i64));
+                let count = (groups.along(k) - 1) * step + spans[k];
+                let outputs = [output.h, output.w][k];
+                let needed = if skips { outputs } else { conv.span(k, outputs) };
+                if count > needed {
+                    conditions.push(at.clone().lt(Expr::int(needed as i64)));
+                }
+                let [before, size] = if skips { [0, needed] } else { [conv.pads[k], [input.h, input.w][k]] };
+                conditions.extend(inside(&at, count.min(needed) as i64, before as i64, size as i64));
                 less(&at, before as i64)
             };
             let (row, column) = (place(0, row, skips), place(1, column, false));
@@ -278,10 +283,11 @@ impl Frame {
         }
     }
 
-    /// Returns the step that leaves out rows of a copy's entries that have no tile.
+    /// Returns the step that leaves out what no result needs: rows of a copy's entries without a tile, and pixels of tiles
+    /// outside of the output.
     pub fn omit(&self, copy: &TensorRef) -> String {
         match &self.rows {
-            Rows::Groups(groups) if groups.is_partial() => format!("omit {}; ", copy.name),
+            Rows::Groups(groups) if groups.is_partial() || groups.is_larger() => format!("omit {}; ", copy.name),
             _ => String::new(),
         }
     }
