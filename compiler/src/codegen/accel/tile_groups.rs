@@ -66,13 +66,22 @@ impl TileGroups {
         self.tiles().iter().product::<usize>().div_ceil(self.batch)
     }
 
-    /// Whether pixels of tiles are outside of the output.
-    pub fn is_larger(&self) -> bool {
-        [self.output.h, self.output.w].iter().zip(self.size).any(|(all, size)| !all.is_multiple_of(size))
+    /// Whether elements that no result needs can be left out: there are some, and each group has a tile with all pixels, so
+    /// that all of its entries are written.
+    pub fn can_omit(&self) -> bool {
+        let whole = |all: usize, size: usize, tile: usize| (tile + 1) * size <= all;
+        let [_, rows, columns] = self.tiles();
+        let all = self.tiles().iter().product::<usize>();
+        let is_whole = |tile: usize| {
+            whole(self.output.h, self.size[0], tile / columns % rows)
+                && whole(self.output.w, self.size[1], tile % columns)
+        };
+        let mut groups = (0..self.count()).map(|group| group * self.batch..((group + 1) * self.batch).min(all));
+        (self.is_partial() || !(0..all).all(is_whole)) && groups.all(|mut tiles| tiles.any(is_whole))
     }
 
     /// Whether rows of the last group's entries have no tile.
-    pub fn is_partial(&self) -> bool {
+    fn is_partial(&self) -> bool {
         !self.tiles().iter().product::<usize>().is_multiple_of(self.batch)
     }
 

@@ -209,6 +209,7 @@ impl Frame {
         let shape = [groups.count() as i64, x.shape[1], spans[0] as i64, spans[1] as i64];
         let shape = [&shape[..], &self.own_lanes(0)].concat();
         let pad = Expr::Int(conv.pad_value.into(), DType::I8);
+        let omits = groups.can_omit();
         b.compute("data", &shape, |i| {
             let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[i.len() - 2]);
             let mut place = |k: usize, tile: Expr, skips: bool| {
@@ -218,11 +219,12 @@ impl Frame {
                 let count = (groups.along(k) - 1) * step + spans[k];
                 let outputs = [output.h, output.w][k];
                 let needed = if skips { outputs } else { conv.span(k, outputs) };
-                if count > needed {
-                    conditions.push(at.clone().lt(Expr::int(needed as i64)));
+                let read = if skips || omits { count.min(needed) } else { count };
+                if count > read {
+                    conditions.push(at.clone().lt(Expr::int(read as i64)));
                 }
                 let [before, size] = if skips { [0, needed] } else { [conv.pads[k], [input.h, input.w][k]] };
-                conditions.extend(inside(&at, count.min(needed) as i64, before as i64, size as i64));
+                conditions.extend(inside(&at, read as i64, before as i64, size as i64));
                 less(&at, before as i64)
             };
             let (row, column) = (place(0, row, skips), place(1, column, false));
@@ -287,7 +289,7 @@ impl Frame {
     /// outside of the output.
     pub fn omit(&self, copy: &TensorRef) -> String {
         match &self.rows {
-            Rows::Groups(groups) if groups.is_partial() || groups.is_larger() => format!("omit {}; ", copy.name),
+            Rows::Groups(groups) if groups.can_omit() => format!("omit {}; ", copy.name),
             _ => String::new(),
         }
     }

@@ -29,13 +29,14 @@ impl Sizes {
         let mut sizes = Sizes { in_ratio, out_ratio, in_tiles: all, in_blocks: input.c.div_ceil(block), out_blocks };
         if conv.groups > 1 {
             let tiles = output.c.div_ceil(config.block_out as usize);
-            let widest = (0..tiles).map(|t| {
-                let (first, last) = sizes.group_tiles(conv, t, config);
-                last - first + 1
-            });
-            sizes.in_tiles = widest.max().unwrap_or(1);
-            if sizes.in_tiles > in_ratio {
-                sizes.in_tiles = sizes.in_tiles.next_multiple_of(in_ratio);
+            sizes.in_tiles = 1;
+            loop {
+                let width = |(first, last): (usize, usize)| last - sizes.clamped(first, input, config) + 1;
+                let widest = (0..tiles).map(|t| width(sizes.group_tiles(conv, t, config))).max().unwrap_or(1);
+                if widest <= sizes.in_tiles {
+                    break;
+                }
+                sizes.in_tiles = widest;
             }
         }
         sizes
@@ -57,8 +58,13 @@ impl Sizes {
             return 0;
         }
         let tiles = conv.finish.bias.len().div_ceil(config.block_out as usize);
+        self.clamped(self.group_tiles(conv, out_tile.min(tiles - 1), config).0, input, config)
+    }
+
+    /// Returns the first input tile, or an earlier one that begins a block, so that all of [`Sizes::in_tiles`] exist.
+    fn clamped(&self, first: usize, input: View, config: &HwConfig) -> usize {
         let all = input.c.div_ceil(config.block() as usize) * self.in_ratio;
-        self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all.saturating_sub(self.in_tiles))
+        first.min(all.saturating_sub(self.in_tiles) / self.in_ratio * self.in_ratio)
     }
 
     /// Returns the first block of the input of each output tile.
