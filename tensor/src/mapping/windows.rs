@@ -95,6 +95,33 @@ pub const PART: &str = "each row must begin at an entry of the scratchpad, and o
 /// Returns the window of a copy whose loops are `axes`, with elements of `size` bytes. `first` is the first byte in the
 /// scratchpad.
 pub fn window(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abilities) -> Copied {
+    match joined(axes).map(|axes| window_of(&axes, size, first, entry, can)) {
+        Some(Copied::Window(w)) => Copied::Window(w),
+        _ => window_of(axes, size, first, entry, can),
+    }
+}
+
+/// Joins loops without padding if a step of the outer one is a full run of the inner one in both memories; `None` if there
+/// are none.
+fn joined(axes: &[CopyAxis]) -> Option<Vec<CopyAxis>> {
+    let mut axes = axes.to_vec();
+    let before = axes.len();
+    let follows = |o: &CopyAxis, i: &CopyAxis| o.memory == i.count * i.memory && o.scratchpad == i.count * i.scratchpad;
+    let joins =
+        |o: &CopyAxis, i: &CopyAxis| o.count > 1 && i.count > 1 && o.is_whole() && i.is_whole() && follows(o, i);
+    let pair = |axes: &[CopyAxis]| {
+        let all = (0..axes.len()).flat_map(|o| (0..axes.len()).map(move |i| (o, i)));
+        all.into_iter().find(|&(o, i)| o != i && joins(&axes[o], &axes[i]))
+    };
+    while let Some((outer, inner)) = pair(&axes) {
+        let count = axes[outer].count * axes[inner].count;
+        axes[inner] = CopyAxis { count, data: (0, count), ..axes[inner] };
+        axes.remove(outer);
+    }
+    (axes.len() < before).then_some(axes)
+}
+
+fn window_of(axes: &[CopyAxis], size: i64, first: i64, entry: i64, can: Abilities) -> Copied {
     let plain = if first % entry == 0 { plain(axes, size, entry, can) } else { Copied::Never(PART) };
     match plain {
         Copied::Never(PART) if can.pack => packed(axes, size, can.pad),
@@ -277,6 +304,15 @@ mod tests {
             panic!("a window")
         };
         assert_eq!((w.row_bytes, w.rows, w.planes, w.entries), (256, 1, 1, 16));
+    }
+
+    #[test]
+    fn rows_that_follow_each_other_are_of_one_plane() {
+        let can = Abilities { pack: true, ..PAD };
+        // A row of each entry of 64 bytes, from three blocks of four rows of five pixels.
+        let axes = [axis(3, 1000, 1280), axis(4, 80, 320), axis(5, 16, 64), axis(16, 1, 1)];
+        let Copied::Window(w) = window(&axes, 1, 16, 64, can) else { panic!("a window") };
+        assert_eq!((w.row_bytes, w.rows, w.planes, w.packed), (16, 20, 3, Some([64, 1280])));
     }
 
     #[test]

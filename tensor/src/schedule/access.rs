@@ -1,5 +1,6 @@
 //! Which parts of buffers a block accesses.
 
+use super::digits::determined;
 use super::error::{Reason, refuse};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Affine, Block, Bounds, Function, Stmt, Terms, affine::interval};
@@ -82,7 +83,7 @@ pub fn touches(f: &Function, s: &Stmt, buffer: &Name) -> bool {
 /// all others are the same in both cases.
 ///
 /// Each variable must occur in a dimension whose terms, including those of free variables, are digits of a mixed-radix
-/// number.
+/// number, or in indices with divisions that determine it.
 pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: &Bounds) -> bool {
     let extent = |v: &Name| {
         let own = free.iter().find(|f| &f.0 == v).map(|f| f.1);
@@ -90,7 +91,7 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
     };
     let mut seen: Vec<Name> = Vec::new();
     for e in indices {
-        // Ignore a dimension that is not affine: it can only distinguish more elements.
+        // A dimension that is not affine can only distinguish more elements.
         let Some(a) = Affine::of(e) else { continue };
         let mut digits: Vec<(&Name, i64)> = a
             .terms
@@ -114,7 +115,11 @@ pub fn injective(indices: &[Expr], vars: &[Name], free: &[(Name, i64)], bounds: 
             seen.extend(digits.iter().map(|d| d.0.clone()));
         }
     }
-    vars.iter().all(|v| seen.contains(v) || extent(v) == Some(1))
+    let all = |seen: &[Name]| vars.iter().all(|v| seen.contains(v) || extent(v) == Some(1));
+    if !all(&seen) && indices.iter().any(|e| Affine::of(e).is_none()) {
+        seen.extend(determined(indices, &extent));
+    }
+    all(&seen)
 }
 
 /// A box of a buffer: for each dimension its start, over outer variables, and its extent.

@@ -45,8 +45,10 @@ pub fn compute_at(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>
     if spatial.len() != indices.len() || !distinct || loops.len() != spatial.len() + block.reduce.len() {
         refuse!("the loops of {name} were already transformed; move the block first, then split and reorder its loops");
     }
-    if !block.guards.is_empty() {
-        refuse!("block {name} has guards");
+    let mut writers = 0;
+    f.body.visit_blocks(&mut |_, b| writers += usize::from(b.target() == Some(buffer)));
+    if !block.guards.is_empty() && writers > 1 {
+        refuse!("block {name} has guards, and another block also writes {buffer}");
     }
     let position = |n: &Name| items.iter().position(|s| s.find_loop(n).is_some());
     let (at_own, at_target) = (items.iter().position(|s| holds_block(s, name)), position(var));

@@ -14,12 +14,15 @@ mod compute_at;
 mod compute_inline;
 mod decompose_padding;
 mod decompose_reduction;
+mod digits;
 mod error;
 pub mod file;
 mod fuse;
 mod hoist;
 mod keep;
+mod linear;
 mod merge;
+mod omit;
 mod overlay;
 mod reorder;
 mod slots;
@@ -156,6 +159,11 @@ pub enum Step {
         target: String,
         /// A keyword of the text form, `block_x` to `thread_z`.
         place: String,
+    },
+    /// Leaves out elements of a block that stores `select(CONDITION, VALUE, CONSTANT)`, if no output depends on them.
+    Omit {
+        /// The block.
+        block: String,
     },
     /// Moves the padding that a block stores into separate blocks before a loop.
     DecomposePadding {
@@ -386,6 +394,12 @@ impl Schedule {
         self.apply(Step::Bind { target: target.into(), place: place.name().into() }).map(|_| ())
     }
 
+    /// Leaves out elements that no output depends on. See [`Step::Omit`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn omit(&mut self, block: &str) -> Result<(), ScheduleError> {
+        self.apply(Step::Omit { block: block.into() }).map(|_| ())
+    }
+
     /// Moves padding before a loop. Returns the new blocks. See [`Step::DecomposePadding`].
     #[allow(clippy::missing_errors_doc)]
     pub fn decompose_padding(&mut self, block: &str, target: &str) -> Result<Vec<Name>, ScheduleError> {
@@ -430,6 +444,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::Stage { block, number } => stage::stage(f, &block.into(), *number),
         Step::Annotate { target, kind } => annotate::annotate(f, &target.into(), kind),
         Step::Bind { target, place } => bind::bind(f, &target.into(), place),
+        Step::Omit { block } => omit::omit(f, &block.into()),
         Step::DecomposePadding { block, target } => {
             decompose_padding::decompose_padding(f, &block.into(), &target.into())
         }

@@ -36,7 +36,9 @@ pub enum Fill {
 /// `pointwise`: each output pixel depends only on the input pixel at the same position.
 pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [View; 2]) {
     let [input, output] = views;
-    if config.batch == 1 || !pointwise || (input.h, input.w) != (output.h, output.w) {
+    // A single pixel has no neighbors.
+    let single = output.h * output.w == 1;
+    if config.batch == 1 || single || !pointwise || (input.h, input.w) != (output.h, output.w) {
         return (Fill::Tiles, views);
     }
     // If a pixel's channels need several entries, neighboring pixels in memory do not match the order of entries.

@@ -18,6 +18,7 @@
 //! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
 //! | `border` | images with padding as a part of an expression |
 //! | `runs`, `pieces` | tensors for operators that use each element by itself |
+//! | `tile_groups` | tiles in the batch rows of entries |
 //! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
 //!
 //! [`scheduled`] turns loop programs with a schedule of their own into instructions. An operator can give such a schedule
@@ -50,6 +51,7 @@ pub mod scheduled;
 pub mod space;
 mod target;
 mod tensors;
+mod tile_groups;
 mod vector_op;
 mod view;
 mod window;

@@ -61,3 +61,11 @@ pub fn inside(at: &Expr, count: i64, before: i64, size: i64) -> Vec<Expr> {
 pub fn less(at: &Expr, before: i64) -> Expr {
     if before == 0 { at.clone() } else { at.clone() - Expr::int(before) }
 }
+
+/// Returns the element where all conditions hold, and padding elsewhere.
+pub fn within(conditions: Vec<Expr>, element: Expr, pad: Expr) -> Expr {
+    match conditions.into_iter().reduce(Expr::and) {
+        Some(inside) => inside.select(element, pad),
+        None => element,
+    }
+}

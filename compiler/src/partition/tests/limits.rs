@@ -77,9 +77,9 @@ fn data_of_one_pixel_may_take_more_than_half_of_inp() {
         weight_zero_point: 0,
     };
     assert_eq!(wide.on_cpu(&narrow(2, 8)), [""; 0]);
-    let less = HwConfig { inp_depth: 512, ..narrow(2, 8) };
+    let less = HwConfig { inp_depth: 256, ..narrow(2, 8) };
     let reasons = wide.on_cpu(&less);
-    assert!(reasons[0].contains("the smallest needs 520 entries of inp, but only 512 are available"), "{reasons:?}");
+    assert!(reasons[0].contains("the smallest needs 260 entries of inp, but only 256 are available"), "{reasons:?}");
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn the_limit_that_is_passed_is_named() {
     let reasons = many.on_cpu(&narrow(4, 16));
     assert!(
         reasons[0].contains(
-            "fits for a 4x4 kernel over 28 channels: the smallest needs 96 entries of guop, but only 64 are available"
+            "fits for a 4x4 kernel over 28 channels: the smallest needs 112 entries of guop, but only 64 are available"
         ),
         "{reasons:?}"
     );

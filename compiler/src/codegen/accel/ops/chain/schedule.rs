@@ -16,6 +16,7 @@ use crate::codegen::accel::border::Border;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::depthwise::{Share, Stages};
+use crate::codegen::accel::ops::conv::frame::Frame;
 use crate::codegen::accel::ops::conv::schedule::{Data, data, gemm, sums};
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
@@ -40,11 +41,12 @@ pub fn schedule(
         Some(last) => {
             let data = Data { tensor: depth.clone(), rows: None };
             let views = [chain.depth, layer.output_view()];
-            let (sums, w, weights) = sums(&mut made.b, "last_", last, &data, views, config, constants);
+            let frame = Frame::of_one_row(views, config);
+            let (sums, w, weights) = sums(&mut made.b, "last_", last, &data, &frame, config, constants);
             made.inputs.push(LayerInput::Constant(weights));
             made.steps += &format!("set_scope {} inp; set_scope {} acc; ", depth.name, sums.name);
             made.kept(&sums, &w);
-            made.tensorized += &gemm(&sums);
+            made.tensorized += &gemm(&sums, &frame);
             let result = made.requantized(&sums, last, "last_", 6);
             made.blocks.extend([depth.name.to_string(), sums.name.to_string()]);
             made.stages += &format!("stage {0} 5; stage {0}.init 5; ", sums.name);
@@ -79,8 +81,9 @@ fn array_taps(i: &[Expr], tile: &ChainTile, chain: &Chain, blocks: usize) -> Exp
 fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Constants) -> (Stages<'a>, TensorRef) {
     let (first, input) = (&chain.first, layer.input_view());
     let mut made = Stages::new(Builder::new("chain"), config, constants);
-    let data = Data { tensor: data(&mut made.b, first, input, chain.wide, config), rows: None };
-    let (sums, w, weights) = sums(&mut made.b, "", first, &data, [input, chain.wide], config, constants);
+    let frame = Frame::of_one_row([input, chain.wide], config);
+    let data = Data { tensor: data(&mut made.b, first, &frame, config), rows: None };
+    let (sums, w, weights) = sums(&mut made.b, "", first, &data, &frame, config, constants);
     let [_, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(&mut made.b, &first.finish, [blocks, lanes], "");
     let c = &chain.depthwise;
@@ -97,7 +100,7 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
     made.inputs.push(LayerInput::Constant(weights));
     made.steps = format!("set_scope {} inp; set_scope {} acc; set_scope wide inp; ", data.tensor.name, sums.name);
     made.blocks = vec![data.tensor.name.to_string(), sums.name.to_string()];
-    made.tensorized = gemm(&sums);
+    made.tensorized = gemm(&sums, &frame);
     made.stages = format!("stage {0} 1; stage {0}.init 1; stage wide 2; ", sums.name);
     made.kept(&sums, &w);
     made.parameters(&parameters, &wide, 2);

@@ -4,21 +4,19 @@ use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use super::rest::array_subtracts;
-use super::sizes::Sizes;
 use crate::codegen::accel::layer::Layer;
 use tilewright_hw::config::{HwConfig, Mem};
 
 /// Whether the layer runs as a scheduled tensor expression.
 pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
-    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
     let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
-    let input = layer.input_view();
-    let sizes = Sizes::new(conv, input, conv.results(layer), config);
+    let views = [layer.input_view(), conv.results(layer)];
+    // A pooling reads one entry for each pixel of a block.
+    let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
+    let pooled = square || conv.pooling().is_none();
     // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
-    let views = [input, conv.results(layer)];
     let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
-    let grouped = conv.groups == 1 || square && !shared && sizes.tiles_of_groups(conv, input, config).is_some();
-    square && subtracted && grouped
+    subtracted && pooled && !shared
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.

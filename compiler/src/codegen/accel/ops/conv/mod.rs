@@ -5,11 +5,14 @@
 //! ([`epilogue`]).
 
 mod columns;
+mod depth;
 pub mod depthwise;
 pub mod emit;
 pub mod epilogue;
 mod expressible;
 pub mod extract;
+mod first_blocks;
+pub mod frame;
 pub mod need;
 mod op;
 mod packed;

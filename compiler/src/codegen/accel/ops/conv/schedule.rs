@@ -3,7 +3,9 @@
 //! The expression copies the data with their padding to inp, multiplies them with the weights tile by tile, requantizes
 //! the sums, and applies the fused element-wise operators. The schedule is made from the sizes of a [`ConvTile`].
 
+use super::depth::Depth;
 use super::epilogue::Epilogue;
+use super::frame::{Frame, Loops, Operand};
 use super::op::Conv;
 use super::packed::windows_as_channels;
 use super::rest::{pack, stored, stored_zero_point};
@@ -16,7 +18,7 @@ use crate::codegen::accel::finish::Slope;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
 use crate::codegen::accel::ops::pool::{PoolExpression, WINDOWS};
-use crate::codegen::accel::padded_range::{inside, less};
+use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::requant::{Parameters, keeps_params, requantized};
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
 use crate::codegen::accel::view::View;
@@ -46,8 +48,10 @@ pub fn schedule(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let mut b = Builder::new("conv");
-    let data = data(&mut b, conv, layer.input_view(), computed_view(conv, layer), config);
-    product(b, conv, layer.input_view(), Data { tensor: data, rows: None }, tile, layer, config, constants)
+    let views = [layer.input_view(), computed_view(conv, layer)];
+    let frame = Frame::new(conv, views, [tile.rows, tile.columns], config);
+    let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
+    product(b, conv, &frame, Data { tensor: data, rows: None }, tile, layer, config, constants)
 }
 
 /// Returns a convolution in tiles whose loads turn whole windows into channels.
@@ -62,7 +66,8 @@ pub fn packed(
     let (flat, view) = windows_as_channels(conv, [input, computed_view(conv, layer)], config)?;
     let mut b = Builder::new("conv");
     let data = windows(&mut b, conv, input, computed_view(conv, layer), config)?;
-    product(b, &flat, view, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+    let frame = Frame::of_one_row([view, computed_view(conv, layer)], config);
+    product(b, &flat, &frame, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
 }
 
 /// View of the results that a product computes: what is stored, or what a fused pooling reads.
@@ -83,36 +88,37 @@ pub struct Data {
 fn product(
     mut b: Builder,
     conv: &Conv,
-    input: View,
+    frame: &Frame,
     data: Data,
     tile: &ConvTile,
     layer: &Layer,
     config: &HwConfig,
     constants: Constants,
 ) -> Option<LayerSchedule> {
-    // The results of the product, and those that are stored.
-    let (output, stored) = (computed_view(conv, layer), layer.output_view());
+    let [input, output] = frame.views;
     let windows = PooledWindows::of(conv, layer);
+    // The results that are stored: those of a fused pooling, or of the product.
+    let stored = windows.map_or(output, |_| layer.output_view());
     // Padding around the results, if a fused pooling reads any.
     let border = windows.map(|w| w.border()).filter(|border| border.sides() > 0);
     let sizes = Sizes::new(conv, input, output, config);
-    let out_blocks = sizes.out_blocks as i64;
-    let (sums, w, weights) = sums(&mut b, "", conv, &data, [input, output], config, constants);
+    let out_channels = (sizes.out_blocks * sizes.out_ratio) as i64;
+    let (sums, w, weights) = sums(&mut b, "", conv, &data, frame, config, constants);
     let Data { tensor: data, rows: window_row } = data;
     let results = sums.shape.clone();
     let of_first = border.as_ref().filter(|_| conv.slope.is_none());
-    let mut done = requantized(&mut b, &conv.finish, &sums, of_first, out_blocks, |i| i[1].clone());
+    let mut done = requantized(&mut b, &conv.finish, &sums, of_first, out_channels, |i| frame.out_tile(i));
     let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
     inputs.extend(done.inputs.clone());
     let mut last = done.result.clone();
     let mut operands = Vec::new();
     let mut pool_copies = Vec::new();
-    let mut instructions = format!("tensorize {}.i4 requant; ", last.name);
+    let mut instructions = frame.instruction(&last, "requant");
     let mut between = Vec::new();
     if let Some(slope) = &conv.slope {
-        let Second { below, choice, parameters } = second(&mut b, conv, slope, [&sums, &last], border.as_ref());
-        instructions +=
-            &format!("tensorize {}.i4 requant; tensorize {}.i4 {}; ", below.name, choice.name, slope.op.name());
+        let around = (border.as_ref(), frame);
+        let Second { below, choice, parameters } = second(&mut b, conv, slope, [&sums, &last], out_channels, around);
+        instructions += &(frame.instruction(&below, "requant") + &frame.instruction(&choice, slope.op.name()));
         between.extend([(last.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
         done.steps += &parameters.steps(below.name.as_str());
         done.copies.extend(parameters.copies());
@@ -138,68 +144,77 @@ fn product(
                 p.result
             }
             Epilogue::Pair { op, input } => {
-                let other = b.input("other", DType::I8, &results);
-                let next = ops::build(&mut b, &op.graph_op(), &[last, other.clone()], &results)?;
+                let other = frame.operand(&mut b, &results);
+                let next = ops::build(&mut b, &op.graph_op(), &[last, other.tensor.clone()], &results)?;
                 inputs.push(LayerInput::Tensor(*input));
-                operands.push((next.name.clone(), other.name));
-                instructions += &format!("tensorize {}.i4 {}; ", next.name, op.operation().name());
+                operands.push((next.name.clone(), other));
+                instructions += &frame.instruction(&next, op.operation().name());
                 next
             }
             Epilogue::Lookup(table) => {
                 let entries = b.input("table", DType::I8, &[table.len() as i64]);
                 let next = ops::build(&mut b, &Op::Lookup(op::Lookup {}), &[last, entries.clone()], &results)?;
                 inputs.push(LayerInput::Constant(Array::of_bytes(&entries.shape, table)));
-                instructions += &format!("cache_read {0} {1} param; tensorize {0}.i4 lut; ", next.name, entries.name);
+                instructions +=
+                    &format!("cache_read {} {} param; {}", next.name, entries.name, frame.instruction(&next, "lut"));
                 next
             }
         };
     }
-    let name = &last.name;
-    // For each dimension of the copy to device memory: the loop over tiles, and the one within a tile.
-    let image = format!("{name}.write.i0");
-    let [[block_tiles, in_tile], [row_tiles, rows], [column_tiles, columns]] =
-        [1, 2, 3].map(|k| [0, 1].map(|i| format!("{name}.write.i{k}.{i}")));
+    let output_tensor = frame.output(&mut b, &last);
+    let (name, is_stored) = (&last.name, output_tensor.name == last.name);
+    let write = if is_stored { format!("{name}.write") } else { output_tensor.name.to_string() };
+    let Loops { steps: divided, blocks: block_tiles, pixels } = frame.loops(&write, is_stored, tile);
+    let column_tiles = pixels.last()?.clone();
     // Results that stay in inp are written there. If they are also stored, they are moved there from out.
     let results_in = if layer.on_chip.hides_output() { Mem::Inp } else { Mem::Out }.name();
-    let mut steps = format!(
-        "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}cache_write {name} {results_in}; ",
+    let mut steps = frame.omit(&data);
+    operands.iter().filter(|(_, o)| o.is_copy).for_each(|(_, operand)| steps += &frame.omit(&operand.tensor));
+    steps += &format!(
+        "set_scope {data} inp; cache_read sums weights wgt; set_scope sums acc; {params}{to} {name} {results_in}; ",
         data = data.name,
-        params = done.steps
+        params = done.steps,
+        to = if is_stored { "cache_write" } else { "set_scope" }
     );
     for (name, mem) in &between {
         steps += &format!("set_scope {name} {}; ", mem.name());
     }
     let scope = tile.operands.name();
-    for (reader, operand) in &operands {
-        steps += &format!("cache_read {reader} {operand} {scope}; ");
+    // The buffer of each operand, which its reader reads.
+    let mut waiting_operands = Vec::new();
+    for (reader, Operand { tensor, is_copy }) in &operands {
+        if *is_copy {
+            steps += &format!("set_scope {} {scope}; ", tensor.name);
+            instructions += &frame.rows_apart(tensor);
+            waiting_operands.push((reader, tensor.name.to_string()));
+        } else {
+            steps += &format!("cache_read {reader} {} {scope}; ", tensor.name);
+            waiting_operands.push((reader, format!("{}.{scope}", tensor.name)));
+        }
     }
-    steps += &format!(
-        "split {name}.write.i1 {}; split {name}.write.i2 {}; split {name}.write.i3 {}; ",
-        tile.out_blocks, tile.rows, tile.columns
-    );
+    steps += &divided;
     let order = match tile.pixels_inside {
-        true => [&block_tiles, &image, &row_tiles, &column_tiles],
-        false => [&image, &row_tiles, &column_tiles, &block_tiles],
+        true => [vec![block_tiles.clone()], pixels].concat(),
+        false => [pixels, vec![block_tiles.clone()]].concat(),
     };
-    let inner = order[3];
-    steps += &format!("reorder {} {} {} {} {in_tile} {rows} {columns}; ", order[0], order[1], order[2], order[3]);
+    let inner = order.last()?;
     // A block that is moved to the start of a loop runs before those that were moved there earlier.
     let mut compacted: Vec<String> = vec![sums.name.to_string()];
     if !layer.on_chip.hides_output() {
-        compacted.push(format!("{name}.out"));
+        compacted.push(if is_stored { format!("{name}.out") } else { name.to_string() });
     }
     for stage in between.iter().map(|(stage, _)| stage).chain([name]).rev() {
         steps += &format!("compute_at {stage} {inner}; ");
         if stage != name {
             compacted.push(stage.to_string());
         }
-        for (_, operand) in operands.iter().filter(|(reader, _)| reader == stage) {
-            steps += &format!("compute_at {operand}.{scope} {inner}; ");
-            compacted.push(format!("{operand}.{scope}"));
+        for (_, operand) in waiting_operands.iter().filter(|(reader, _)| *reader == stage) {
+            steps += &format!("compute_at {operand} {inner}; ");
+            compacted.push(operand.clone());
         }
     }
     let requantizations = 1 + usize::from(conv.slope.is_some()) + usize::from(windows.is_some_and(|w| w.requantizes()));
-    let keeps_params = keeps_params(requantizations * sizes.out_blocks, config);
+    let keeps_params = keeps_params(requantizations * out_channels as usize, config);
     // The parameters of the pooling are loaded after those of the product, which are needed earlier.
     for copy in &pool_copies {
         if windows.is_some_and(|w| w.requantizes()) && !keeps_params {
@@ -212,19 +227,21 @@ fn product(
     steps += &format!("compute_at sums {inner}; ");
     if layer.on_chip.output.is_some() && layer.on_chip.stored {
         steps += &format!("keep {name}.write {inner} inp; ");
-        instructions += &format!("tensorize {name}.keep.i4 move; ");
+        instructions += &format!("tensorize {name}.keep.i{} move; ", frame.entry(&last));
     }
     let mut slotted: Vec<(String, usize)> = Vec::new();
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
     let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
-    let pixel_tiles = stored.n * stored.h.div_ceil(tile.rows) * stored.w.div_ceil(tile.columns);
-    let grouped = conv.groups > 1;
+    let pixel_tiles = frame.pixel_tiles(tile, stored);
+    // A tile of blocks reads its own part of the data.
+    let grouped = conv.groups > 1 && sizes.first_blocks(conv, input, config).is_even();
     let computed_pixels = windows.map_or([tile.rows, tile.columns], |w| w.pixels([tile.rows, tile.columns]));
     let (data_at, weights_at) = if grouped {
         (inner.as_str(), block_tiles.as_str())
     } else if passes > 1 {
+        let ([outer, entry], within) = (frame.result_loops(&sums), frame.depth_loops("sums"));
         steps += &format!(
-            "split sums.d {}; reorder sums.d.0 sums.i0 sums.i1 sums.i2 sums.i3 sums.d.1 sums.r sums.s sums.i4 sums.k; \
+            "split sums.d {}; reorder sums.d.0 {outer} sums.d.1 {within} {entry} sums.k; \
              decompose_reduction sums sums.d.0; ",
             tile.in_blocks
         );
@@ -264,12 +281,13 @@ fn product(
             true => sizes.blocks_for(conv, 0..tile.out_blocks.min(sizes.out_blocks), input, config).1,
             false => tile.in_blocks,
         };
-        let entries = blocks * window.map(|span| span.padded()).iter().product::<usize>();
+        let entries = blocks * sizes.in_ratio * window.map(|span| span.padded()).iter().product::<usize>();
         slotted.push((data.name.to_string(), slots(entries, data_iterations, Mem::Inp).min(MOST_SLOTS)));
     }
     if !keeps_weights {
         compacted.push("weights.wgt".into());
-        let entries = tile.out_blocks * tile.in_blocks.min(sizes.in_tiles) * conv.taps();
+        let in_tiles = (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles);
+        let entries = tile.out_blocks * sizes.out_ratio * in_tiles * conv.taps();
         // If the data stay in inp, only weights are loaded, and long rows as soon as there is room for each.
         let most = if layer.on_chip.input.is_some() { MOST_OF_WEIGHTS } else { MOST_SLOTS };
         if layer.on_chip.input.is_some() && passes > 1 && tile.in_blocks * conv.taps() >= LONG_ROW {
@@ -284,9 +302,9 @@ fn product(
         }
     }
     let tiles = out_tiles * pixel_tiles;
-    let entries = tile.out_blocks * tile.rows * tile.columns;
+    let entries = tile.out_blocks * sizes.out_ratio * tile.rows * tile.columns;
     let waiting = slots(entries, tiles, tile.operands).min(MOST_WAITING);
-    slotted.extend(operands.iter().map(|(_, operand)| (format!("{operand}.{scope}"), waiting)));
+    slotted.extend(waiting_operands.into_iter().map(|(_, operand)| (operand, waiting)));
     // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
     let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
     let summed = (tile.out_blocks * computed_pixels[0] * computed_pixels[1]).max(entries);
@@ -298,7 +316,8 @@ fn product(
         slotted.push((format!("{name}.inp"), 1));
     } else if between.is_empty() {
         // Nothing reads the results in out except stores.
-        slotted.push((format!("{name}.out"), slots(entries, tiles, Mem::Out).min(MOST_SLOTS)));
+        let results = if is_stored { format!("{name}.out") } else { name.to_string() };
+        slotted.push((results, slots(entries, tiles, Mem::Out).min(MOST_SLOTS)));
     }
     if windows.is_some() {
         // The vector unit writes and reads the product's results itself. They have one half of out, those of the pooling
@@ -325,16 +344,17 @@ fn product(
         // Each row of the kernel is a load of its own.
         steps += &format!("split data.i3 {bytes}; reorder data.i0 data.i3.0 data.i1 data.i2 data.i3.1; ");
     }
-    for at in order {
+    for at in &order {
         steps += &format!("annotate {at} pipeline; ");
     }
+    steps += &frame.rows_apart(&data);
     if passes > 1 {
-        steps += "annotate sums.d.0 pipeline; tensorize sums.i4 gemm; ";
+        steps += &format!("annotate sums.d.0 pipeline; tensorize sums.i{} gemm; ", frame.entry(&sums));
     } else {
-        steps += &gemm(&sums);
+        steps += &gemm(&sums, frame);
     }
     steps += &instructions;
-    Some(LayerSchedule { program: b.finish(&[last]), inputs, steps: template(&steps)? })
+    Some(LayerSchedule { program: b.finish(&[output_tensor]), inputs, steps: template(&steps)? })
 }
 
 /// A second requantization in a layer's expression.
@@ -353,12 +373,14 @@ fn second(
     conv: &Conv,
     slope: &Slope,
     [sums, result]: [&TensorRef; 2],
-    border: Option<&Border>,
+    tiles: i64,
+    (border, frame): (Option<&Border>, &Frame),
 ) -> Second {
     let finish = slope.finish(&conv.finish);
-    let [_, blocks, .., lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
-    let parameters = Parameters::new(b, &finish, [blocks, lanes], "slope_");
-    let below = b.compute(BELOW, &sums.shape, |i| parameters.wide(&finish, sums.at(i), &[i[1].clone(), i[4].clone()]));
+    let last = sums.shape.len() - 1;
+    let parameters = Parameters::new(b, &finish, [tiles, sums.shape[last]], "slope_");
+    let below =
+        b.compute(BELOW, &sums.shape, |i| parameters.wide(&finish, sums.at(i), &[frame.out_tile(i), i[last].clone()]));
     let choice = computed(b, border, "choice", &sums.shape, |i| {
         let (a, b) = (result.at(i).cast(DType::I32), below.at(i));
         let value = if slope.op == VecOp::Max { a.max(b) } else { a.min(b) };
@@ -374,23 +396,16 @@ pub fn sums(
     prefix: &str,
     conv: &Conv,
     data: &Data,
-    [input, output]: [View; 2],
+    frame: &Frame,
     config: &HwConfig,
     constants: Constants,
 ) -> (TensorRef, TensorRef, Array) {
+    let [input, output] = frame.views;
     let sizes = Sizes::new(conv, input, output, config);
-    let block = i64::from(config.block());
-    let [images, height, width] = [output.n, output.h, output.w].map(|n| n as i64);
-    let [in_blocks, out_blocks] = [sizes.in_tiles, sizes.out_blocks].map(|n| n as i64);
-    // With groups, blocks of outputs read different blocks of the input.
-    let each = if conv.groups == 1 { 0 } else { sizes.tiles_of_groups(conv, input, config).unwrap_or(0) as i64 };
-    let in_block = |out: &Expr, d: &Expr| match each {
-        0 => d.clone(),
-        _ if in_blocks == 1 => out.clone() * each,
-        _ => out.clone() * each + d.clone(),
-    };
-    let [kh, kw] = conv.kernel.map(|n| n as i64);
-    let shape = [out_blocks, in_blocks, kh, kw, block, block];
+    let [kh, kw, bi, bo] =
+        [conv.kernel[0], conv.kernel[1], config.block_in as usize, config.block_out as usize].map(|n| n as i64);
+    let out_tiles = (sizes.out_blocks * sizes.out_ratio) as i64;
+    let shape = [out_tiles, sizes.in_tiles as i64, kh, kw, bo, bi];
     let zero_point = stored_zero_point(conv, config);
     let weights = match constants {
         Constants::Given => {
@@ -402,22 +417,31 @@ pub fn sums(
     let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
     let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
     let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
-    let reduce = [("d", in_blocks), ("r", kh), ("s", kw), ("k", block)];
+    let depth = Depth::new(conv, &sizes, input, config);
+    let mut reduce = vec![("d", depth.blocks)];
+    reduce.extend((sizes.in_ratio > 1).then_some(("e", depth.entries)));
+    reduce.extend([("r", kh), ("s", kw), ("k", bi)]);
     let sums = b.sum_from(
         &format!("{prefix}sums"),
-        &[images, out_blocks, height, width, block],
+        &frame.results(sizes.out_blocks as i64),
         &reduce,
         |_| Expr::i32(0),
         |i, t| {
-            let row = i[2].clone() * row_step + t[1].clone() * row_tap;
-            let column = i[3].clone() * column_step + t[2].clone() * column_tap;
+            let [.., r, s, k] = t else { unreachable!("there are at least four axes") };
+            let row = i[2].clone() * row_step + r.clone() * row_tap;
+            let column = i[3].clone() * column_step + s.clone() * column_tap;
+            let entry = if sizes.in_ratio > 1 { t[1].clone() } else { Expr::int(0) };
             let x = match data.rows {
-                None => data.tensor.at(&[i[0].clone(), in_block(&i[1], &t[0]), row, column, t[3].clone()]),
-                Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * block + t[3].clone()]),
+                None => {
+                    let block = depth.block(&i[1], &frame.out_tile(i), &t[0]);
+                    data.tensor.at(&frame.data_at(i, [block, entry.clone()], [row, column], k))
+                }
+                Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * bi + k.clone()]),
             };
             let x = x.cast(DType::I32);
-            let w = w.at(&[&[i[1].clone()], &t[..3], &[i[4].clone(), t[3].clone()]].concat()).cast(DType::I32);
-            x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }
+            let (tile, o) = (depth.tile(&t[0], &entry), i[i.len() - 1].clone());
+            let w = w.at(&[frame.out_tile(i), tile, r.clone(), s.clone(), o, k.clone()]).cast(DType::I32);
+            depth.counted(x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }, &t[0], &entry)
         },
     );
     (sums, w, weights)
@@ -450,16 +474,18 @@ fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwC
 }
 
 /// Returns the steps that make instructions of a product's sums, if all input channels are summed at once.
-pub fn gemm(sums: &TensorRef) -> String {
+pub fn gemm(sums: &TensorRef, frame: &Frame) -> String {
     let s = &sums.name;
+    let ([outer, entry], within) = (frame.result_loops(sums), frame.depth_loops(s.as_str()));
     format!(
-        "reorder {s}.i0 {s}.i1 {s}.i2 {s}.i3 {s}.d {s}.r {s}.s {s}.i4 {s}.k; decompose_reduction {s} {s}.i0; \
-         tensorize {s}.i4 gemm; "
+        "reorder {outer} {s}.d {within} {entry} {s}.k; decompose_reduction {s} {s}.i0; tensorize {s}.i{} gemm; ",
+        frame.entry(sums)
     )
 }
 
 /// Adds the data as the windows read them: with padding, and without rows that no window reads.
-pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &HwConfig) -> TensorRef {
+pub fn data(b: &mut Builder, conv: &Conv, frame: &Frame, config: &HwConfig) -> TensorRef {
+    let [input, output] = frame.views;
     let block = i64::from(config.block());
     let [images, height] = [input.n, input.h].map(|n| n as i64);
     let blocks = input.c.div_ceil(config.block() as usize) as i64;
@@ -467,20 +493,14 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
     let (skips, step) = (skips_rows(conv), conv.strides[0] as i64);
     let rows = if skips { output.h } else { conv.span(0, output.h) } as i64;
     let columns = conv.span(1, output.w) as i64;
+    let shape = frame.of_image([blocks, rows, columns]);
     let pad = Expr::Int(conv.pad_value.into(), DType::I8);
-    let within = |inside: Vec<Expr>, element: Expr| {
-        let all = inside.into_iter().reduce(|a, b| a.and(b));
-        match all {
-            Some(inside) => inside.select(element, pad),
-            None => element,
-        }
-    };
+    let within = |inside: Vec<Expr>, element: Expr| within(inside, element, pad.clone());
     // The row of the tensor, and the conditions for it to be inside.
     let row = |at: &Expr| match skips {
         true => (at.clone() * step, Vec::new()),
         false => (less(at, top), inside(at, rows, top, height)),
     };
-    let shape = [images, blocks, rows, columns, block];
     if let Some(windows) = input.windows() {
         let layout = input.layout(config);
         let x = b.input("x", DType::I8, &[images, height, layout.row_stride() as i64]);
@@ -502,11 +522,11 @@ pub fn data(b: &mut Builder, conv: &Conv, input: View, output: View, config: &Hw
         });
     }
     let width = input.w as i64;
-    let x = b.input("x", DType::I8, &[images, blocks, height, width, block]);
+    let x = b.input("x", DType::I8, &[&[images, blocks, height, width], &shape[4..]].concat());
     b.compute("data", &shape, |i| {
         let (row, mut conditions) = row(&i[2]);
         conditions.extend(inside(&i[3], columns, left, width));
-        within(conditions, x.at(&[i[0].clone(), i[1].clone(), row, less(&i[3], left), i[4].clone()]))
+        within(conditions, x.at(&[&[i[0].clone(), i[1].clone(), row, less(&i[3], left)], &i[4..]].concat()))
     })
 }
 

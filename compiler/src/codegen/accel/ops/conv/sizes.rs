@@ -1,5 +1,6 @@
 //! Sizes of a product in tiles of the array, and the rows and columns of the input that its outputs read.
 
+use super::first_blocks::FirstBlocks;
 use super::op::Conv;
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::view::View;
@@ -28,23 +29,27 @@ impl Sizes {
         let mut sizes = Sizes { in_ratio, out_ratio, in_tiles: all, in_blocks: input.c.div_ceil(block), out_blocks };
         if conv.groups > 1 {
             let tiles = output.c.div_ceil(config.block_out as usize);
-            let widest = (0..tiles).map(|t| {
-                let (first, last) = sizes.group_tiles(conv, t, config);
-                last - first + 1
-            });
-            sizes.in_tiles = widest.max().unwrap_or(1);
+            sizes.in_tiles = 1;
+            loop {
+                let width = |(first, last): (usize, usize)| last - sizes.clamped(first, input, config) + 1;
+                let widest = (0..tiles).map(|t| width(sizes.group_tiles(conv, t, config))).max().unwrap_or(1);
+                if widest <= sizes.in_tiles {
+                    break;
+                }
+                sizes.in_tiles = widest;
+            }
         }
         sizes
     }
 
-    /// Returns the first and last input tile that an output tile's channels need.
+    /// Returns the first and last input tile that an output tile's channels need. The first one begins a block.
     fn group_tiles(&self, conv: &Conv, out_tile: usize, config: &HwConfig) -> (usize, usize) {
         let (bo, bi) = (config.block_out as usize, config.block_in as usize);
         let outputs = conv.finish.bias.len();
         let (per_group, depth) = ((outputs / conv.groups).max(1), conv.depth());
         let first = (out_tile * bo).min(outputs - 1) / per_group * depth;
         let last = (((out_tile + 1) * bo).min(outputs) - 1) / per_group * depth + depth - 1;
-        (first / bi, last / bi)
+        (first / bi / self.in_ratio * self.in_ratio, last / bi)
     }
 
     /// Returns the first of the [`Sizes::in_tiles`] input tiles that are multiplied for an output tile.
@@ -53,20 +58,23 @@ impl Sizes {
             return 0;
         }
         let tiles = conv.finish.bias.len().div_ceil(config.block_out as usize);
-        let all = input.c.div_ceil(config.block_in as usize);
-        self.group_tiles(conv, out_tile.min(tiles - 1), config).0.min(all - self.in_tiles)
+        self.clamped(self.group_tiles(conv, out_tile.min(tiles - 1), config).0, input, config)
     }
 
-    /// Returns the number of input tiles from the first one of an output tile to that of the next; `None` if it is not the
-    /// same for all.
-    pub fn tiles_of_groups(&self, conv: &Conv, input: View, config: &HwConfig) -> Option<usize> {
-        let first = |tile: usize| self.first_tile(conv, tile, input, config);
-        let each = first(1);
-        let tiles = self.out_blocks * self.out_ratio;
-        (0..tiles).all(|tile| first(tile) == tile * each).then_some(each)
+    /// Returns the first input tile, or an earlier one that begins a block, so that all of [`Sizes::in_tiles`] exist.
+    fn clamped(&self, first: usize, input: View, config: &HwConfig) -> usize {
+        let all = input.c.div_ceil(config.block() as usize) * self.in_ratio;
+        first.min(all.saturating_sub(self.in_tiles) / self.in_ratio * self.in_ratio)
     }
 
-    /// Returns the first block and the number of blocks of the input that some blocks of the output need.
+    /// Returns the first block of the input of each output tile.
+    pub fn first_blocks(&self, conv: &Conv, input: View, config: &HwConfig) -> FirstBlocks {
+        let tiles = if conv.groups == 1 { 0 } else { self.out_blocks * self.out_ratio };
+        let first = |tile: usize| (self.first_tile(conv, tile, input, config) / self.in_ratio) as i64;
+        FirstBlocks { of_tiles: (0..tiles).map(first).collect(), out_ratio: self.out_ratio }
+    }
+
+    /// Returns the first block and the number of blocks of the input that are loaded for some blocks of the output.
     pub fn blocks_for(
         &self,
         conv: &Conv,
@@ -74,7 +82,7 @@ impl Sizes {
         input: View,
         config: &HwConfig,
     ) -> (usize, usize) {
-        if conv.groups == 1 {
+        if conv.groups == 1 || !self.first_blocks(conv, input, config).is_even() {
             return (0, self.in_blocks);
         }
         let tiles = blocks.start * self.out_ratio..blocks.end * self.out_ratio;

@@ -17,10 +17,11 @@ use super::plan::PoolTile;
 use super::steps::{Steps, steps, tensorized};
 use crate::codegen::accel::batch::{Fill, fill};
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::padded_range::{inside, less};
+use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::requant::{Parameters, keeps_params};
 use crate::codegen::accel::runs::Runs;
 use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
+use crate::codegen::accel::tile_groups::{GroupPlace, TileGroups, times};
 use crate::codegen::accel::view::View;
 use crate::te::{Builder, Combiner, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
@@ -67,11 +68,7 @@ pub struct PooledResults {
 /// Returns a pooling in tiles.
 pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -> Option<LayerSchedule> {
     let whole = [layer.input_view(), layer.output_view()];
-    let (fill, views) = match fill(pool.is_pointwise(), whole, config) {
-        // A single pixel has no neighbors.
-        (Fill::Neighbors, _) if whole[1].h * whole[1].w == 1 => (Fill::Tiles, whole),
-        filled => filled,
-    };
+    let (fill, views) = fill(pool.is_pointwise(), whole, config);
     let mut b = Builder::new("pool");
     let mut e = PoolExpression {
         b: &mut b,
@@ -112,25 +109,6 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         keeps_params: e.keeps_params,
     });
     Some(LayerSchedule { inputs: e.inputs, program: b.finish(&[output]), steps: template(&text)? })
-}
-
-/// Returns `e / d`.
-fn quotient(e: &Expr, d: usize) -> Expr {
-    if d == 1 { e.clone() } else { e.clone() / Expr::int(d as i64) }
-}
-
-/// Returns `e % d`, where `e` is less than `most`.
-fn rest(e: &Expr, d: usize, most: usize) -> Expr {
-    match d {
-        1 => Expr::int(0),
-        _ if most <= d => e.clone(),
-        _ => e.clone() % Expr::int(d as i64),
-    }
-}
-
-/// Returns `e * d`.
-fn times(e: Expr, d: usize) -> Expr {
-    if d == 1 { e } else { e * d as i64 }
 }
 
 impl PoolExpression<'_> {
@@ -187,14 +165,8 @@ impl PoolExpression<'_> {
         self.views[1].layout(self.config).blocks()
     }
 
-    /// Images, rows of tiles, and tiles of a row.
-    fn tiles(&self) -> [usize; 3] {
-        let output = self.views[1];
-        [output.n, output.h.div_ceil(self.tile.rows), output.w.div_ceil(self.tile.columns)]
-    }
-
-    fn groups(&self) -> usize {
-        self.tiles().iter().product::<usize>().div_ceil(self.config.batch as usize)
+    fn groups(&self) -> TileGroups {
+        TileGroups::new(self.views[1], [self.tile.rows, self.tile.columns], self.config)
     }
 
     fn divisors(&self) -> Divisors<'_> {
@@ -241,26 +213,20 @@ impl PoolExpression<'_> {
 
     /// Adds the data of groups of tiles: row `i` of an entry has a pixel of tile `i` of the group.
     fn data_of_groups(&mut self, x: &TensorRef) -> TensorRef {
-        let (input, tile, batch) = (self.views[0], self.tile, self.config.batch as usize);
-        let tiles = self.tiles();
-        let all = tiles.iter().product::<usize>();
+        let (input, tile, groups) = (self.views[0], self.tile, self.groups());
         let spans = [self.pool.span(0, tile.rows), self.pool.span(1, tile.columns)];
         let steps = [tile.rows * self.pool.strides[0], tile.columns * self.pool.strides[1]];
         let pads = [self.pool.pads[0], self.pool.pads[1]];
         let sizes = [input.h, input.w];
-        let shape = [self.blocks(), self.groups(), spans[0], spans[1]].map(|n| n as i64);
+        let shape = [self.blocks(), groups.count(), spans[0], spans[1]].map(|n| n as i64);
         let pad = Expr::Int(self.pool.pad_value.into(), DType::I8);
         let lane = 4 + self.lanes().len() - 1;
         self.b.compute("data", &[shape.to_vec(), self.own_lanes()].concat(), |i| {
-            let number = times(i[1].clone(), batch) + i[lane].clone();
-            let [image, row, column] = numbered(&number, tiles);
-            let mut conditions = Vec::new();
-            if all % batch != 0 {
-                conditions.push(number.lt(Expr::int(all as i64)));
-            }
+            let ([image, row, column], mut conditions) = groups.tile(&i[1], &i[lane]);
             let mut place = |k: usize, tile: Expr| {
-                let at = if tiles[1 + k] == 1 { i[2 + k].clone() } else { times(tile, steps[k]) + i[2 + k].clone() };
-                let (at, inside) = padded(&at, (tiles[1 + k] - 1) * steps[k] + spans[k], pads[k], sizes[k]);
+                let own = i[2 + k].clone();
+                let at = if groups.along(k) == 1 { own } else { times(tile, steps[k]) + own };
+                let (at, inside) = padded(&at, (groups.along(k) - 1) * steps[k] + spans[k], pads[k], sizes[k]);
                 conditions.extend(inside);
                 at
             };
@@ -368,18 +334,14 @@ impl PoolExpression<'_> {
         if !self.is_in_groups() {
             return result.clone();
         }
-        let (output, tile, batch) = (self.views[1], self.tile, self.config.batch as usize);
-        let (tiles, patterns) = (self.tiles(), self.patterns());
-        let all = tiles.iter().product::<usize>();
+        let (output, groups, patterns) = (self.views[1], self.groups(), self.patterns());
         let shape = [output.n, self.blocks(), output.h, output.w].map(|n| n as i64);
         self.b.compute("output", &[shape.to_vec(), self.lanes()].concat(), |i| {
-            let [row, column] = [quotient(&i[2], tile.rows), quotient(&i[3], tile.columns)];
+            let [row, column] = groups.tile_of([&i[2], &i[3]]);
             let pattern = patterns.of_tile([&row, &column]);
-            let number = times(times(i[0].clone(), tiles[1]) + row, tiles[2]) + column;
-            let own = [rest(&i[2], tile.rows, output.h), rest(&i[3], tile.columns, output.w)];
-            let (group, lane) = (quotient(&number, batch), rest(&number, batch, all));
+            let GroupPlace { group, pixel, lane } = groups.place(&i[0], [&i[2], &i[3]]);
             let (parts, channel) = i[4..].split_at(i.len() - 5);
-            result.at(&[&[pattern, i[1].clone(), group], &own[..], parts, &[lane], channel].concat())
+            result.at(&[&[pattern, i[1].clone(), group], &pixel[..], parts, &[lane], channel].concat())
         })
     }
 }
@@ -390,26 +352,11 @@ fn tap(pool: &Pool, data: &TensorRef, i: &[Expr], t: &[Expr]) -> Expr {
     data.at(&[&i[..2], &[at(0), at(1)], &i[4..]].concat()).cast(DType::I32)
 }
 
-/// Returns image, row and column of the tile with a number.
-fn numbered(number: &Expr, [images, rows, columns]: [usize; 3]) -> [Expr; 3] {
-    let image = if images == 1 { Expr::int(0) } else { quotient(number, rows * columns) };
-    let row = if rows == 1 { Expr::int(0) } else { rest(&quotient(number, columns), rows, images * rows) };
-    [image, row, rest(number, columns, images * rows * columns)]
-}
-
 /// Returns a position in a padded dimension of `count` elements as one in its tensor, and the conditions for it to be
 /// inside.
 fn padded(at: &Expr, count: usize, before: usize, size: usize) -> (Expr, Vec<Expr>) {
     let [count, before, size] = [count, before, size].map(|n| n as i64);
     (less(at, before), inside(at, count, before, size))
-}
-
-/// Returns the element where all conditions hold, and padding elsewhere.
-fn within(conditions: Vec<Expr>, element: Expr, pad: Expr) -> Expr {
-    match conditions.into_iter().reduce(|a, b| a.and(b)) {
-        Some(inside) => inside.select(element, pad),
-        None => element,
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::plan::{PoolTile, source};
 use crate::codegen::accel::batch::Fill;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::{MOST_SLOTS, slots};
+use crate::codegen::accel::tile_groups::{GroupLoops, TileGroups, TileLoops};
 use crate::codegen::accel::view::View;
 use crate::te::TensorRef;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -157,42 +158,19 @@ impl Steps<'_> {
             steps += &format!("reorder {} {} {} {} {}; ", l("i0"), l("i1.0"), l(&entries), l("i1.1"), l(&own));
             return Loops { steps, blocks: l("i1.0"), tiles: vec![l("i0"), l("i1.0"), l(&entries)] };
         }
-        let (mut outer, mut inner) = (vec![l("i1.0")], vec![l("i1.1")]);
-        for (name, size) in [("i2", tile.rows), ("i3", tile.columns)] {
-            // A loop over tiles of one row is the loop over rows.
-            if size == 1 && self.is_in_groups() {
-                outer.push(l(name));
-                continue;
-            }
-            steps += &format!("split {} {size}; ", l(name));
-            outer.push(l(&format!("{name}.0")));
-            inner.push(l(&format!("{name}.1")));
-        }
-        let inner = inner.join(" ");
-        let (blocks, rows, columns) = (&outer[0], &outer[1], &outer[2]);
+        let blocks = l("i1.0");
         if !self.is_in_groups() {
-            steps += &format!("reorder {} {blocks} {rows} {columns} {inner}; ", l("i0"));
-            let tiles = [vec![l("i0")], outer.clone()].concat();
-            return Loops { steps, blocks: blocks.clone(), tiles };
+            steps += &format!("split {} {}; split {} {}; ", l("i2"), tile.rows, l("i3"), tile.columns);
+            let tiles = [l("i0"), blocks.clone(), l("i2.0"), l("i3.0")];
+            steps += &format!("reorder {} {} {} {}; ", tiles.join(" "), l("i1.1"), l("i2.1"), l("i3.1"));
+            return Loops { steps, blocks, tiles: tiles.to_vec() };
         }
-        // Groups of tiles go across rows of tiles and images, unless they end where these end.
-        let image = l("i0");
-        steps += &format!("reorder {blocks} {image} {rows} {columns} {inner}; ");
-        let [of_column, of_row] = [self.view.w.div_ceil(tile.columns), self.view.h.div_ceil(tile.rows)];
-        let ends = |tiles: usize| tiles.is_multiple_of(batch as usize);
-        let (around, fused) = match (ends(of_column), ends(of_row * of_column)) {
-            (true, _) => (vec![blocks, &image, rows], vec![columns]),
-            (_, true) => (vec![blocks, &image], vec![rows, columns]),
-            _ => (vec![blocks], vec![&image, rows, columns]),
-        };
-        let mut all = fused[0].clone();
-        for next in &fused[1..] {
-            steps += &format!("fuse {all} {next}; ");
-            all = format!("{all}_{}", next.rsplit('.').next().unwrap_or(next));
-        }
-        steps += &format!("split {all} {batch}; ");
-        let tiles = around.into_iter().cloned().chain([format!("{all}.0")]).collect();
-        Loops { steps, blocks: blocks.clone(), tiles }
+        let groups = TileGroups::new(self.view, [tile.rows, tile.columns], self.config);
+        let TileLoops { steps: divided, outer, inner } = groups.loops(&write);
+        let inner = [vec![l("i1.1")], inner].concat().join(" ");
+        let GroupLoops { steps: fused, groups: tiles, .. } = groups.grouped(&outer);
+        steps += &format!("{divided}reorder {blocks} {} {inner}; {fused}", outer.join(" "));
+        Loops { steps, blocks: blocks.clone(), tiles: [vec![blocks], tiles].concat() }
     }
 
     /// Returns the number of slots for the parameters of a tile's channels. They take half of param, so that those of the

@@ -12,6 +12,7 @@ use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
 use crate::codegen::accel::ops::conv::Conv;
+use crate::codegen::accel::ops::conv::frame::Frame;
 use crate::codegen::accel::ops::conv::schedule::data;
 use crate::codegen::accel::scheduled::{LayerSchedule, template};
 use crate::te::{Builder, Expr};
@@ -29,7 +30,7 @@ pub fn schedule(
     let shape = Shape { conv, input, output, on_chip, config };
     let order = Order::new(&shape, tile);
     let mut made = Stages::new(Builder::new("depthwise"), config, constants);
-    let data = data(&mut made.b, conv, input, output, config);
+    let data = data(&mut made.b, conv, &Frame::of_one_row([input, output], config), config);
     made.steps = format!("set_scope {} inp; ", data.name);
     made.blocks = vec![data.name.to_string()];
     let range = tile.array_taps.range();

@@ -295,3 +295,69 @@ fn windows_of_partial_blocks_need_no_padding_loads() {
     }
     assert!(checked > 12, "{checked}");
 }
+
+/// A random convolution; `None` if no window fits.
+fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
+    let kernel = if rng.random_range(0..3) == 0 { [1, 1] } else { [0; 2].map(|_| rng.random_range(1..=3)) };
+    let plain = rng.random_range(0..3) == 0;
+    let groups = [1, 1, 1, 2, 3, 4, 5][rng.random_range(0..7)];
+    let s = Sized {
+        images: rng.random_range(1..=5),
+        channels: match rng.random_range(0..4) {
+            0 => [0; 2].map(|_| 16 * groups * rng.random_range(1..=2)),
+            _ => [0; 2].map(|_| groups * rng.random_range(1..=40 / groups)),
+        },
+        image: [rng.random_range(1..=9), rng.random_range(1..=9)],
+        kernel,
+        strides: if plain { [1; 2] } else { [0; 2].map(|_| rng.random_range(1..=3)) },
+        pads: if plain { [0; 4] } else { [0, 1, 0, 1].map(|k| rng.random_range(0..kernel[k].max(2))) },
+        dilations: [0; 2].map(|_| rng.random_range(1..=2)),
+        groups,
+    };
+    let fits = |k: usize| s.image[k] + s.pads[k] + s.pads[k + 2] > (s.kernel[k] - 1) * s.dilations[k];
+    if !(fits(0) && fits(1)) {
+        return None;
+    }
+    let epilogue = add_and_lookup()[..rng.random_range(0..=2)].to_vec();
+    let (mut conv, layer) = conv(&s, epilogue);
+    if rng.random_range(0..3) == 0 {
+        conv.pad_value = 0;
+    }
+    if rng.random_range(0..4) == 0 {
+        let Finish { bias, multiplier, .. } = conv.finish.clone();
+        let shift = vec![-9; bias.len()];
+        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op: VecOp::Max });
+    }
+    Some((conv, layer))
+}
+
+/// Configurations with several batch rows, blocks of different widths, and without what is optional.
+#[test]
+fn random_convolutions_run_on_other_configurations() {
+    let load = |name: &str| HwConfig::load(name).unwrap();
+    let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
+    let configs = [
+        load("4x16x16"),
+        load("1x8x16"),
+        load("1x4x2"),
+        load("1x4x4-ecp5"),
+        sized("4x16x16", 3, 16, 16),
+        HwConfig { dma_pad: false, ..sized("4x16x16", 2, 16, 16) },
+        sized("4x16x16", 2, 8, 16),
+        sized("4x16x16", 2, 16, 8),
+        sized("1x16x16", 1, 16, 4),
+        sized("1x16x16", 1, 4, 16),
+    ];
+    let mut rng = StdRng::seed_from_u64(3);
+    for config in configs {
+        let (mut checked, mut most) = (0, 400);
+        while checked < 30 && most > 0 {
+            most -= 1;
+            let Some((conv, layer)) = random(&mut rng) else { continue };
+            if is_expressible(&conv, &layer, &config) {
+                checked += check_plans(&conv, &layer, &config, 3);
+            }
+        }
+        assert!(checked >= 30, "{} {checked}", config.name);
+    }
+}
