@@ -1,8 +1,9 @@
 use super::*;
-use crate::codegen::accel::finish::Finish;
+use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::operator::AccelOperator;
 use crate::codegen::accel::ops::conv::ConvPlan;
+use crate::codegen::accel::ops::conv::epilogue::Epilogue;
 use crate::codegen::accel::ops::conv::expressible::is_expressible;
 use crate::codegen::accel::ops::pairwise::PairOp;
 use crate::codegen::accel::ops::pool::random_pool;
@@ -11,6 +12,7 @@ use crate::graph::ValueId;
 use crate::graph::op::Layout;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use tilewright_hw::isa::VecOp;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 /// Sizes of a convolution under test.
