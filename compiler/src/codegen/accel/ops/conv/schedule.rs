@@ -8,11 +8,12 @@ use super::epilogue::Epilogue;
 use super::frame::{Frame, Loops, Operand};
 use super::op::Conv;
 use super::packed::windows_as_channels;
+use super::phases::{Phases, joined};
 use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::tiles::ConvTile;
 use crate::codegen::accel::emit::Constants;
-use crate::codegen::accel::finish::Slope;
+use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
 use crate::codegen::accel::padded_range::{inside, less, within};
@@ -47,7 +48,25 @@ pub fn schedule(
     let mut b = Builder::new("conv");
     let frame = Frame::new(conv, [layer.input_view(), layer.output_view()], [tile.rows, tile.columns], config);
     let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
-    product(b, conv, &frame, Data { tensor: data, rows: None }, tile, layer, config, constants)
+    let data = Data { tensor: data, rows: None };
+    product(b, std::slice::from_ref(conv), &frame, data, tile, layer, config, constants)
+}
+
+/// Returns the phases of a transposed convolution in tiles. `convs` are their products, `views` those of the input and of a
+/// phase.
+pub fn of_phases(
+    convs: &[Conv],
+    phases: &Phases,
+    views: [View; 2],
+    tile: &ConvTile,
+    layer: &Layer,
+    config: &HwConfig,
+    constants: Constants,
+) -> Option<LayerSchedule> {
+    let (mut b, conv) = (Builder::new("conv_transpose"), convs.first()?);
+    let frame = Frame::of_phases(phases, views, [tile.rows, tile.columns], config);
+    let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
+    product(b, convs, &frame, Data { tensor: data, rows: None }, tile, layer, config, constants)
 }
 
 /// Returns a convolution in tiles whose loads turn whole windows into channels.
@@ -63,7 +82,8 @@ pub fn packed(
     let mut b = Builder::new("conv");
     let data = windows(&mut b, conv, input, layer.output_view(), config)?;
     let frame = Frame::of_one_row([view, layer.output_view()], config);
-    product(b, &flat, &frame, Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+    let data = Data { tensor: data, rows: Some(input.c) };
+    product(b, std::slice::from_ref(&flat), &frame, data, tile, layer, config, constants)
 }
 
 /// The data as they are in inp.
@@ -74,11 +94,11 @@ pub struct Data {
     pub rows: Option<usize>,
 }
 
-/// Returns a product of data and weights in tiles.
+/// Returns products of data and weights in tiles: one, or one for each phase.
 #[allow(clippy::too_many_arguments)]
 fn product(
     mut b: Builder,
-    conv: &Conv,
+    convs: &[Conv],
     frame: &Frame,
     data: Data,
     tile: &ConvTile,
@@ -87,20 +107,23 @@ fn product(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let [input, output] = frame.views;
+    let conv = convs.first()?;
     let sizes = Sizes::new(conv, input, output, config);
-    let out_channels = (sizes.out_blocks * sizes.out_ratio) as i64;
-    let (sums, w, weights) = sums(&mut b, "", conv, &data, frame, config, constants);
+    let own_channels = sizes.out_blocks * sizes.out_ratio;
+    let out_channels = (frame.products() * own_channels) as i64;
+    let (finish, slope) = joined(convs, own_channels * config.block_out as usize);
+    let (sums, w, weights) = sums(&mut b, "", convs, &data, frame, config, constants);
     let Data { tensor: data, rows: window_row } = data;
     let results = sums.shape.clone();
-    let mut done = requantized(&mut b, &conv.finish, &sums, out_channels, |i| frame.out_tile(i));
+    let mut done = requantized(&mut b, &finish, &sums, out_channels, |i| frame.out_tile(i));
     let mut inputs = vec![LayerInput::Tensor(0), LayerInput::Constant(weights)];
     inputs.extend(done.inputs.clone());
     let mut last = done.result.clone();
     let mut operands = Vec::new();
     let mut instructions = frame.instruction(&last, "requant");
     let mut between = Vec::new();
-    if let Some(slope) = &conv.slope {
-        let Second { below, choice, parameters } = second(&mut b, conv, slope, [&sums, &last], out_channels, frame);
+    if let Some(slope) = &slope {
+        let Second { below, choice, parameters } = second(&mut b, &finish, slope, [&sums, &last], out_channels, frame);
         instructions += &(frame.instruction(&below, "requant") + &frame.instruction(&choice, slope.op.name()));
         between.extend([(last.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
         done.steps += &parameters.steps(below.name.as_str());
@@ -133,7 +156,7 @@ fn product(
     let output_tensor = frame.output(&mut b, &last);
     let (name, is_stored) = (&last.name, output_tensor.name == last.name);
     let write = if is_stored { format!("{name}.write") } else { output_tensor.name.to_string() };
-    let Loops { steps: divided, blocks: block_tiles, pixels } = frame.loops(&write, is_stored, tile);
+    let Loops { steps: divided, blocks: block_tiles, pixels, phases } = frame.loops(&write, is_stored, tile);
     let column_tiles = pixels.last()?.clone();
     // Results that stay in inp are written there. If they are also stored, they are moved there from out.
     let results_in = if layer.on_chip.hides_output() { Mem::Inp } else { Mem::Out }.name();
@@ -163,8 +186,8 @@ fn product(
     }
     steps += &divided;
     let order = match tile.pixels_inside {
-        true => [vec![block_tiles.clone()], pixels].concat(),
-        false => [pixels, vec![block_tiles.clone()]].concat(),
+        true => [phases, vec![block_tiles.clone()], pixels].concat(),
+        false => [pixels, phases, vec![block_tiles.clone()]].concat(),
     };
     let inner = order.last()?;
     // A block that is moved to the start of a loop runs before those that were moved there earlier.
@@ -189,7 +212,7 @@ fn product(
     }
     let mut slotted: Vec<(String, usize)> = Vec::new();
     let passes = sizes.in_blocks.div_ceil(tile.in_blocks);
-    let out_tiles = sizes.out_blocks.div_ceil(tile.out_blocks);
+    let out_tiles = frame.products() * sizes.out_blocks.div_ceil(tile.out_blocks);
     let pixel_tiles = frame.pixel_tiles(tile);
     // A tile of blocks reads its own part of the data.
     let grouped = conv.groups > 1 && sizes.first_blocks(conv, input, config).is_even();
@@ -252,7 +275,7 @@ fn product(
         }
         slotted.push(("weights.wgt".into(), slots(entries, weights_iterations, Mem::Wgt).min(most)));
     }
-    let requantizations = 1 + usize::from(conv.slope.is_some());
+    let requantizations = 1 + usize::from(slope.is_some());
     if !keeps_params(requantizations * out_channels as usize, config) {
         for copy in &done.copies {
             steps += &format!("compute_at {copy} {block_tiles}; ");
@@ -268,7 +291,7 @@ fn product(
     let of_sums = slots(entries.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
     slotted.push(("sums".into(), of_sums));
     // The second requantization writes over the sums.
-    slotted.extend(conv.slope.iter().map(|_| (BELOW.into(), of_sums)));
+    slotted.extend(slope.iter().map(|_| (BELOW.into(), of_sums)));
     if layer.on_chip.output.is_some() {
         slotted.push((format!("{name}.inp"), 1));
     } else if between.is_empty() {
@@ -312,13 +335,13 @@ struct Second {
 /// of the sums.
 fn second(
     b: &mut Builder,
-    conv: &Conv,
+    finish: &Finish,
     slope: &Slope,
     [sums, result]: [&TensorRef; 2],
     tiles: i64,
     frame: &Frame,
 ) -> Second {
-    let finish = slope.finish(&conv.finish);
+    let finish = slope.finish(finish);
     let last = sums.shape.len() - 1;
     let parameters = Parameters::new(b, &finish, [tiles, sums.shape[last]], "slope_");
     let below =
@@ -332,26 +355,27 @@ fn second(
 }
 
 /// Adds the sums of products of data and weights to an expression. Returns them, the input of weights and its value.
-/// `prefix` distinguishes the names of several products.
+/// `prefix` distinguishes the names of several products. `convs` are the products: one, or one for each phase.
 pub fn sums(
     b: &mut Builder,
     prefix: &str,
-    conv: &Conv,
+    convs: &[Conv],
     data: &Data,
     frame: &Frame,
     config: &HwConfig,
     constants: Constants,
 ) -> (TensorRef, TensorRef, Array) {
-    let [input, output] = frame.views;
+    let ([input, output], conv) = (frame.views, &convs[0]);
     let sizes = Sizes::new(conv, input, output, config);
     let [kh, kw, bi, bo] =
         [conv.kernel[0], conv.kernel[1], config.block_in as usize, config.block_out as usize].map(|n| n as i64);
-    let out_tiles = (sizes.out_blocks * sizes.out_ratio) as i64;
+    let out_tiles = (convs.len() * sizes.out_blocks * sizes.out_ratio) as i64;
     let shape = [out_tiles, sizes.in_tiles as i64, kh, kw, bo, bi];
     let zero_point = stored_zero_point(conv, config);
     let weights = match constants {
         Constants::Given => {
-            Array::of_bytes(&shape, &pack(conv, &stored(conv, config), zero_point, &sizes, input, config))
+            let packed = |conv: &Conv| pack(conv, &stored(conv, config), zero_point, &sizes, input, config);
+            Array::of_bytes(&shape, &convs.iter().flat_map(packed).collect::<Vec<_>>())
         }
         Constants::Zeros => Array::zeros(DType::I8, &shape),
     };
@@ -370,12 +394,16 @@ pub fn sums(
         |_| Expr::i32(0),
         |i, t| {
             let [.., r, s, k] = t else { unreachable!("there are at least four axes") };
-            let row = i[2].clone() * row_step + r.clone() * row_tap;
-            let column = i[3].clone() * column_step + s.clone() * column_tap;
+            let (phase, own) = frame.split(i);
+            let (row, column) = (own[2].clone() * row_step, own[3].clone() * column_step);
+            let [row, column] = match &frame.phases {
+                None => [row + r.clone() * row_tap, column + s.clone() * column_tap],
+                Some(phases) => [row + phases.position(0, phase, r), column + phases.position(1, phase, s)],
+            };
             let entry = if sizes.in_ratio > 1 { t[1].clone() } else { Expr::int(0) };
             let x = match data.rows {
                 None => {
-                    let block = depth.block(&i[1], &frame.out_tile(i), &t[0]);
+                    let block = depth.block(&own[1], &frame.own_tile(own), &t[0]);
                     data.tensor.at(&frame.data_at(i, [block, entry.clone()], [row, column], k))
                 }
                 Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * bi + k.clone()]),
@@ -383,7 +411,13 @@ pub fn sums(
             let x = x.cast(DType::I32);
             let (tile, o) = (depth.tile(&t[0], &entry), i[i.len() - 1].clone());
             let w = w.at(&[frame.out_tile(i), tile, r.clone(), s.clone(), o, k.clone()]).cast(DType::I32);
-            depth.counted(x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }, &t[0], &entry)
+            let term = x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) };
+            let taps = frame.phases.iter().flat_map(|p| {
+                [p.condition(0, phase, r, conv.kernel[0]), p.condition(1, phase, s, conv.kernel[1])]
+                    .into_iter()
+                    .flatten()
+            });
+            within(depth.exists(&t[0], &entry).into_iter().chain(taps).collect(), term, Expr::i32(0))
         },
     );
     (sums, w, weights)
