@@ -2,7 +2,7 @@
 
 use super::digits::determined;
 use super::error::{Reason, refuse};
-use crate::te::{Expr, Name};
+use crate::te::{BinOp, Expr, Name};
 use crate::tir::{Action, Affine, Block, Bounds, Function, Stmt, Terms, affine::interval};
 
 /// One access of a block to a buffer.
@@ -127,7 +127,8 @@ pub type BufferBox = Vec<(Expr, i64)>;
 
 /// Returns the box that encloses all elements accessed while the variables of `inner` run and all others are fixed.
 ///
-/// A dimension is taken whole if its accesses are not affine, or do not start at the same sum of outer variables.
+/// A read can have a part that is not affine, such as a choice, whose range is added. A dimension is taken whole if that
+/// range is unknown, if a write is not affine, or if accesses do not start at the same sum of outer variables.
 pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) -> Result<BufferBox, Reason> {
     let mut out = Vec::new();
     for (d, &n) in shape.iter().enumerate() {
@@ -136,7 +137,8 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
         let mut whole = false;
         for a in list {
             let Some(e) = a.indices.get(d) else { refuse!("{} has a different number of dimensions", a.buffer) };
-            let Some(sum) = Affine::of(e) else {
+            let affine = Affine::of(e).map(|sum| (sum, (0, 0)));
+            let Some((sum, (least, most))) = affine.or_else(|| if a.writes { None } else { ranged(e, bounds) }) else {
                 whole = true;
                 break;
             };
@@ -145,7 +147,7 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
             let is_inner = |v: &Name| inner.contains(v) || a.dims.iter().any(|d| &d.0 == v);
             let (running, standing) = sum.partition(is_inner);
             let Some((lo, hi)) = interval(&running.to_expr(), &within) else { refuse!("the range of {e} is unknown") };
-            let (lo, hi) = (lo + standing.constant, hi + standing.constant);
+            let (lo, hi) = (lo + least + standing.constant, hi + most + standing.constant);
             match &common {
                 Some(c) if *c != standing.terms => {
                     whole = true;
@@ -164,6 +166,20 @@ pub fn region(list: &[&Access], inner: &[Name], shape: &[i64], bounds: &Bounds) 
         }
     }
     Ok(out)
+}
+
+/// Returns an index as an affine sum and the range of the rest; `None` if that is unknown.
+fn ranged(e: &Expr, bounds: &Bounds) -> Option<(Affine, (i64, i64))> {
+    if let Some(sum) = Affine::of(e) {
+        return Some((sum, (0, 0)));
+    }
+    match e {
+        Expr::Binary(BinOp::Add, a, b) => {
+            let ((a, (la, ha)), (b, (lb, hb))) = (ranged(a, bounds)?, ranged(b, bounds)?);
+            Some((a.plus(&b, 1), (la.checked_add(lb)?, ha.checked_add(hb)?)))
+        }
+        _ => Some((Affine::default(), interval(e, bounds)?)),
+    }
 }
 
 /// Returns whether a local buffer carries nothing from one run of the statement to the next: it is used nowhere else,

@@ -120,10 +120,11 @@ impl TileGroups {
         }
     }
 
-    /// Returns the loops over tiles of a block that stores the output, whose loops are `i0` (images), `i2` and `i3`.
-    pub fn loops(&self, write: &str) -> TileLoops {
+    /// Returns the loops over tiles of a block that stores the output. Its loop over images is `i0`, those over rows and
+    /// columns are given.
+    pub fn loops(&self, write: &str, [rows, columns]: [&str; 2]) -> TileLoops {
         let (mut steps, mut inner) = (String::new(), Vec::new());
-        let tiled = [("i2", self.size[0]), ("i3", self.size[1])].map(|(name, size)| {
+        let tiled = [(rows, self.size[0]), (columns, self.size[1])].map(|(name, size)| {
             // A loop over tiles of one row is the loop over rows.
             if size == 1 {
                 return format!("{write}.{name}");

@@ -1,32 +1,41 @@
 //! Transposed convolutions, as one convolution per phase of the strides.
 //!
+//! The phases are one product with tiles of each phase ([`product`]), which runs as a scheduled tensor expression. If
+//! weights need more than 8 bits without their zero point, each phase is a convolution in tiles of its own.
+//!
 //! Results that are a stride apart use the same taps of the kernel. So they are a convolution with only these taps,
 //! whose results are stored a stride apart. A phase gets additional taps of weight 0 if it has no taps, or if its
 //! window would not contain the row at the position of the result.
 
 use super::conv::Conv;
-use super::conv::emit::{Product, Scatter};
+mod product;
+
+use super::conv::emit::{Product as ByHand, Scatter};
 use super::conv::extract::{fold_zero_point, weights};
 use super::conv::need::Need;
 use super::conv::rest::split;
+use super::conv::schedule;
 use super::conv::space::{tile_decisions, tile_knobs, tile_of};
 use super::conv::tail::Tail;
 use super::conv::tiles::{self, ConvTile, Search, Wanted};
-use crate::codegen::accel::emit::{Emit, LayerTensor};
+use crate::codegen::accel::emit::{Constants, Emit, LayerTensor};
+use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
+use crate::codegen::accel::scheduled::{self, LayerSchedule};
 use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, op};
+use product::{Product, views};
 use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
 /// A transposed convolution: one convolution per phase of its strides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConvTranspose {
-    /// Rows and columns from one result of a phase to the next.
+    /// Rows and columns from one result of a phase to the next, which are also the numbers of phases.
     pub strides: [usize; 2],
     /// The phases. Together they compute all results.
     pub phases: Vec<Phase>,
@@ -41,12 +50,14 @@ pub struct Phase {
     pub view: View,
     /// Row and column of the first result in the layer's output.
     pub first: [usize; 2],
+    /// The taps in a column, and in a row.
+    taps: [Taps; 2],
 }
 
 /// The plan of a transposed convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvTransposePlan {
-    /// The tile of each phase.
+    /// The tile of all phases if they are one product, otherwise that of each phase.
     pub tiles: Vec<ConvTile>,
 }
 
@@ -65,18 +76,33 @@ impl AccelOperator for ConvTranspose {
     }
 
     fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<ConvTransposePlan, String> {
+        let fewest = |tiles: Vec<ConvTile>| tiles.into_iter().reduce(|a, b| if b.cycles < a.cycles { b } else { a });
+        if let Some(product) = Product::new(self, views(layer), config) {
+            let mut tiles = product.tiles(config)?;
+            tiles.truncate(if search { usize::MAX } else { 1 });
+            return Ok(ConvTransposePlan { tiles: fewest(tiles).into_iter().collect() });
+        }
         let wanted = if search { Wanted::All } else { Wanted::First };
-        let search = Search { apart: true, pixel_load: None, need: Need::default(), wanted };
-        let tile = |p: &Phase| tiles::best(&p.conv, search, [layer.input_view(), p.view], config);
+        let tile = |p: &Phase| tiles::best(&p.conv, searched(wanted), [layer.input_view(), p.view], config);
         let tiles = self.phases.iter().map(tile).collect::<Result<_, _>>()?;
         Ok(ConvTransposePlan { tiles })
     }
 
+    fn plans(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvTransposePlan> {
+        let product = Product::new(self, views(layer), config);
+        let mut tiles = product.and_then(|p| p.tiles(config).ok()).unwrap_or_default();
+        tiles.sort_by_key(|tile| tile.cycles);
+        tiles.into_iter().take(most).map(|tile| ConvTransposePlan { tiles: vec![tile] }).collect()
+    }
+
     fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
-        let search = Search { apart: true, need: Need::default(), pixel_load: None, wanted: Wanted::All };
+        if let Some(product) = Product::new(self, views(layer), config) {
+            let (conv, views) = product.searched();
+            return tile_knobs(conv, searched(Wanted::All), views, config).map_or_else(Space::default, Space::of);
+        }
         let mut all = Vec::new();
         for (i, p) in self.phases.iter().enumerate() {
-            let Some(knobs) = tile_knobs(&p.conv, search, [layer.input_view(), p.view], config) else {
+            let Some(knobs) = tile_knobs(&p.conv, searched(Wanted::All), [layer.input_view(), p.view], config) else {
                 return Space::default();
             };
             all.extend(knobs.into_iter().map(|knob| Knob { name: format!("{}{}", of_phase(i), knob.name), ..knob }));
@@ -85,15 +111,22 @@ impl AccelOperator for ConvTranspose {
     }
 
     fn decisions(&self, plan: &ConvTransposePlan) -> Decisions {
+        if let ([tile], true) = (&plan.tiles[..], self.phases.len() > 1) {
+            return tile_decisions(tile);
+        }
         let phases = plan.tiles.iter().enumerate().map(|(i, tile)| tile_decisions(tile).named(&of_phase(i)));
         phases.fold(Decisions::default(), Decisions::and)
     }
 
     fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvTransposePlan, String> {
-        let search = Search { apart: true, need: Need::default(), pixel_load: None, wanted: Wanted::All };
+        if let Some(product) = Product::new(self, views(layer), config) {
+            let (conv, views) = product.searched();
+            let tile = tile_of(conv, searched(Wanted::All), views, decisions, config)?;
+            return Ok(ConvTransposePlan { tiles: vec![product.within(tile)] });
+        }
         let tile = |(i, p): (usize, &Phase)| {
             let decisions = decisions.of(&of_phase(i));
-            let tile = tile_of(&p.conv, search, [layer.input_view(), p.view], &decisions, config);
+            let tile = tile_of(&p.conv, searched(Wanted::All), [layer.input_view(), p.view], &decisions, config);
             tile.map_err(|why| format!("phase {i}: {why}"))
         };
         let tiles = self.phases.iter().enumerate().map(tile).collect::<Result<_, _>>()?;
@@ -117,14 +150,28 @@ impl AccelOperator for ConvTranspose {
         format!("{:?} {}", self.strides, self.phases.iter().map(phase).collect::<Vec<_>>().join("; "))
     }
 
+    fn schedule(
+        &self,
+        plan: &ConvTransposePlan,
+        layer: &Layer,
+        config: &HwConfig,
+        constants: Constants,
+    ) -> Option<LayerSchedule> {
+        let Product { convs, phases, views, .. } = Product::new(self, views(layer), config)?;
+        schedule::of_phases(&convs, &phases, views, plan.tiles.first()?, layer, config, constants)
+    }
+
     fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
+        if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
+            return scheduled::emit(e, layer, schedule);
+        }
         let input = LayerTensor { place: Some(e.place(layer.inputs[0])?), view: layer.input_view() };
         let output = Some(e.place(layer.output)?);
         for (phase, tile) in self.phases.iter().zip(&plan.tiles) {
             // Keys of tiles in the scratchpads are positions within a phase, so tiles of the previous phase must be
             // forgotten.
             e.forget();
-            let product = Product {
+            let product = ByHand {
                 name: &layer.name,
                 on_chip: OnChip::default(),
                 conv: &phase.conv,
@@ -139,6 +186,11 @@ impl AccelOperator for ConvTranspose {
         }
         Ok(())
     }
+}
+
+/// What tiles are searched for.
+fn searched(wanted: Wanted) -> Search<'static> {
+    Search { apart: true, pixel_load: None, need: Need::default(), wanted }
 }
 
 /// The beginning of the names of a phase's decisions.
@@ -196,6 +248,15 @@ impl Taps {
         Ok(Taps { taps, dilation: step as usize, before: (in_front as i64 * step - offset(last)) as usize })
     }
 
+    /// Returns the range of taps that are not padding of the window; one tap if there are none.
+    fn used(&self) -> std::ops::Range<usize> {
+        let is_tap = Option::is_some;
+        match (self.taps.iter().position(is_tap), self.taps.iter().rposition(is_tap)) {
+            (Some(first), Some(last)) => first..last + 1,
+            _ => 0..1,
+        }
+    }
+
     /// Returns the rows of padding after `rows` rows of data that `results` results need.
     fn behind(&self, results: usize, rows: usize) -> usize {
         (results + (self.taps.len() - 1) * self.dilation).saturating_sub(self.before + rows)
@@ -225,9 +286,29 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2
         return Err("its weights are not four-dimensional".into());
     };
     let (weights, weight_zero_point) = weights(reader, node.inputs[1], op.weight_zero_point)?;
-    let (weights, rest) = split(&weights);
     let (mut nodes, mut finish, slope) = reader.finished(id, node, op.layout.channel_axis())?;
     reader.fuse_clip(&mut nodes, &mut finish.lo, &mut finish.hi);
+    let values = Values { shape: [outputs, kh, kw, depth], weights, weight_zero_point, finish, slope };
+    let transposed = phases(op, [input, output], &values)?;
+    Ok(Extracted::Layer(reader.layer(nodes, vec![(data, input)], output)?, transposed))
+}
+
+/// The constants of a transposed convolution.
+struct Values {
+    /// Of the weights, `[O, KH, KW, I/groups]`.
+    shape: [usize; 4],
+    /// Weights minus their zero point.
+    weights: Vec<i32>,
+    /// Their zero point; `None` if channels have their own zero points.
+    weight_zero_point: Option<i32>,
+    finish: Finish,
+    slope: Option<Slope>,
+}
+
+/// Divides a transposed convolution into its phases.
+fn phases(op: &op::ConvTranspose2d, [input, output]: [View; 2], values: &Values) -> Read<ConvTranspose> {
+    let [outputs, kh, kw, depth] = values.shape;
+    let (weights, rest) = split(&values.weights);
     let strides = [op.strides[0].min(output.h), op.strides[1].min(output.w)];
     if strides[0].saturating_mul(strides[1]) > most_taps(kh * kw) {
         return Err(TOO_MANY.into());
@@ -249,7 +330,7 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2
             if rest.iter().all(|&w| w == 0) {
                 rest.clear();
             }
-            let (mut finish, mut slope) = (finish.clone(), slope.clone());
+            let (mut finish, mut slope) = (values.finish.clone(), values.slope.clone());
             fold_zero_point(&mut finish, slope.as_mut(), &weights, &rest, op.data_zero_point);
             let view = output.resized(
                 output.c,
@@ -266,46 +347,17 @@ fn extract(reader: &Reader<'_>, id: NodeId, node: &Node, op: &op::ConvTranspose2
                 groups: op.groups,
                 weights,
                 rest,
-                weight_zero_point,
+                weight_zero_point: values.weight_zero_point,
                 pad_value: op.data_zero_point as i8,
                 finish,
                 slope,
                 epilogue: Vec::new(),
             };
-            phases.push(Phase { conv, view, first: [y, x] });
+            phases.push(Phase { conv, view, first: [y, x], taps: [rows.clone(), columns] });
         }
     }
-    let transposed = ConvTranspose { strides: op.strides, phases };
-    Ok(Extracted::Layer(reader.layer(nodes, vec![(data, input)], output)?, transposed))
+    Ok(ConvTranspose { strides, phases })
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_meet_the_taps_that_reach_them() {
-        let sizes = || (1usize..5).flat_map(|a| (1usize..4).map(move |b| (a, b)));
-        for ((stride, dilation), (kernel, pad)) in sizes().flat_map(|a| sizes().map(move |b| (a, b))) {
-            for phase in 0..stride {
-                for pad in [0, pad, 3 * pad] {
-                    let found = Taps::new(phase, [stride, dilation, pad, kernel]).unwrap();
-                    assert!(found.before <= (found.taps.len() - 1) * found.dilation);
-                    for t in 0..5 {
-                        let out = (phase + t * stride) as i64;
-                        let mut wanted: Vec<(i64, usize)> = (-60..60)
-                            .flat_map(|i| (0..kernel).map(move |k| (i, k)))
-                            .filter(|&(i, k)| i * stride as i64 + (k * dilation) as i64 - pad as i64 == out)
-                            .collect();
-                        wanted.sort_unstable();
-                        let row = |m: usize| (t + m * found.dilation) as i64 - found.before as i64;
-                        let all = found.taps.iter().enumerate();
-                        let met: Vec<_> = all.filter_map(|(m, tap)| tap.map(|tap| (row(m), tap))).collect();
-                        assert_eq!(met, wanted, "{stride} {dilation} {pad} {kernel}: {found:?}");
-                    }
-                }
-            }
-        }
-        assert_eq!(Taps::new(0, [1, 1, 20_000, 1]), Err(TOO_MANY.into()));
-    }
-}
+mod tests;

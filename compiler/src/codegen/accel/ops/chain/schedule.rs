@@ -42,7 +42,8 @@ pub fn schedule(
             let data = Data { tensor: depth.clone(), rows: None };
             let views = [chain.depth, layer.output_view()];
             let frame = Frame::of_one_row(views, config);
-            let (sums, w, weights) = sums(&mut made.b, "last_", last, &data, &frame, config, constants);
+            let (sums, w, weights) =
+                sums(&mut made.b, "last_", std::slice::from_ref(last), &data, &frame, config, constants);
             made.inputs.push(LayerInput::Constant(weights));
             made.steps += &format!("set_scope {} inp; set_scope {} acc; ", depth.name, sums.name);
             made.kept(&sums, &w);
@@ -83,7 +84,7 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
     let mut made = Stages::new(Builder::new("chain"), config, constants);
     let frame = Frame::of_one_row([input, chain.wide], config);
     let data = Data { tensor: data(&mut made.b, first, &frame, config), rows: None };
-    let (sums, w, weights) = sums(&mut made.b, "", first, &data, &frame, config, constants);
+    let (sums, w, weights) = sums(&mut made.b, "", std::slice::from_ref(first), &data, &frame, config, constants);
     let [_, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(&mut made.b, &first.finish, [blocks, lanes], "");
     let c = &chain.depthwise;

@@ -4,7 +4,7 @@ use super::first_blocks::FirstBlocks;
 use super::op::Conv;
 use super::sizes::Sizes;
 use crate::codegen::accel::view::View;
-use crate::te::{DType, Expr};
+use crate::te::Expr;
 use tilewright_hw::config::HwConfig;
 
 /// The terms of a sum over input channels: blocks, and the entries of a block's pixel.
@@ -46,11 +46,8 @@ impl Depth {
         if self.ratio == 1 { d.clone() } else { d.clone() * self.ratio + e.clone() }
     }
 
-    /// Returns the term, or 0 if its input tile does not exist.
-    pub fn counted(&self, term: Expr, d: &Expr, e: &Expr) -> Expr {
-        if self.blocks * self.entries <= self.tiles {
-            return term;
-        }
-        self.tile(d, e).lt(Expr::int(self.tiles)).select(term, Expr::Int(0, DType::I32))
+    /// Returns the condition for a term's input tile to exist; `None` if all exist.
+    pub fn exists(&self, d: &Expr, e: &Expr) -> Option<Expr> {
+        (self.blocks * self.entries > self.tiles).then(|| self.tile(d, e).lt(Expr::int(self.tiles)))
     }
 }

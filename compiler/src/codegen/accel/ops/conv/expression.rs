@@ -7,7 +7,7 @@ use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, skips_rows};
 use crate::codegen::accel::border::{Border, computed};
 use crate::codegen::accel::emit::Constants;
-use crate::codegen::accel::finish::Slope;
+use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::requant::Parameters;
 use crate::codegen::accel::view::View;
@@ -40,13 +40,13 @@ pub struct Second {
 /// of the sums.
 pub fn second(
     b: &mut Builder,
-    conv: &Conv,
+    finish: &Finish,
     slope: &Slope,
     [sums, result]: [&TensorRef; 2],
     tiles: i64,
     (border, frame): (Option<&Border>, &Frame),
 ) -> Second {
-    let finish = slope.finish(&conv.finish);
+    let finish = slope.finish(finish);
     let last = sums.shape.len() - 1;
     let parameters = Parameters::new(b, &finish, [tiles, sums.shape[last]], "slope_");
     let below =
@@ -60,26 +60,27 @@ pub fn second(
 }
 
 /// Adds the sums of products of data and weights to an expression. Returns them, the input of weights and its value.
-/// `prefix` distinguishes the names of several products.
+/// `prefix` distinguishes the names of several products. `convs` are the products: one, or one for each phase.
 pub fn sums(
     b: &mut Builder,
     prefix: &str,
-    conv: &Conv,
+    convs: &[Conv],
     data: &Data,
     frame: &Frame,
     config: &HwConfig,
     constants: Constants,
 ) -> (TensorRef, TensorRef, Array) {
-    let [input, output] = frame.views;
+    let ([input, output], conv) = (frame.views, &convs[0]);
     let sizes = Sizes::new(conv, input, output, config);
     let [kh, kw, bi, bo] =
         [conv.kernel[0], conv.kernel[1], config.block_in as usize, config.block_out as usize].map(|n| n as i64);
-    let out_tiles = (sizes.out_blocks * sizes.out_ratio) as i64;
+    let out_tiles = (convs.len() * sizes.out_blocks * sizes.out_ratio) as i64;
     let shape = [out_tiles, sizes.in_tiles as i64, kh, kw, bo, bi];
     let zero_point = stored_zero_point(conv, config);
     let weights = match constants {
         Constants::Given => {
-            Array::of_bytes(&shape, &pack(conv, &stored(conv, config), zero_point, &sizes, input, config))
+            let packed = |conv: &Conv| pack(conv, &stored(conv, config), zero_point, &sizes, input, config);
+            Array::of_bytes(&shape, &convs.iter().flat_map(packed).collect::<Vec<_>>())
         }
         Constants::Zeros => Array::zeros(DType::I8, &shape),
     };
@@ -98,12 +99,16 @@ pub fn sums(
         |_| Expr::i32(0),
         |i, t| {
             let [.., r, s, k] = t else { unreachable!("there are at least four axes") };
-            let row = i[2].clone() * row_step + r.clone() * row_tap;
-            let column = i[3].clone() * column_step + s.clone() * column_tap;
+            let (phase, own) = frame.split(i);
+            let (row, column) = (own[2].clone() * row_step, own[3].clone() * column_step);
+            let [row, column] = match &frame.phases {
+                None => [row + r.clone() * row_tap, column + s.clone() * column_tap],
+                Some(phases) => [row + phases.position(0, phase, r), column + phases.position(1, phase, s)],
+            };
             let entry = if sizes.in_ratio > 1 { t[1].clone() } else { Expr::int(0) };
             let x = match data.rows {
                 None => {
-                    let block = depth.block(&i[1], &frame.out_tile(i), &t[0]);
+                    let block = depth.block(&own[1], &frame.own_tile(own), &t[0]);
                     data.tensor.at(&frame.data_at(i, [block, entry.clone()], [row, column], k))
                 }
                 Some(_) => data.tensor.at(&[i[0].clone(), row, column, t[0].clone() * bi + k.clone()]),
@@ -111,7 +116,13 @@ pub fn sums(
             let x = x.cast(DType::I32);
             let (tile, o) = (depth.tile(&t[0], &entry), i[i.len() - 1].clone());
             let w = w.at(&[frame.out_tile(i), tile, r.clone(), s.clone(), o, k.clone()]).cast(DType::I32);
-            depth.counted(x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) }, &t[0], &entry)
+            let term = x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) };
+            let taps = frame.phases.iter().flat_map(|p| {
+                [p.condition(0, phase, r, conv.kernel[0]), p.condition(1, phase, s, conv.kernel[1])]
+                    .into_iter()
+                    .flatten()
+            });
+            within(depth.exists(&t[0], &entry).into_iter().chain(taps).collect(), term, Expr::i32(0))
         },
     );
     (sums, w, weights)

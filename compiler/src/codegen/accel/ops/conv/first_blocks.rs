@@ -39,7 +39,7 @@ fn step(list: &[i64]) -> Option<i64> {
 }
 
 /// Returns the number of a list at an index: a sum for each part of the list whose numbers are the same distance apart.
-fn by_cases(list: &[i64], at: &Expr) -> Expr {
+pub fn by_cases(list: &[i64], at: &Expr) -> Expr {
     if let Some(each) = step(list) {
         return at.clone() * each;
     }

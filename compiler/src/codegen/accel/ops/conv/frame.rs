@@ -5,8 +5,11 @@
 //! | one batch row | `[images, blocks, rows, columns, (entries of a pixel,) channels]` |
 //! | [`Fill::Neighbors`] | runs of bytes: `[images, blocks, entries, 1, batch, channels]` |
 //! | [`Fill::Tiles`] | `[groups of tiles, blocks, rows, columns, (entries of a pixel,) batch, channels]` |
+//!
+//! The results of a transposed convolution have two more dimensions in front, the rows and columns of its [`Phases`].
 
 use super::op::Conv;
+use super::phases::Phases;
 use super::sizes::skips_rows;
 use super::tiles::ConvTile;
 use crate::codegen::accel::batch::{Fill, fill};
@@ -21,7 +24,9 @@ use tilewright_hw::config::HwConfig;
 #[derive(Debug, Clone)]
 pub struct Frame {
     rows: Rows,
-    /// Input and output as the tiles see them.
+    /// The phases of a transposed convolution.
+    pub phases: Option<Phases>,
+    /// Input and output as the tiles see them; the output of one phase if there are several.
     pub views: [View; 2],
     /// Entries of a pixel of a block, in inp and in out.
     pub ratios: [usize; 2],
@@ -49,6 +54,8 @@ pub struct Loops {
     pub blocks: String,
     /// Loops over tiles of pixels, outermost first.
     pub pixels: Vec<String>,
+    /// Loops over phases, outermost first.
+    pub phases: Vec<String>,
 }
 
 /// A second operand of an operator on the results.
@@ -62,8 +69,17 @@ pub struct Operand {
 impl Frame {
     /// The entries of a product in tiles of `size` rows and columns.
     pub fn new(conv: &Conv, views: [View; 2], size: [usize; 2], config: &HwConfig) -> Frame {
+        Frame::filled(conv.is_pointwise(), views, size, config)
+    }
+
+    /// The entries of the phases of a transposed convolution.
+    pub fn of_phases(phases: &Phases, views: [View; 2], size: [usize; 2], config: &HwConfig) -> Frame {
+        Frame { phases: Some(phases.clone()), ..Frame::filled(false, views, size, config) }
+    }
+
+    fn filled(pointwise: bool, views: [View; 2], size: [usize; 2], config: &HwConfig) -> Frame {
         let runs = views.map(|view| Runs::of_blocks(&view.layout(config), config));
-        let (fill, views) = fill(conv.is_pointwise(), views, config);
+        let (fill, views) = fill(pointwise, views, config);
         let rows = match fill {
             _ if config.batch == 1 => Rows::One,
             Fill::Neighbors => Rows::Neighbors(runs),
@@ -77,7 +93,7 @@ impl Frame {
         let channels = [config.block_in, config.block_out];
         let ratios = channels.map(|n| (config.block() / n) as usize);
         let channels = channels.map(i64::from);
-        Frame { rows: Rows::One, views, ratios, channels, batch: config.batch.into() }
+        Frame { rows: Rows::One, phases: None, views, ratios, channels, batch: config.batch.into() }
     }
 
     /// Number of tiles of pixels that follow each other. `output`: the results that are stored.
@@ -118,12 +134,37 @@ impl Frame {
                 [vec![groups.count()], groups.size().to_vec()].concat().try_into().unwrap_or_default()
             }
         };
-        let outer = [first as i64, blocks, rows as i64, columns as i64];
-        [outer.to_vec(), self.own_lanes(1)].concat()
+        let phases = self.phases.iter().flat_map(|p| p.counts).map(|n| n as i64).collect();
+        let outer = vec![first as i64, blocks, rows as i64, columns as i64];
+        [phases, outer, self.own_lanes(1)].concat()
     }
 
-    /// The output tile of an element of the results.
+    /// Number of products: one for each phase.
+    pub fn products(&self) -> usize {
+        self.phases.as_ref().map_or(1, Phases::count)
+    }
+
+    /// Divides indices of the results into those of the phase and those within it.
+    pub fn split<'i>(&self, i: &'i [Expr]) -> (&'i [Expr], &'i [Expr]) {
+        i.split_at(self.phase_dims())
+    }
+
+    /// Number of dimensions of the results in front of those of a product.
+    fn phase_dims(&self) -> usize {
+        if self.phases.is_some() { 2 } else { 0 }
+    }
+
+    /// The output tile of an element of the results. Those of the phases follow each other.
     pub fn out_tile(&self, i: &[Expr]) -> Expr {
+        let (phase, within) = self.split(i);
+        let tile = self.own_tile(within);
+        let (ratio, channels) = (self.ratios[1], self.channels[1] as usize);
+        let tiles = self.views[1].c.div_ceil(ratio * channels) * ratio;
+        self.phases.iter().fold(tile, |tile, phases| times(phases.number(phase), tiles) + tile)
+    }
+
+    /// The output tile of an element of a phase's results.
+    pub fn own_tile(&self, i: &[Expr]) -> Expr {
         match self.ratios[1] {
             1 => i[1].clone(),
             ratio => i[1].clone() * ratio as i64 + i[4].clone(),
@@ -139,6 +180,7 @@ impl Frame {
         [row, column]: [Expr; 2],
         channel: &Expr,
     ) -> Vec<Expr> {
+        let (_, i) = self.split(i);
         let mut at = vec![i[0].clone(), block, row, column];
         if self.ratios[0] > 1 {
             at.push(entry);
@@ -158,7 +200,9 @@ impl Frame {
     /// The loops of a block with the shape of the results: those over entries, and those over an entry.
     pub fn result_loops(&self, t: &TensorRef) -> [String; 2] {
         let list = |range: Vec<usize>| range.iter().map(|k| format!("{}.i{k}", t.name)).collect::<Vec<_>>().join(" ");
-        let outer = if self.ratios[1] == 1 { vec![0, 1, 2, 3] } else { vec![0, 1, 4, 2, 3] };
+        let p = self.phase_dims();
+        let within = if self.ratios[1] == 1 { vec![0, 1, 2, 3] } else { vec![0, 1, 4, 2, 3] };
+        let outer = (0..p).chain(within.into_iter().map(|k| p + k)).collect();
         [list(outer), list((self.entry(t)..t.shape.len()).collect())]
     }
 
@@ -269,6 +313,9 @@ impl Frame {
 
     /// Adds the tensor that is stored, if the results are not in its form.
     pub fn output(&self, b: &mut Builder, result: &TensorRef) -> TensorRef {
+        if let Some(phases) = &self.phases {
+            return self.output_of_phases(b, phases, result);
+        }
         match &self.rows {
             Rows::One => result.clone(),
             Rows::Neighbors([_, runs]) => runs.output(b, result),
@@ -282,6 +329,26 @@ impl Frame {
                 })
             }
         }
+    }
+
+    /// Adds the output, whose pixels are those of the phases in turn.
+    fn output_of_phases(&self, b: &mut Builder, phases: &Phases, result: &TensorRef) -> TensorRef {
+        let View { n, h, w, .. } = phases.output;
+        let shape = [n as i64, result.shape[3], h as i64, w as i64];
+        b.compute("output", &[shape.to_vec(), self.lanes(1)].concat(), |i| {
+            let counts = phases.counts.map(|n| Expr::int(n as i64));
+            let [row, column] = [0, 1].map(|k| i[2 + k].clone() / counts[k].clone());
+            let phase = [0, 1].map(|k| i[2 + k].clone() % counts[k].clone());
+            let at = match &self.rows {
+                Rows::Groups(groups) => {
+                    let GroupPlace { group, pixel: [row, column], lane } = groups.place(&i[0], [&row, &column]);
+                    let (entry, channel) = i[4..].split_at(i.len() - 5);
+                    [&[group, i[1].clone(), row, column], entry, &[lane], channel].concat()
+                }
+                _ => [&[i[0].clone(), i[1].clone(), row, column], &i[4..]].concat(),
+            };
+            result.at(&[&phase[..], &at].concat())
+        })
     }
 
     /// Returns the step that leaves out what no result needs: rows of a copy's entries without a tile, and pixels of tiles
@@ -307,10 +374,22 @@ impl Frame {
         let l = |name: &str| format!("{write}.{name}");
         let mut steps = format!("split {} {}; ", l("i1"), tile.out_blocks);
         let blocks = l("i1.0");
+        // The loops over a phase's rows and columns, and those over phases.
+        let (mut own, mut phases) = (["i2".to_string(), "i3".to_string()], Vec::new());
+        for (k, axis) in own.iter_mut().enumerate() {
+            let count = self.phases.as_ref().map_or(1, |p| p.counts[k]);
+            if count > 1 {
+                steps += &format!("split {} {count}; ", l(axis));
+                phases.push(l(&format!("{axis}.1")));
+                *axis = format!("{axis}.0");
+            }
+        }
+        let [row, column] = &own;
+        let part = |axis: &str, k: usize| l(&format!("{axis}.{k}"));
         let (tiled, inner, fused) = match &self.rows {
             Rows::One => {
-                steps += &format!("split {} {}; split {} {}; ", l("i2"), tile.rows, l("i3"), tile.columns);
-                (vec![l("i0"), l("i2.0"), l("i3.0")], vec![l("i2.1"), l("i3.1")], None)
+                steps += &format!("split {} {}; split {} {}; ", l(row), tile.rows, l(column), tile.columns);
+                (vec![l("i0"), part(row, 0), part(column, 0)], vec![part(row, 1), part(column, 1)], None)
             }
             Rows::Neighbors(_) => {
                 let entries = if is_stored { "i2" } else { "i2.0" };
@@ -322,14 +401,14 @@ impl Frame {
                 (vec![l("i0"), l(&format!("{entries}.0"))], vec![l(&format!("{entries}.1"))], None)
             }
             Rows::Groups(groups) => {
-                let TileLoops { steps: divided, outer, inner } = groups.loops(write);
+                let TileLoops { steps: divided, outer, inner } = groups.loops(write, [row, column]);
                 steps += &divided;
                 (outer.to_vec(), inner, Some(groups.grouped(&outer)))
             }
         };
         let all = match tile.pixels_inside {
-            true => [vec![blocks.clone()], tiled.clone()].concat(),
-            false => [tiled.clone(), vec![blocks.clone()]].concat(),
+            true => [phases.clone(), vec![blocks.clone()], tiled.clone()].concat(),
+            false => [tiled.clone(), phases.clone(), vec![blocks.clone()]].concat(),
         };
         steps += &format!("reorder {} {} {}; ", all.join(" "), l("i1.1"), inner.join(" "));
         let pixels = match fused {
@@ -337,11 +416,11 @@ impl Frame {
             Some(GroupLoops { steps: joined, groups, lanes }) => {
                 steps += &joined;
                 if !tile.pixels_inside {
-                    steps += &format!("reorder {blocks} {lanes}; ");
+                    steps += &format!("reorder {} {blocks} {lanes}; ", phases.join(" "));
                 }
                 groups
             }
         };
-        Loops { steps, blocks, pixels }
+        Loops { steps, blocks, pixels, phases }
     }
 }

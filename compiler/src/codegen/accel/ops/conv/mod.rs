@@ -17,6 +17,7 @@ pub mod frame;
 pub mod need;
 mod op;
 mod packed;
+pub mod phases;
 mod plan;
 mod pooled;
 mod product;

@@ -4,6 +4,7 @@ use super::epilogue::Epilogue;
 use super::expression::{BELOW, Data, Second, gemm, second, sums};
 use super::frame::{Frame, Loops, Operand};
 use super::op::Conv;
+use super::phases::joined;
 use super::sizes::{Sizes, column_span, row_span};
 use super::tiles::ConvTile;
 use super::windows::PooledWindows;
@@ -28,8 +29,10 @@ const MOST_OF_WEIGHTS: usize = 64;
 /// Most slots of an operand that is combined with the results.
 const MOST_WAITING: usize = 4;
 
-/// A product of data and weights, with all that follows it in its tiles.
+/// Products of data and weights, with all that follows them in their tiles: one, or one for each phase.
 struct Product<'a> {
+    convs: &'a [Conv],
+    /// The first one, whose sizes all have.
     conv: &'a Conv,
     frame: &'a Frame,
     tile: &'a ConvTile,
@@ -42,10 +45,10 @@ struct Product<'a> {
     stored: View,
 }
 
-/// Returns a product of data and weights in tiles.
+/// Returns products of data and weights in tiles: one, or one for each phase.
 pub fn product(
     mut b: Builder,
-    (conv, frame): (&Conv, &Frame),
+    (convs, frame): (&[Conv], &Frame),
     data: Data,
     tile: &ConvTile,
     layer: &Layer,
@@ -53,10 +56,11 @@ pub fn product(
     constants: Constants,
 ) -> Option<LayerSchedule> {
     let [input, output] = frame.views;
+    let conv = convs.first()?;
     let sizes = Sizes::new(conv, input, output, config);
     let windows = PooledWindows::of(conv, layer);
     let stored = windows.map_or(output, |_| layer.output_view());
-    let product = Product { conv, frame, tile, layer, config, sizes, windows, stored };
+    let product = Product { convs, conv, frame, tile, layer, config, sizes, windows, stored };
     let computed = product.computed(&mut b, data, constants)?;
     let steps = product.steps(&computed)?;
     Some(LayerSchedule { program: b.finish(&[computed.output]), inputs: computed.inputs, steps: template(&steps)? })
@@ -86,20 +90,26 @@ struct Computed {
 }
 
 impl Product<'_> {
-    /// Output tiles of all channels.
-    fn out_channels(&self) -> i64 {
-        (self.sizes.out_blocks * self.sizes.out_ratio) as i64
+    /// Output tiles of all channels of a product.
+    fn own_channels(&self) -> usize {
+        self.sizes.out_blocks * self.sizes.out_ratio
+    }
+
+    /// Output tiles of all channels of all products.
+    fn out_channels(&self) -> usize {
+        self.frame.products() * self.own_channels()
     }
 
     /// Adds the expression to `b`.
     fn computed(&self, b: &mut Builder, data: Data, constants: Constants) -> Option<Computed> {
-        let Product { conv, frame, config, .. } = self;
-        let (sums, w, weights) = sums(b, "", conv, &data, frame, config, constants);
+        let Product { convs, conv, frame, config, .. } = self;
+        let (finish, slope) = joined(convs, self.own_channels() * config.block_out as usize);
+        let (sums, w, weights) = sums(b, "", convs, &data, frame, config, constants);
         // Padding around the results, if a fused pooling reads any.
         let border = self.windows.map(|w| w.border()).filter(|border| border.sides() > 0);
-        let of_first = border.as_ref().filter(|_| conv.slope.is_none());
-        let tiles = self.out_channels();
-        let done = requantized(b, &conv.finish, &sums, of_first, tiles, |i| frame.out_tile(i));
+        let of_first = border.as_ref().filter(|_| slope.is_none());
+        let tiles = self.out_channels() as i64;
+        let done = requantized(b, &finish, &sums, of_first, tiles, |i| frame.out_tile(i));
         let mut made = Computed {
             data,
             weights: w,
@@ -114,9 +124,9 @@ impl Product<'_> {
             pool_copies: Vec::new(),
             instructions: frame.instruction(&done.result, "requant"),
         };
-        if let Some(slope) = &conv.slope {
+        if let Some(slope) = &slope {
             let around = (border.as_ref(), *frame);
-            let Second { below, choice, parameters } = second(b, conv, slope, [&sums, &done.result], tiles, around);
+            let Second { below, choice, parameters } = second(b, &finish, slope, [&sums, &done.result], tiles, around);
             made.instructions += &(frame.instruction(&below, "requant") + &frame.instruction(&choice, slope.op.name()));
             made.between.extend([(done.result.name.clone(), Mem::Out), (below.name.clone(), Mem::Acc)]);
             made.params += &parameters.steps(below.name.as_str());
@@ -175,11 +185,11 @@ impl Product<'_> {
     fn steps(&self, of: &Computed) -> Option<String> {
         let is_stored = of.output.name == of.last.name;
         let write = if is_stored { format!("{}.write", of.last.name) } else { of.output.name.to_string() };
-        let Loops { steps: divided, blocks, pixels } = self.frame.loops(&write, is_stored, self.tile);
+        let Loops { steps: divided, blocks, pixels, phases } = self.frame.loops(&write, is_stored, self.tile);
         let columns = pixels.last()?.clone();
         let order = match self.tile.pixels_inside {
-            true => [vec![blocks.clone()], pixels].concat(),
-            false => [pixels, vec![blocks.clone()]].concat(),
+            true => [phases, vec![blocks.clone()], pixels].concat(),
+            false => [pixels, phases, vec![blocks.clone()]].concat(),
         };
         let inner = order.last()?.clone();
         let mut made = Steps {
@@ -239,7 +249,7 @@ impl Product<'_> {
     fn keeps_params(&self) -> bool {
         let of_pool = self.windows.is_some_and(|w| w.requantizes());
         let requantizations = 1 + usize::from(self.conv.slope.is_some()) + usize::from(of_pool);
-        keeps_params(requantizations * self.out_channels() as usize, self.config)
+        keeps_params(requantizations * self.out_channels(), self.config)
     }
 
     /// Moves what is computed to the innermost loop over tiles. A block that is moved to the start of a loop runs before
@@ -286,9 +296,10 @@ impl Product<'_> {
         self.sizes.in_blocks.div_ceil(self.tile.in_blocks)
     }
 
-    /// Number of tiles of output blocks, and of pixels.
+    /// Number of tiles of output blocks of all products, and of pixels.
     fn tiles(&self) -> [usize; 2] {
-        [self.sizes.out_blocks.div_ceil(self.tile.out_blocks), self.frame.pixel_tiles(self.tile, self.stored)]
+        let of_blocks = self.frame.products() * self.sizes.out_blocks.div_ceil(self.tile.out_blocks);
+        [of_blocks, self.frame.pixel_tiles(self.tile, self.stored)]
     }
 
     /// Rows and columns of the results that a tile computes.

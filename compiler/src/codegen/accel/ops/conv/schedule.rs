@@ -7,6 +7,7 @@ use super::expression::{Data, data, windows};
 use super::frame::Frame;
 use super::op::Conv;
 use super::packed::windows_as_channels;
+use super::phases::Phases;
 use super::product::product;
 use super::tiles::ConvTile;
 use super::windows::PooledWindows;
@@ -29,7 +30,24 @@ pub fn schedule(
     let views = [layer.input_view(), computed_view(conv, layer)];
     let frame = Frame::new(conv, views, [tile.rows, tile.columns], config);
     let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
-    product(b, (conv, &frame), Data { tensor: data, rows: None }, tile, layer, config, constants)
+    product(b, (std::slice::from_ref(conv), &frame), Data { tensor: data, rows: None }, tile, layer, config, constants)
+}
+
+/// Returns the phases of a transposed convolution in tiles. `convs` are their products, `views` those of the input and of a
+/// phase.
+pub fn of_phases(
+    convs: &[Conv],
+    phases: &Phases,
+    views: [View; 2],
+    tile: &ConvTile,
+    layer: &Layer,
+    config: &HwConfig,
+    constants: Constants,
+) -> Option<LayerSchedule> {
+    let (mut b, conv) = (Builder::new("conv_transpose"), convs.first()?);
+    let frame = Frame::of_phases(phases, views, [tile.rows, tile.columns], config);
+    let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
+    product(b, (convs, &frame), Data { tensor: data, rows: None }, tile, layer, config, constants)
 }
 
 /// Returns a convolution in tiles whose loads turn whole windows into channels.
@@ -45,7 +63,15 @@ pub fn packed(
     let mut b = Builder::new("conv");
     let data = windows(&mut b, conv, input, computed_view(conv, layer), config)?;
     let frame = Frame::of_one_row([view, computed_view(conv, layer)], config);
-    product(b, (&flat, &frame), Data { tensor: data, rows: Some(input.c) }, tile, layer, config, constants)
+    product(
+        b,
+        (std::slice::from_ref(&flat), &frame),
+        Data { tensor: data, rows: Some(input.c) },
+        tile,
+        layer,
+        config,
+        constants,
+    )
 }
 
 /// View of the results that a product computes: what is stored, or what a fused pooling reads.

@@ -166,7 +166,7 @@ impl Steps<'_> {
             return Loops { steps, blocks, tiles: tiles.to_vec() };
         }
         let groups = TileGroups::new(self.view, [tile.rows, tile.columns], self.config);
-        let TileLoops { steps: divided, outer, inner } = groups.loops(&write);
+        let TileLoops { steps: divided, outer, inner } = groups.loops(&write, ["i2", "i3"]);
         let inner = [vec![l("i1.1")], inner].concat().join(" ");
         let GroupLoops { steps: fused, groups: tiles, .. } = groups.grouped(&outer);
         steps += &format!("{divided}reorder {blocks} {} {inner}; {fused}", outer.join(" "));
