@@ -1,6 +1,6 @@
 //! All phases of a transposed convolution as one product, which runs as a scheduled tensor expression.
 
-use super::{ConvTranspose, Taps, choose, searched};
+use super::phase::{ConvTranspose, Taps, choose, searched};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::phases::Phases;
