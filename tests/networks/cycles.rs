@@ -129,13 +129,13 @@ fn networks_of_known_shapes_take_these_cycles() {
     shapes(
         &["resnet18", "resnet50", "mobilenet-v2", "deit-tiny", "vgg16", "vgg16-batch4", "efficientnet-lite0-int8"],
         &expect![[r#"
-        resnet18                          7328653  96.7 %
-        resnet50                         17024064  93.8 %
-        mobilenet-v2                      2248058  52.3 %
-        deit-tiny                         5419806  90.4 %
-        vgg16                            75714761  79.8 %
-        vgg16-batch4                     256659432  94.2 %
-        efficientnet-lite0-int8           2947491  51.0 %
-    "#]],
+            resnet18                          7322663  96.8 %
+            resnet50                         16963628  94.2 %
+            mobilenet-v2                      2248049  52.3 %
+            deit-tiny                         5403186  90.6 %
+            vgg16                            75714565  79.8 %
+            vgg16-batch4                     256409787  94.3 %
+            efficientnet-lite0-int8           2939423  51.2 %
+        "#]],
     );
 }
