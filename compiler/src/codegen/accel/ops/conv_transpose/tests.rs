@@ -72,9 +72,20 @@ fn random(rng: &mut StdRng) -> Option<(ConvTranspose, Layer)> {
     Some((transposed, layer))
 }
 
-/// The expression is that of the layer: the convolution of each phase is compared elsewhere with the graph's operator.
 #[test]
 fn random_layers_run_by_schedules() {
+    check_random(7);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn many_random_layers_run_by_schedules() {
+    check_random(60);
+}
+
+/// Checks at least `wanted` plans of random layers on each of several configurations. The expression is that of the layer:
+/// the convolution of each phase is compared elsewhere with the graph's operator.
+fn check_random(wanted: usize) {
     let load = |name: &str| HwConfig::load(name).unwrap();
     let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
     let configs = [
@@ -90,8 +101,8 @@ fn random_layers_run_by_schedules() {
     ];
     let mut rng = StdRng::seed_from_u64(7);
     for config in configs {
-        let (mut checked, mut most) = (0, 200);
-        while checked < 20 && most > 0 {
+        let (mut checked, mut most) = (0, 10 * wanted);
+        while checked < wanted && most > 0 {
             most -= 1;
             let Some((transposed, layer)) = random(&mut rng) else { continue };
             let mut plans = transposed.plans(&layer, &config, 40);
@@ -106,7 +117,7 @@ fn random_layers_run_by_schedules() {
                 checked += 1;
             }
         }
-        assert!(checked >= 20, "{} {checked}", config.name);
+        assert!(checked >= wanted, "{} {checked}", config.name);
     }
 }
 

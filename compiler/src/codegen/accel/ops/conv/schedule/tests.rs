@@ -333,9 +333,20 @@ fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     Some((conv, layer))
 }
 
-/// Configurations with several batch rows, blocks of different widths, and without what is optional.
 #[test]
 fn random_convolutions_run_on_other_configurations() {
+    check_random(9);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn many_random_convolutions_run_on_other_configurations() {
+    check_random(60);
+}
+
+/// Checks at least `wanted` plans of random convolutions on each of several configurations: with several batch rows, blocks
+/// of different widths, and without what is optional.
+fn check_random(wanted: usize) {
     let load = |name: &str| HwConfig::load(name).unwrap();
     let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
     let configs = [
@@ -352,14 +363,14 @@ fn random_convolutions_run_on_other_configurations() {
     ];
     let mut rng = StdRng::seed_from_u64(3);
     for config in configs {
-        let (mut checked, mut most) = (0, 400);
-        while checked < 30 && most > 0 {
+        let (mut checked, mut most) = (0, 15 * wanted);
+        while checked < wanted && most > 0 {
             most -= 1;
             let Some((conv, layer)) = random(&mut rng) else { continue };
             if is_expressible(&conv, &layer, &config) {
                 checked += check_plans(&conv, &layer, &config, 3);
             }
         }
-        assert!(checked >= 30, "{} {checked}", config.name);
+        assert!(checked >= wanted, "{} {checked}", config.name);
     }
 }
