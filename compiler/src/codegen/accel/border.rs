@@ -1,6 +1,6 @@
 //! Images with padding around them in a tensor expression, as the windows of the next operator read them.
 
-use super::padded_range::{inside, less};
+use super::padded_range::{inside, less, within};
 use crate::te::{Builder, DType, Expr, TensorRef};
 
 /// Padding around images whose dimensions are `[images, blocks, rows, columns, ...]`.
@@ -36,10 +36,7 @@ impl Border {
             let conditions = [self.conditions(0, &i[2]), self.conditions(1, &i[3])].concat();
             let [row, column] = [0, 1].map(|k| less(&i[2 + k], self.before[k] as i64));
             let element = value(&[&i[..2], &[row, column], &i[4..]].concat());
-            match conditions.into_iter().reduce(Expr::and) {
-                Some(inside) => inside.select(element, Expr::Int(self.value.into(), DType::I8)),
-                None => element,
-            }
+            within(conditions, element, Expr::Int(self.value.into(), DType::I8))
         })
     }
 }

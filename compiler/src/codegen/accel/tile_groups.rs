@@ -102,6 +102,11 @@ impl TileGroups {
         ([image, row, column], exists.into_iter().collect())
     }
 
+    /// Returns the row (`k` = 0) or column that is `own` rows behind the first one of a tile. Tiles begin `step` rows apart.
+    pub fn position(&self, k: usize, tile: Expr, own: &Expr, step: usize) -> Expr {
+        if self.along(k) == 1 { own.clone() } else { times(tile, step) + own.clone() }
+    }
+
     /// Returns the row and the column of the tile of a pixel.
     pub fn tile_of(&self, [row, column]: [&Expr; 2]) -> [Expr; 2] {
         [quotient(row, self.size[0]), quotient(column, self.size[1])]

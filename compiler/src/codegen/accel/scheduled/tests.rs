@@ -1,14 +1,57 @@
 //! Layers' schedules on the cycle model with `--strict`, against the evaluator.
 
 use tilewright_hw::HwConfig;
+use tilewright_hw::isa::VecOp;
+use tilewright_hw::num::Rounding;
 use tilewright_sim::{Csim, CsimOptions};
 use tilewright_tensor::testing::{compare, data};
 
 use super::{LayerInput, LayerSchedule};
+use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::kept::Kept;
 use crate::codegen::accel::view::View;
 
 const MEMORY: u64 = 1 << 20;
+
+/// Returns configurations with several batch rows, blocks of different widths, and without what is optional.
+pub fn varied_configs() -> Vec<HwConfig> {
+    let load = |name: &str| HwConfig::load(name).unwrap();
+    let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
+    vec![
+        load("1x16x16"),
+        load("4x16x16"),
+        load("1x8x16"),
+        load("1x4x2"),
+        load("1x4x4-ecp5"),
+        HwConfig { dma_pad: false, ..load("1x16x16") },
+        HwConfig { dma_pad: false, ..sized("4x16x16", 2, 16, 16) },
+        sized("4x16x16", 3, 16, 16),
+        sized("4x16x16", 2, 8, 16),
+        sized("4x16x16", 2, 16, 8),
+        sized("1x16x16", 1, 16, 4),
+        sized("1x16x16", 1, 4, 16),
+    ]
+}
+
+/// Returns a requantization of some channels.
+pub fn finish(channels: usize, shift: i8) -> Finish {
+    Finish {
+        bias: (0..channels as i32).map(|c| 50 * c - 300).collect(),
+        multiplier: vec![1_500_000_000; channels],
+        shift: (0..channels).map(|c| shift - (c % 4) as i8).collect(),
+        zero_point: 3,
+        lo: -128,
+        hi: 120,
+        mode: Rounding::Double,
+    }
+}
+
+/// Returns a second requantization by which negative results get another factor.
+pub fn slope(finish: &Finish, op: VecOp) -> Slope {
+    let Finish { bias, multiplier, .. } = finish.clone();
+    let shift = vec![-9; bias.len()];
+    Slope { bias, multiplier, shift, mode: Rounding::Double, op }
+}
 
 /// Returns where a tensor stays in inp, with a border on each side.
 pub fn kept(view: View, border: u32, entry: u32, pad_value: i8) -> Kept {

@@ -29,8 +29,7 @@ impl Chain {
     /// The reason why the accelerator cannot compute both together.
     pub fn new(first: &Conv, depthwise: &Conv, views: [View; 3], config: &HwConfig) -> Result<Chain, String> {
         let [input, wide, depth] = views;
-        let square = config.batch == 1 && config.block_in == config.block_out && config.block() == config.block_in;
-        if !square || !config.vector_reaches_inp() {
+        if config.batch != 1 || !config.block_is_row() || !config.vector_reaches_inp() {
             return Err("strips of several layers need batch = 1, and block_in equal to block_out".into());
         }
         if config.banks(Mem::Inp) < 2 || config.banks(Mem::Acc) < 2 {

@@ -257,8 +257,7 @@ impl Frame {
             let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[i.len() - 2]);
             let mut place = |k: usize, tile: Expr, skips: bool| {
                 let step = groups.size()[k] * if skips { 1 } else { conv.strides[k] };
-                let own = i[2 + k].clone();
-                let at = if groups.along(k) == 1 { own } else { times(tile, step) + own };
+                let at = groups.position(k, tile, &i[2 + k], step);
                 let count = (groups.along(k) - 1) * step + spans[k];
                 let outputs = [output.h, output.w][k];
                 let needed = if skips { outputs } else { conv.span(k, outputs) };
@@ -296,8 +295,8 @@ impl Frame {
                 let tensor = b.compute(&format!("{}.tiles", other.name), results, |i| {
                     let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[i.len() - 2]);
                     let mut place = |k: usize, tile: Expr, size: usize| {
-                        let (step, own) = (groups.size()[k], i[2 + k].clone());
-                        let at = if groups.along(k) == 1 { own } else { times(tile, step) + own };
+                        let step = groups.size()[k];
+                        let at = groups.position(k, tile, &i[2 + k], step);
                         conditions.extend(inside(&at, (groups.along(k) * step) as i64, 0, size as i64));
                         at
                     };
@@ -323,9 +322,7 @@ impl Frame {
                 let output = self.views[1];
                 let shape = [output.n as i64, result.shape[1], output.h as i64, output.w as i64];
                 b.compute("output", &[shape.to_vec(), self.lanes(1)].concat(), |i| {
-                    let GroupPlace { group, pixel: [row, column], lane } = groups.place(&i[0], [&i[2], &i[3]]);
-                    let (entry, channel) = i[4..].split_at(i.len() - 5);
-                    result.at(&[&[group, i[1].clone(), row, column], entry, &[lane], channel].concat())
+                    result.at(&in_groups(groups, i, [&i[2], &i[3]]))
                 })
             }
         }
@@ -340,11 +337,7 @@ impl Frame {
             let [row, column] = [0, 1].map(|k| i[2 + k].clone() / counts[k].clone());
             let phase = [0, 1].map(|k| i[2 + k].clone() % counts[k].clone());
             let at = match &self.rows {
-                Rows::Groups(groups) => {
-                    let GroupPlace { group, pixel: [row, column], lane } = groups.place(&i[0], [&row, &column]);
-                    let (entry, channel) = i[4..].split_at(i.len() - 5);
-                    [&[group, i[1].clone(), row, column], entry, &[lane], channel].concat()
-                }
+                Rows::Groups(groups) => in_groups(groups, i, [&row, &column]),
                 _ => [&[i[0].clone(), i[1].clone(), row, column], &i[4..]].concat(),
             };
             result.at(&[&phase[..], &at].concat())
@@ -423,4 +416,11 @@ impl Frame {
         };
         Loops { steps, blocks, pixels, phases }
     }
+}
+
+/// Returns the indices of a pixel's result in groups of tiles, given the indices of the output.
+fn in_groups(groups: &TileGroups, i: &[Expr], pixel: [&Expr; 2]) -> Vec<Expr> {
+    let GroupPlace { group, pixel: [row, column], lane } = groups.place(&i[0], pixel);
+    let (entry, channel) = i[4..].split_at(i.len() - 5);
+    [&[group, i[1].clone(), row, column], entry, &[lane], channel].concat()
 }

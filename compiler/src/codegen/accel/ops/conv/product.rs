@@ -286,11 +286,6 @@ impl Product<'_> {
         }
     }
 
-    /// Whether a tile of blocks reads its own part of the data.
-    fn is_grouped(&self) -> bool {
-        self.conv.groups > 1 && self.sizes.first_blocks(self.conv, self.frame.views[0], self.config).is_even()
-    }
-
     /// Parts of the input channels that are summed one after the other.
     fn passes(&self) -> usize {
         self.sizes.in_blocks.div_ceil(self.tile.in_blocks)
@@ -327,7 +322,7 @@ impl Product<'_> {
         let Product { conv, frame, tile, sizes, config, .. } = self;
         let (of, passes, [out_tiles, pixel_tiles]) = (made.of, self.passes(), self.tiles());
         let (input, data) = (frame.views[0], &of.data.tensor);
-        let (grouped, keeps_input) = (self.is_grouped(), self.layer.on_chip.input.is_some());
+        let (grouped, keeps_input) = (sizes.is_grouped(conv, input, config), self.layer.on_chip.input.is_some());
         let (data_at, weights_at) = if grouped {
             (made.inner.clone(), made.blocks.clone())
         } else if passes > 1 {

@@ -74,6 +74,11 @@ impl Sizes {
         FirstBlocks { of_tiles: (0..tiles).map(first).collect(), out_ratio: self.out_ratio }
     }
 
+    /// Whether parts of the output blocks read parts of the input, all the same distance apart.
+    pub fn is_grouped(&self, conv: &Conv, input: View, config: &HwConfig) -> bool {
+        conv.groups > 1 && self.first_blocks(conv, input, config).is_even()
+    }
+
     /// Returns the first block and the number of blocks of the input that are loaded for some blocks of the output.
     pub fn blocks_for(
         &self,
@@ -82,7 +87,7 @@ impl Sizes {
         input: View,
         config: &HwConfig,
     ) -> (usize, usize) {
-        if conv.groups == 1 || !self.first_blocks(conv, input, config).is_even() {
+        if !self.is_grouped(conv, input, config) {
             return (0, self.in_blocks);
         }
         let tiles = blocks.start * self.out_ratio..blocks.end * self.out_ratio;

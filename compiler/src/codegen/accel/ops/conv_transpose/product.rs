@@ -135,7 +135,7 @@ impl Product {
     pub fn tiles(&self, config: &HwConfig) -> Result<Vec<ConvTile>, String> {
         let (conv, views) = self.searched();
         let mut found = tiles::tiles(conv, searched(Wanted::All), views, config)?;
-        found.iter_mut().for_each(|tile| tile.out_blocks = tile.out_blocks.min(self.blocks));
+        found.iter_mut().for_each(|tile| *tile = self.within(*tile));
         found.dedup_by_key(|tile| ConvTile { cycles: 0, ..*tile });
         Ok(found)
     }

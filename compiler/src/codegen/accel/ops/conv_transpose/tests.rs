@@ -1,12 +1,11 @@
 use super::*;
 use crate::codegen::accel::kept::OnChip;
-use crate::codegen::accel::scheduled::tests::check_layer;
+use crate::codegen::accel::scheduled::tests::{check_layer, finish, slope, varied_configs};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::isa::VecOp;
-use tilewright_hw::num::Rounding;
 
 /// A random transposed convolution; `None` if it has no output.
 fn random(rng: &mut StdRng) -> Option<(ConvTranspose, Layer)> {
@@ -39,19 +38,8 @@ fn random(rng: &mut StdRng) -> Option<(ConvTranspose, Layer)> {
         weight_zero_point: 0,
     };
     let shape = [outputs, kernel[0], kernel[1], inputs / groups];
-    let finish = Finish {
-        bias: (0..outputs as i32).map(|c| 50 * c - 300).collect(),
-        multiplier: vec![1_500_000_000; outputs],
-        shift: (0..outputs).map(|c| -7 - (c % 4) as i8).collect(),
-        zero_point: 3,
-        lo: -128,
-        hi: 120,
-        mode: Rounding::Double,
-    };
-    let slope = (rng.random_range(0..4) == 0).then(|| {
-        let Finish { bias, multiplier, .. } = finish.clone();
-        Slope { bias, multiplier, shift: vec![-9; outputs], mode: Rounding::Double, op: VecOp::Max }
-    });
+    let finish = finish(outputs, -7);
+    let slope = (rng.random_range(0..4) == 0).then(|| slope(&finish, VecOp::Max));
     // Without their zero point, some weights need more than 8 bits.
     let zero_point = [0, 0, 60][rng.random_range(0..3)];
     let weights = (0..shape.iter().product()).map(|_| rng.random_range(-128..=127) - zero_point).collect();
@@ -86,21 +74,8 @@ fn many_random_layers_run_by_schedules() {
 /// Checks at least `wanted` plans of random layers on each of several configurations. The expression is that of the layer:
 /// the convolution of each phase is compared elsewhere with the graph's operator.
 fn check_random(wanted: usize) {
-    let load = |name: &str| HwConfig::load(name).unwrap();
-    let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
-    let configs = [
-        load("1x16x16"),
-        load("4x16x16"),
-        load("1x8x16"),
-        load("1x4x2"),
-        load("1x4x4-ecp5"),
-        HwConfig { dma_pad: false, ..load("1x16x16") },
-        sized("4x16x16", 3, 16, 16),
-        sized("4x16x16", 2, 8, 16),
-        sized("4x16x16", 2, 16, 8),
-    ];
     let mut rng = StdRng::seed_from_u64(7);
-    for config in configs {
+    for config in varied_configs() {
         let (mut checked, mut most) = (0, 10 * wanted);
         while checked < wanted && most > 0 {
             most -= 1;

@@ -224,8 +224,7 @@ impl PoolExpression<'_> {
         self.b.compute("data", &[shape.to_vec(), self.own_lanes()].concat(), |i| {
             let ([image, row, column], mut conditions) = groups.tile(&i[1], &i[lane]);
             let mut place = |k: usize, tile: Expr| {
-                let own = i[2 + k].clone();
-                let at = if groups.along(k) == 1 { own } else { times(tile, steps[k]) + own };
+                let at = groups.position(k, tile, &i[2 + k], steps[k]);
                 let (at, inside) = padded(&at, (groups.along(k) - 1) * steps[k] + spans[k], pads[k], sizes[k]);
                 conditions.extend(inside);
                 at
@@ -362,30 +361,22 @@ fn padded(at: &Expr, count: usize, before: usize, size: usize) -> (Expr, Vec<Exp
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::codegen::accel::finish::Finish;
     use crate::codegen::accel::kept::OnChip;
     use crate::codegen::accel::operator::AccelOperator;
     use crate::codegen::accel::padded_range::reach;
-    use crate::codegen::accel::scheduled::tests::{check_layer, kept};
+    use crate::codegen::accel::scheduled::tests::{
+        finish as requantization, {check_layer, kept},
+    };
     use crate::graph::ValueId;
     use crate::graph::op::Layout;
     use rand::rngs::StdRng;
     use rand::{Rng, SeedableRng};
-    use tilewright_hw::num::Rounding;
 
     fn finish(rng: &mut StdRng, channels: usize) -> PoolFinish {
         match rng.random_range(0..4) {
             0 => PoolFinish::Clip { lo: -128, hi: 127 },
             1 => PoolFinish::Clip { lo: -100, hi: 90 },
-            2 => PoolFinish::Requant(Finish {
-                bias: (0..channels as i32).map(|c| 50 * c - 300).collect(),
-                multiplier: vec![1_500_000_000; channels],
-                shift: (0..channels).map(|c| -2 - (c % 4) as i8).collect(),
-                zero_point: 3,
-                lo: -128,
-                hi: 120,
-                mode: Rounding::Double,
-            }),
+            2 => PoolFinish::Requant(requantization(channels, -2)),
             _ => PoolFinish::Mean { count_pads: rng.random(), lo: -128, hi: 127, unsigned: rng.random() },
         }
     }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::operator::AccelOperator;
 use crate::codegen::accel::ops::conv::ConvPlan;
@@ -7,13 +6,13 @@ use crate::codegen::accel::ops::conv::epilogue::Epilogue;
 use crate::codegen::accel::ops::conv::expressible::is_expressible;
 use crate::codegen::accel::ops::pairwise::PairOp;
 use crate::codegen::accel::ops::pool::random_pool;
-use crate::codegen::accel::scheduled::tests::{check_layer, kept};
+use crate::codegen::accel::scheduled::tests::{check_layer, finish, kept, slope, varied_configs};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use tilewright_hw::isa::VecOp;
-use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
+use tilewright_hw::num::{Qadd, QaddOperand};
 
 /// Sizes of a convolution under test.
 #[derive(Clone)]
@@ -49,15 +48,7 @@ pub fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
     let input = View::new(Layout::Nhwc, s.images, inputs, s.image[0], s.image[1]);
     let output = View::new(Layout::Nhwc, s.images, outputs, out(0), out(1));
     let weights = (0..outputs * s.kernel[0] * s.kernel[1] * inputs / s.groups).map(|i| (i * 37 % 251) as i32 as i8);
-    let finish = Finish {
-        bias: (0..outputs as i32).map(|c| 50 * c - 300).collect(),
-        multiplier: vec![1_500_000_000; outputs],
-        shift: (0..outputs).map(|c| -7 - (c % 4) as i8).collect(),
-        zero_point: 3,
-        lo: -128,
-        hi: 120,
-        mode: Rounding::Double,
-    };
+    let finish = finish(outputs, -7);
     let conv = Conv {
         kernel: s.kernel,
         strides: s.strides,
@@ -143,7 +134,7 @@ fn a_second_requantization_writes_over_the_sums() {
     let mut checked = 0;
     for op in [VecOp::Max, VecOp::Min] {
         let (mut conv, layer) = conv(&Sized { image: [7, 6], ..plain(3, 1, 1) }, Vec::new());
-        conv.slope = Some(slope(&conv, op));
+        conv.slope = Some(slope(&conv.finish, op));
         for plan in conv.plans(&layer, &config, 4) {
             let schedule = conv.schedule(&plan, &layer, &config, Constants::Given).unwrap();
             check_layer(&config, &schedule);
@@ -173,13 +164,6 @@ fn fused_operators_follow_the_product() {
     }
 }
 
-/// A second requantization by which negative results get another factor.
-fn slope(conv: &Conv, op: VecOp) -> Slope {
-    let Finish { bias, multiplier, .. } = conv.finish.clone();
-    let shift = vec![-9; bias.len()];
-    Slope { bias, multiplier, shift, mode: Rounding::Double, op }
-}
-
 /// A random convolution with a pooling of its results; `None` if no window fits.
 fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     let kernel = [rng.random_range(1..=3), rng.random_range(1..=3)];
@@ -196,7 +180,7 @@ fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     let (mut conv, mut layer) = conv(&sized, Vec::new());
     let of = layer.output.1;
     let (pool, output) = random_pool(rng, of)?;
-    conv.slope = rng.random_bool(0.3).then(|| slope(&conv, VecOp::Max));
+    conv.slope = rng.random_bool(0.3).then(|| slope(&conv.finish, VecOp::Max));
     conv.epilogue = vec![Epilogue::Pool { pool: Box::new(pool), of }];
     layer.output.1 = output;
     Some((conv, layer))
@@ -326,9 +310,7 @@ fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
         conv.pad_value = 0;
     }
     if rng.random_range(0..4) == 0 {
-        let Finish { bias, multiplier, .. } = conv.finish.clone();
-        let shift = vec![-9; bias.len()];
-        conv.slope = Some(Slope { bias, multiplier, shift, mode: Rounding::Double, op: VecOp::Max });
+        conv.slope = Some(slope(&conv.finish, VecOp::Max));
     }
     Some((conv, layer))
 }
@@ -344,25 +326,10 @@ fn many_random_convolutions_run_on_other_configurations() {
     check_random(60);
 }
 
-/// Checks at least `wanted` plans of random convolutions on each of several configurations: with several batch rows, blocks
-/// of different widths, and without what is optional.
+/// Checks at least `wanted` plans of random convolutions on each of several configurations.
 fn check_random(wanted: usize) {
-    let load = |name: &str| HwConfig::load(name).unwrap();
-    let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
-    let configs = [
-        load("4x16x16"),
-        load("1x8x16"),
-        load("1x4x2"),
-        load("1x4x4-ecp5"),
-        sized("4x16x16", 3, 16, 16),
-        HwConfig { dma_pad: false, ..sized("4x16x16", 2, 16, 16) },
-        sized("4x16x16", 2, 8, 16),
-        sized("4x16x16", 2, 16, 8),
-        sized("1x16x16", 1, 16, 4),
-        sized("1x16x16", 1, 4, 16),
-    ];
     let mut rng = StdRng::seed_from_u64(3);
-    for config in configs {
+    for config in varied_configs() {
         let (mut checked, mut most) = (0, 15 * wanted);
         while checked < wanted && most > 0 {
             most -= 1;
