@@ -221,6 +221,9 @@ impl RegionLayers<'_> {
             .collect();
         let mut starts: Vec<u32> = vec![0];
         starts.extend(all.checked_sub(size));
+        // With half of its blocks in each of two banks, the array can read one while the vector unit reads the other.
+        let (bank, half) = (all / self.config.banks(Mem::Inp), size / kept.blocks * (kept.blocks / 2));
+        starts.extend((1..self.config.banks(Mem::Inp)).filter_map(|at| (at * bank).checked_sub(half)));
         starts.extend(meanwhile.iter().map(|e| e.end));
         starts.extend(meanwhile.iter().filter_map(|e| e.start.checked_sub(size)));
         let free =

@@ -221,7 +221,7 @@ impl<'l> Lower<'l> {
 
     /// Notes an entry of acc with sums.
     fn has_summed(&mut self, acc: u32) -> Result<(), LowerError> {
-        self.summed = Some(acc);
+        self.summed = self.summed.max(Some(acc));
         match self.once_summed.take() {
             Some(add) => Ok(add(self.b, acc)?),
             None => Ok(()),

@@ -153,7 +153,7 @@ type LoopSums = BTreeMap<(*const Expr, usize), Option<Rc<LoopSum>>>;
 
 /// What is in scratchpads after the last instruction.
 pub struct Done {
-    /// An entry of acc with sums, if any.
+    /// The last entry of acc with sums, if any.
     pub summed: Option<u32>,
     /// The first entry of the slot that the last iteration used, for each buffer whose slots are used in turn.
     pub last: NameMap<u32>,
@@ -184,7 +184,8 @@ pub struct Lower<'l> {
     pub on_chip: NameSet,
     /// What to add once there is an entry of acc with sums, given that entry.
     pub once_summed: Option<OnceSummed<'l>>,
-    /// The first entry of acc with sums, if any.
+    /// The last entry of acc with sums, if any. The tiles of the next layer begin at the first entries, so an instruction
+    /// that reads this one delays them least.
     pub summed: Option<u32>,
     /// An entry of acc that an instruction has written.
     pub acc_entry: Option<u32>,

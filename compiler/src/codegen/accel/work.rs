@@ -37,18 +37,8 @@ pub mod overhead {
     pub const DEPTHWISE_VECTOR: u64 = 50;
     /// Instructions per tile of such a layer.
     pub const DEPTHWISE_INSNS: u64 = 7;
-    /// Cycles of gemm per step of a depthwise layer in pairs of strips.
-    pub const STRIP_GEMM: u64 = 8;
-    /// Cycles of the vector unit per step of such a layer.
-    pub const STRIP_VECTOR: u64 = 44;
-    /// Instructions per step of such a layer.
-    pub const STRIP_INSNS: u64 = 7;
-    /// Additional steps of such a layer, because the first and last steps are halved.
-    pub const STRIP_STEPS: u64 = 4;
     /// Cycles at the beginning and end of such a layer.
-    pub const STRIP_LAYER: u64 = 300;
-    /// Cycles at the beginning and end of a depthwise layer in tiles, and those that the layer behind it loses.
-    pub const DEPTHWISE_LAYER: u64 = 1600;
+    pub const DEPTHWISE_LAYER: u64 = 300;
 }
 
 /// The work of each unit for a layer.

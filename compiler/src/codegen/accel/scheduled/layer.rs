@@ -51,7 +51,7 @@ fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), 
     lower.once_summed =
         border.map(|border| -> OnceSummed { Box::new(move |b, acc| border.write(b, (VecSrc::Acc, acc))) });
     let done = lower.run(first, scalars)?;
-    e.summed = done.summed.or(e.summed);
+    e.summed = done.summed.max(e.summed);
     before_the_next_layer(e, &places, &done);
     Ok(())
 }

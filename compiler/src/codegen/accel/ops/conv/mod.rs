@@ -113,7 +113,7 @@ impl AccelOperator for Conv {
             let left = &mut left[match plan {
                 ConvPlan::Packed(_) => 2,
                 ConvPlan::Tiles(tile) if tile.operands != need.operand_memories[0] => 1,
-                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) | ConvPlan::Strips(_) => 0,
+                ConvPlan::Tiles(_) | ConvPlan::Depthwise(_) => 0,
             }];
             let wanted = *left > 0;
             *left = left.saturating_sub(1);
@@ -170,11 +170,6 @@ impl AccelOperator for Conv {
                  blocks of channels{note}",
                 t.rows, t.columns, t.in_blocks, t.out_blocks
             ),
-            ConvPlan::Strips(t) => format!(
-                "depthwise {rows}x{columns}, with {:.1} taps of an output on the array and the others on the vector \
-                 unit at the same time",
-                t.array_taps()
-            ),
             ConvPlan::Depthwise(t) => format!(
                 "depthwise {rows}x{columns}, with {} and {} taps of an output on the array and the others on the vector \
                  unit at the same time, in tiles of {}x{} pixels and {} blocks of channels{note}",
@@ -208,7 +203,7 @@ impl AccelOperator for Conv {
             ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
                 schedule::schedule(self, tile, layer, config, constants)
             }
-            ConvPlan::Tiles(_) | ConvPlan::Strips(_) => None,
+            ConvPlan::Tiles(_) => None,
             ConvPlan::Depthwise(tile) => depthwise::schedule(self, tile, layer, config, constants),
         }
     }
@@ -220,7 +215,6 @@ impl AccelOperator for Conv {
         let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
         match plan {
             ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
-            ConvPlan::Strips(tile) => depthwise::strips::emit(e, layer, self, *tile),
             ConvPlan::Packed(_) | ConvPlan::Depthwise(_) => Err(missing()),
         }
     }
@@ -254,8 +248,6 @@ impl Conv {
         if !depthwise::is_shared(self, views, layer.on_chip, config) {
             return Vec::new();
         }
-        let tiles = depthwise::tiles(self, views, layer.on_chip, most, config).into_iter().map(ConvPlan::Depthwise);
-        let strips = depthwise::strips::tiles(self, views, layer.on_chip, most, config).into_iter();
-        tiles.chain(strips.map(ConvPlan::Strips)).collect()
+        depthwise::tiles(self, views, layer.on_chip, most, config).into_iter().map(ConvPlan::Depthwise).collect()
     }
 }

@@ -1,7 +1,6 @@
 //! Plans of convolutions.
 
 use super::depthwise::DepthwiseTile;
-use super::depthwise::strips::StripTile;
 use super::tiles::ConvTile;
 
 /// How a convolution is cut into tiles.
@@ -13,14 +12,12 @@ pub enum ConvPlan {
     Packed(ConvTile),
     /// Tiles of a depthwise product that the array and the vector unit share.
     Depthwise(DepthwiseTile),
-    /// Pairs of strips of a depthwise product that both units share.
-    Strips(StripTile),
 }
 
 impl ConvPlan {
     /// Whether the array and the vector unit share a depthwise product.
     pub fn is_shared(&self) -> bool {
-        matches!(self, ConvPlan::Depthwise(_) | ConvPlan::Strips(_))
+        matches!(self, ConvPlan::Depthwise(_))
     }
 
     /// Estimated cycles.
@@ -28,7 +25,6 @@ impl ConvPlan {
         match self {
             ConvPlan::Tiles(tile) | ConvPlan::Packed(tile) => tile.cycles,
             ConvPlan::Depthwise(tile) => tile.cycles,
-            ConvPlan::Strips(tile) => tile.cycles,
         }
     }
 }

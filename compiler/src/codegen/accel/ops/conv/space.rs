@@ -1,13 +1,12 @@
 //! The space of a product's plans.
 
-use super::depthwise::strips::{self, StripTile};
 use super::depthwise::{self, ArrayTaps, DepthwiseTile};
 use super::need::Need;
 use super::op::Conv;
 use super::plan::ConvPlan;
 use super::tiles::{ConvTile, Search, TileSpace, Wanted};
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::space::{Choice, Decisions, Knob, Space};
+use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
 
@@ -15,7 +14,7 @@ use tilewright_hw::config::{HwConfig, Mem};
 const INNER: [&str; 2] = ["channels", "pixels"];
 
 /// The forms of plans.
-const FORMS: [&str; 4] = ["tiles", "depthwise", "packed", "strips"];
+const FORMS: [&str; 3] = ["tiles", "depthwise", "packed"];
 
 /// Returns the space of a layer's plans.
 pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
@@ -28,14 +27,6 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
         forms.extend(knobs.map(|knobs| [vec![form(FORMS[0])], knobs].concat()));
     }
     if depthwise::is_shared(conv, views, layer.on_chip, config) {
-        forms.push(vec![
-            form(FORMS[3]),
-            Knob::size("blocks", views[1].c.div_ceil(config.block() as usize)),
-            Knob::size("strip_rows", views[1].h),
-            Knob::size("columns", views[1].w),
-            Knob::size("rows", views[1].h),
-            Knob { name: "array_eighths".into(), values: strips::shares(conv).map(Choice::Number).collect() },
-        ]);
         let taps = |name: &str| Knob { name: name.into(), values: (1..conv.taps()).map(Into::into).collect() };
         forms.push(vec![
             form(FORMS[1]),
@@ -45,6 +36,7 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
             taps("first_taps"),
             taps("even_taps"),
             taps("odd_taps"),
+            taps("last_taps"),
         ]);
     }
     if let Some((flat, search, views)) = conv.packed_search(layer, config) {
@@ -63,13 +55,6 @@ pub fn decisions(plan: &ConvPlan) -> Decisions {
     match plan {
         ConvPlan::Tiles(t) => form(FORMS[0]).and(tile_decisions(t)),
         ConvPlan::Packed(t) => form(FORMS[2]).and(tile_decisions(t)),
-        ConvPlan::Strips(t) => form(FORMS[3]).and(Decisions::new([
-            ("blocks", t.blocks.into()),
-            ("strip_rows", t.strip_rows.into()),
-            ("columns", t.columns.into()),
-            ("rows", t.rows.into()),
-            ("array_eighths", t.array_eighths.into()),
-        ])),
         ConvPlan::Depthwise(t) => form(FORMS[1]).and(Decisions::new([
             ("blocks", t.blocks.into()),
             ("rows", t.rows.into()),
@@ -77,6 +62,7 @@ pub fn decisions(plan: &ConvPlan) -> Decisions {
             ("first_taps", t.array_taps.first.into()),
             ("even_taps", t.array_taps.even.into()),
             ("odd_taps", t.array_taps.odd.into()),
+            ("last_taps", t.array_taps.last.into()),
         ])),
     }
 }
@@ -102,27 +88,17 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
     if !depthwise::is_shared(conv, views, layer.on_chip, config) {
         return Err("the array and the vector unit cannot share the layer".into());
     }
-    if form == 3 {
-        let shares = strips::shares(conv);
-        let tile = StripTile {
-            blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
-            strip_rows: decisions.size("strip_rows", views[1].h)?,
-            columns: decisions.size("columns", views[1].w)?,
-            rows: decisions.size("rows", views[1].h)?,
-            array_eighths: decisions.size("array_eighths", *shares.end())?,
-            cycles: 0,
-        };
-        if !shares.contains(&tile.array_eighths) {
-            return Err(format!("the decision array_eighths must be at least {}", shares.start()));
-        }
-        return strips::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Strips);
-    }
     let taps = |name: &str| decisions.size(name, conv.taps().saturating_sub(1));
     let tile = DepthwiseTile {
         blocks: decisions.size("blocks", views[1].c.div_ceil(config.block() as usize))?,
         rows: decisions.size("rows", views[1].h)?,
         columns: decisions.size("columns", views[1].w)?,
-        array_taps: ArrayTaps { first: taps("first_taps")?, even: taps("even_taps")?, odd: taps("odd_taps")? },
+        array_taps: ArrayTaps {
+            first: taps("first_taps")?,
+            even: taps("even_taps")?,
+            odd: taps("odd_taps")?,
+            last: taps("last_taps")?,
+        },
         cycles: 0,
     };
     depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)

@@ -3,7 +3,6 @@
 pub mod plan;
 mod schedule;
 mod stages;
-pub mod strips;
 
 pub use plan::{ArrayTaps, DepthwiseTile, is_shared, tile, tiles};
 pub use schedule::schedule;

@@ -46,12 +46,14 @@ pub struct ArrayTaps {
     pub even: usize,
     /// In those with an odd number.
     pub odd: usize,
+    /// In the last tile.
+    pub last: usize,
 }
 
 impl ArrayTaps {
-    /// The numbers in order.
-    fn all(&self) -> [usize; 3] {
-        [self.first, self.even, self.odd]
+    /// The numbers in the order of the fields.
+    pub fn all(&self) -> [usize; 4] {
+        [self.first, self.even, self.odd, self.last]
     }
 
     /// The least and the greatest number.
@@ -212,7 +214,7 @@ impl Shape<'_> {
         let in_turn = kept.is_some() && self.distance() == all;
         let mut best: Option<DepthwiseTile> = None;
         for array_taps in taps {
-            let ArrayTaps { first, even, odd } = array_taps;
+            let ArrayTaps { first, even, odd, last } = array_taps;
             let [least, most] = array_taps.range();
             if !self.fits(tile.blocks, [least, most]) {
                 continue;
@@ -226,10 +228,12 @@ impl Shape<'_> {
             };
             let units = match tiles {
                 1 => vector(first),
+                2 => step(first, last) + vector(last),
                 _ => {
-                    let (after_odd, after_even) = ((tiles - 1) / 2, (tiles - 2) / 2);
-                    let last = if tiles.is_multiple_of(2) { odd } else { even };
-                    step(first, odd) + after_odd * step(odd, even) + after_even * step(even, odd) + vector(last)
+                    let (after_odd, after_even) = ((tiles - 2) / 2, (tiles - 3) / 2);
+                    let before = if tiles.is_multiple_of(2) { even } else { odd };
+                    let middle = step(first, odd) + after_odd * step(odd, even) + after_even * step(even, odd);
+                    middle + step(before, last) + vector(last)
                 }
             } + gemm(first);
             let weights = (all * most) as u64 * beats(Mem::Wgt);
@@ -255,7 +259,8 @@ impl Shape<'_> {
     fn choices(&self) -> impl Iterator<Item = ArrayTaps> + use<> {
         let taps = self.conv.taps();
         let pairs = (1..taps).flat_map(move |even| (even..taps).map(move |odd| (even, odd)));
-        pairs.flat_map(|(even, odd)| [even, 1].map(|first| ArrayTaps { first, even, odd }))
+        let ends = pairs.flat_map(|(even, odd)| [(even, odd, even), (even, odd, 1)]);
+        ends.flat_map(move |(even, odd, first)| (even..taps).map(move |last| ArrayTaps { first, even, odd, last }))
     }
 }
 
@@ -277,7 +282,7 @@ pub fn tiles(
     for columns in parts(output.w).into_iter().filter(|&columns| output.w.is_multiple_of(columns)) {
         for rows in parts(output.h) {
             for blocks in parts(shape.distance()) {
-                let array_taps = ArrayTaps { first: 1, even: 1, odd: 1 };
+                let array_taps = ArrayTaps { first: 1, even: 1, odd: 1, last: 1 };
                 let tile = DepthwiseTile { blocks, rows, columns, array_taps, cycles: 0 };
                 found.extend(shape.cost(tile, shape.choices()));
             }

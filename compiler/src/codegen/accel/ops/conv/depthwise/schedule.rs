@@ -99,33 +99,51 @@ struct Order {
     tiles: [i64; 3],
     distance: i64,
     in_pairs: bool,
+    /// The number of the last tile, plus 1.
+    count: i64,
 }
 
 impl Order {
     fn new(shape: &Shape, tile: &DepthwiseTile) -> Order {
         let output = shape.output;
         let tiles = [output.n, output.h.div_ceil(tile.rows), output.w.div_ceil(tile.columns)];
-        let distance = shape.distance();
+        let (blocks, distance) = (shape.blocks(), shape.distance());
+        let of_blocks = distance.div_ceil(tile.blocks) * tiles.iter().product::<usize>();
+        let count = match blocks - distance {
+            0 => of_blocks,
+            // A tile of the first blocks comes before the same tile of the others, if there is one.
+            others => 2 * of_blocks - usize::from(others.div_ceil(tile.blocks) < distance.div_ceil(tile.blocks)),
+        };
         Order {
             sizes: [tile.blocks, tile.rows, tile.columns].map(|n| n as i64),
             tiles: tiles.map(|n| n as i64),
             distance: distance as i64,
-            in_pairs: distance < shape.blocks(),
+            in_pairs: distance < blocks,
+            count: count as i64,
         }
     }
 
     /// Returns the number of the array's taps of an output.
     fn taps(&self, i: &[Expr], taps: &ArrayTaps) -> Expr {
-        let [first, even, odd] = [taps.first, taps.even, taps.odd].map(|n| Expr::int(n as i64));
+        let [first, even, odd, last] = taps.all().map(|n| Expr::int(n as i64));
         if taps.range()[0] == taps.range()[1] {
             return first;
         }
         let number = self.number(i);
-        let even = if taps.first == taps.even { even } else { number.clone().lt(Expr::int(1)).select(first, even) };
-        if taps.even == taps.odd {
-            return even;
+        // The first tile and the last one are among those with an even or an odd number, unless they differ from them.
+        let mut share = even;
+        if taps.first != taps.even {
+            share = number.clone().lt(Expr::int(1)).select(first, share);
         }
-        (number % Expr::int(2)).lt(Expr::int(1)).select(even, odd)
+        if taps.even != taps.odd {
+            share = (number.clone() % Expr::int(2)).lt(Expr::int(1)).select(share, odd);
+        }
+        let at_end = self.count - 1;
+        let of_number = if at_end % 2 == 0 { taps.even } else { taps.odd };
+        if at_end > 0 && taps.last != of_number {
+            share = number.lt(Expr::int(at_end)).select(share, last);
+        }
+        share
     }
 
     /// Returns the number of the tile that computes an output.
@@ -182,8 +200,8 @@ mod tests {
         let views = [layer.input_view(), layer.output_view()];
         let mut list = tiles(conv, views, layer.on_chip, 4 * most, config);
         let last = conv.taps() - 1;
-        for (k, (first, even, odd)) in [(1, 1, last), (last, 1, 2), (2, 2, 2)].into_iter().enumerate() {
-            let array_taps = ArrayTaps { first, even, odd };
+        for (k, (first, even, odd, end)) in [(1, 1, last, 2), (last, 1, 2, last), (2, 2, 2, 2)].into_iter().enumerate() {
+            let array_taps = ArrayTaps { first, even, odd, last: end };
             let other =
                 list.get(k).map(|&t| tile(conv, views, layer.on_chip, DepthwiseTile { array_taps, ..t }, config));
             list.extend(other.and_then(Result::ok));
