@@ -79,7 +79,6 @@ pub fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
 /// Checks plans of a convolution: every third of those that fit, up to `most`. Returns how many.
 pub fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
     let mut plans = conv.plans(layer, config, most);
-    plans.retain(|plan| !matches!(plan, ConvPlan::Strips(_)));
     for plan in &plans {
         let schedule = conv.schedule(plan, layer, config, Constants::Given);
         check_layer(config, &schedule.unwrap_or_else(|| panic!("{plan:?} has no schedule")));
