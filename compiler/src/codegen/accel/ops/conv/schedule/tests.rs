@@ -204,7 +204,7 @@ fn some_kept(rng: &mut StdRng, conv: &Conv, layer: &Layer) -> Option<OnChip> {
 
 #[test]
 fn poolings_read_the_results_on_the_chip() {
-    check_pooled(15);
+    check_pooled(9);
 }
 
 #[test]
