@@ -70,16 +70,6 @@ impl Group {
         tiles.chunks(at_once).map(|tiles| Group::of(fill, tiles.to_vec())).collect()
     }
 
-    /// Returns the group of pixels that the tiles read in another tensor; `pixels` gives the rows and columns for a
-    /// tile.
-    pub fn reading(&self, pixels: impl Fn(&Pixels) -> [Range<usize>; 2]) -> Group {
-        let tile = |t: &Pixels| {
-            let [rows, columns] = pixels(t);
-            Pixels { image: t.image, rows, columns }
-        };
-        Group::of(self.fill, self.tiles.iter().map(tile).collect())
-    }
-
     fn of(fill: Fill, tiles: Vec<Pixels>) -> Group {
         let most = |size: fn(&Pixels) -> usize| tiles.iter().map(size).max().unwrap_or(0);
         let size = [most(|t| t.rows.len()), most(|t| t.columns.len())];

@@ -51,11 +51,6 @@ impl TileGroups {
         TileGroups { output, size, batch: config.batch as usize }
     }
 
-    /// Rows and columns of a tile.
-    pub fn size(&self) -> [usize; 2] {
-        self.size
-    }
-
     /// Images, rows of tiles, and tiles of a row.
     fn tiles(&self) -> [usize; 3] {
         [self.output.n, self.output.h.div_ceil(self.size[0]), self.output.w.div_ceil(self.size[1])]

@@ -161,7 +161,6 @@ impl AccelOperator for ConvTranspose {
                 output: LayerTensor { place: output, view: phase.view },
                 scatter: Some(Scatter { first: phase.first, step: self.strides }),
                 tail: Tail::none(),
-                pooled: None,
             };
             product.emit(e)?;
         }

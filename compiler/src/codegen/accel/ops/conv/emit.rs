@@ -5,7 +5,6 @@ mod nests;
 mod scatter;
 
 use super::op::Conv;
-use super::pooled::Pooled;
 use super::rest::{Rest, pack, stored, stored_zero_point};
 use super::sizes::{Sizes, column_span, row_span};
 use super::tail::{Tail, TailResults};
@@ -54,17 +53,12 @@ struct ConvEmission<'a> {
     params: Vec<(Range<usize>, u64)>,
     /// Fused element-wise operators.
     tail: Tail<'a>,
-    /// The fused pooling.
-    pooled: Option<Pooled<'a>>,
 }
 
 /// Tiles of output that are computed at the same time.
 struct ConvStep {
     blocks: Range<usize>,
-    /// Results that the product computes.
     pixels: Group,
-    /// Results that are stored: the same, or those of a fused pooling.
-    results: Group,
     /// Rows and columns of the largest window, padding included.
     window: [usize; 2],
 }
@@ -95,7 +89,6 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: ConvTile) -> Result<
         output,
         scatter: None,
         tail: Tail::new(e, layer, conv)?,
-        pooled: Pooled::new(e, layer, conv, tile, output.place),
     };
     product.emit(e)
 }
@@ -112,7 +105,6 @@ pub struct Product<'a> {
     /// Set if the results are not neighbors in the output.
     pub scatter: Option<Scatter>,
     pub tail: Tail<'a>,
-    pub pooled: Option<Pooled<'a>>,
 }
 
 impl Product<'_> {
@@ -121,8 +113,8 @@ impl Product<'_> {
     /// # Errors
     /// The driver refuses an instruction or a constant.
     pub fn emit(self, e: &mut Emit) -> Result<(), DriverError> {
-        let Product { name, on_chip, conv, tile, input, output, scatter, tail, pooled } = self;
-        let pointwise = scatter.is_none() && pooled.is_none() && conv.is_pointwise();
+        let Product { name, on_chip, conv, tile, input, output, scatter, tail } = self;
+        let pointwise = scatter.is_none() && conv.is_pointwise();
         let (fill, [from, to]) = fill(pointwise, [input.view, output.view], e.config);
         let (input, output) = (LayerTensor { view: from, ..input }, LayerTensor { view: to, ..output });
         let sizes = Sizes::new(conv, from, to, e.config);
@@ -142,20 +134,16 @@ impl Product<'_> {
             rest_weights: 0,
             params: Vec::new(),
             tail,
-            pooled,
         };
         emission.constants(e);
         let blocks = cut(emission.sizes.out_blocks, tile.out_blocks);
         let pixels = Group::all(fill, to, [tile.rows, tile.columns], e.config);
-        let computed =
-            |results: &Group| emission.pooled.as_ref().map_or(results.clone(), |pooled| pooled.pixels(results));
         let step = |b: &Range<usize>, p: &Group| {
-            let pixels = computed(p);
-            let [rows, columns] = pixels.size;
+            let [rows, columns] = p.size;
             let rows = row_span(conv, 0, rows, from).0.padded();
             let columns = column_span(conv, 0, columns, from).padded();
             let window = on_chip.input.map_or([rows, columns], |kept| kept.size().map(|n| n as usize));
-            ConvStep { blocks: b.clone(), pixels, results: p.clone(), window }
+            ConvStep { blocks: b.clone(), pixels: p.clone(), window }
         };
         let steps: Vec<ConvStep> = if tile.pixels_inside {
             blocks.iter().flat_map(|b| pixels.iter().map(move |p| step(b, p))).collect()
@@ -228,8 +216,7 @@ impl ConvEmission<'_> {
         let param = self.load_params(e, s)?;
         let pixels: usize = s.pixels.size.iter().product();
         let entries = (s.blocks.len() * self.sizes.out_ratio * pixels) as u32;
-        let sums = self.pooled.as_ref().map_or(entries, |p| p.sums(entries, &s.results, &s.blocks));
-        let acc = e.acc.take(sums);
+        let acc = e.acc.take(entries);
         let passes = if self.conv.groups > 1 {
             let (first, count) = self.sizes.blocks_for(self.conv, s.blocks.clone(), self.input.view, e.config);
             std::iter::once(first..first + count).collect()
@@ -260,9 +247,6 @@ impl ConvEmission<'_> {
                 let at = [nest.at[0] + acc, nest.at[1] + inp, nest.at[2] + wgt];
                 e.b.gemm_nest(true, &Nest { at, ..nest })?;
             }
-        }
-        if let Some(pooled) = &self.pooled {
-            return self.pool(e, s, pooled, acc, param, border);
         }
         let size = s.pixels.size.map(|n| n as u32);
         // Kept results go directly to inp. If they are also stored, they go to out first.
@@ -297,26 +281,6 @@ impl ConvEmission<'_> {
             return self.store_apart(e, s, place, scatter, out);
         }
         s.pixels.store(e, place, view, &s.blocks, out, |_| true)
-    }
-
-    /// Requantizes a step's sums into the frame of the fused pooling, and runs the pooling.
-    fn pool(
-        &self,
-        e: &mut Emit,
-        s: &ConvStep,
-        pooled: &Pooled,
-        acc: u32,
-        param: StepParams,
-        border: &mut PendingBorder,
-    ) -> Result<(), DriverError> {
-        let frame = pooled.frame(e, &s.results, &s.blocks);
-        let (work, requant) = self.requant(s, param.descriptor);
-        frame.requantize(e, requant, work, [acc, param.finish])?;
-        if let Some(slope) = &self.conv.slope {
-            let choice = below(e, slope, work, requant, [acc, param.slope])?;
-            frame.combine(e, choice, acc)?;
-        }
-        pooled.apply(e, &frame, &s.results, &s.blocks, acc, border)
     }
 
     /// Returns a step's requantization and its instruction, which writes to out.

@@ -12,6 +12,7 @@ use super::op::Conv;
 use super::phases::Phases;
 use super::sizes::skips_rows;
 use super::tiles::ConvTile;
+use super::windows::PooledWindows;
 use crate::codegen::accel::batch::{Fill, fill};
 use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::runs::Runs;
@@ -43,7 +44,17 @@ enum Rows {
     /// Neighboring pixels of the input and of the output.
     Neighbors([Runs; 2]),
     /// Pixels of different tiles.
-    Groups(TileGroups),
+    Groups(Groups),
+}
+
+/// Groups of tiles of what is stored, and the product's results for them.
+#[derive(Debug, Clone, Copy)]
+struct Groups {
+    tiles: TileGroups,
+    /// Rows and columns of the product's results for a tile.
+    size: [usize; 2],
+    /// Rows and columns of the product's results from one tile to the next.
+    step: [usize; 2],
 }
 
 /// The loops over a product's tiles.
@@ -67,9 +78,23 @@ pub struct Operand {
 }
 
 impl Frame {
-    /// The entries of a product in tiles of `size` rows and columns.
-    pub fn new(conv: &Conv, views: [View; 2], size: [usize; 2], config: &HwConfig) -> Frame {
-        Frame::filled(conv.is_pointwise(), views, size, config)
+    /// The entries of a product in tiles of `size` rows and columns, which are those of a fused pooling's results if there
+    /// is one.
+    pub fn new(
+        conv: &Conv,
+        views: [View; 2],
+        size: [usize; 2],
+        pooling: Option<PooledWindows>,
+        config: &HwConfig,
+    ) -> Frame {
+        let Some(windows) = pooling else { return Frame::filled(conv.is_pointwise(), views, size, config) };
+        let mut frame = Frame::filled(false, views, size, config);
+        if let Rows::Groups(groups) = &mut frame.rows {
+            let step = [0, 1].map(|k| size[k] * windows.pool.strides[k]);
+            let tiles = TileGroups::new(windows.results, size, config);
+            *groups = Groups { tiles, size: windows.pixels(size), step };
+        }
+        frame
     }
 
     /// The entries of the phases of a transposed convolution.
@@ -83,7 +108,7 @@ impl Frame {
         let rows = match fill {
             _ if config.batch == 1 => Rows::One,
             Fill::Neighbors => Rows::Neighbors(runs),
-            Fill::Tiles => Rows::Groups(TileGroups::new(views[1], size, config)),
+            Fill::Tiles => Rows::Groups(Groups { tiles: TileGroups::new(views[1], size, config), size, step: size }),
         };
         Frame { rows, ..Frame::of_one_row(views, config) }
     }
@@ -99,7 +124,7 @@ impl Frame {
     /// Number of tiles of pixels that follow each other. `output`: the results that are stored.
     pub fn pixel_tiles(&self, tile: &ConvTile, output: View) -> usize {
         match self.rows {
-            Rows::Groups(groups) => groups.count(),
+            Rows::Groups(groups) => groups.tiles.count(),
             _ => output.n * output.h.div_ceil(tile.rows) * output.w.div_ceil(tile.columns),
         }
     }
@@ -130,9 +155,7 @@ impl Frame {
         let [first, rows, columns] = match &self.rows {
             Rows::One => [n, h, w],
             Rows::Neighbors(_) => [n, w, 1],
-            Rows::Groups(groups) => {
-                [vec![groups.count()], groups.size().to_vec()].concat().try_into().unwrap_or_default()
-            }
+            Rows::Groups(Groups { tiles, size, .. }) => [tiles.count(), size[0], size[1]],
         };
         let phases = self.phases.iter().flat_map(|p| p.counts).map(|n| n as i64).collect();
         let outer = vec![first as i64, blocks, rows as i64, columns as i64];
@@ -243,11 +266,11 @@ impl Frame {
     }
 
     /// Adds the data of groups of tiles, with padding.
-    fn data_of_groups(&self, b: &mut Builder, conv: &Conv, groups: &TileGroups) -> TensorRef {
+    fn data_of_groups(&self, b: &mut Builder, conv: &Conv, groups: &Groups) -> TensorRef {
         let [input, output] = self.views;
         let x = self.input(b, "x", 0);
         let skips = skips_rows(conv);
-        let [rows, columns] = groups.size();
+        let Groups { tiles: groups, size: [rows, columns], step } = *groups;
         let spans = [if skips { rows } else { conv.span(0, rows) }, conv.span(1, columns)];
         let shape = [groups.count() as i64, x.shape[1], spans[0] as i64, spans[1] as i64];
         let shape = [&shape[..], &self.own_lanes(0)].concat();
@@ -256,7 +279,7 @@ impl Frame {
         b.compute("data", &shape, |i| {
             let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[i.len() - 2]);
             let mut place = |k: usize, tile: Expr, skips: bool| {
-                let step = groups.size()[k] * if skips { 1 } else { conv.strides[k] };
+                let step = step[k] * if skips { 1 } else { conv.strides[k] };
                 let at = groups.position(k, tile, &i[2 + k], step);
                 let count = (groups.along(k) - 1) * step + spans[k];
                 let outputs = [output.h, output.w][k];
@@ -289,15 +312,14 @@ impl Frame {
                 let other = runs.input(b, "other");
                 Operand { tensor: other.tensor, is_copy: other.is_copy }
             }
-            Rows::Groups(groups) => {
+            Rows::Groups(Groups { tiles: groups, step, .. }) => {
                 let other = self.input(b, "other", 1);
                 let output = self.views[1];
                 let tensor = b.compute(&format!("{}.tiles", other.name), results, |i| {
                     let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[i.len() - 2]);
                     let mut place = |k: usize, tile: Expr, size: usize| {
-                        let step = groups.size()[k];
-                        let at = groups.position(k, tile, &i[2 + k], step);
-                        conditions.extend(inside(&at, (groups.along(k) * step) as i64, 0, size as i64));
+                        let at = groups.position(k, tile, &i[2 + k], step[k]);
+                        conditions.extend(inside(&at, (groups.along(k) * step[k]) as i64, 0, size as i64));
                         at
                     };
                     let (row, column) = (place(0, row, output.h), place(1, column, output.w));
@@ -322,7 +344,7 @@ impl Frame {
                 let output = self.views[1];
                 let shape = [output.n as i64, result.shape[1], output.h as i64, output.w as i64];
                 b.compute("output", &[shape.to_vec(), self.lanes(1)].concat(), |i| {
-                    result.at(&in_groups(groups, i, [&i[2], &i[3]]))
+                    result.at(&in_groups(&groups.tiles, i, [&i[2], &i[3]]))
                 })
             }
         }
@@ -337,7 +359,7 @@ impl Frame {
             let [row, column] = [0, 1].map(|k| i[2 + k].clone() / counts[k].clone());
             let phase = [0, 1].map(|k| i[2 + k].clone() % counts[k].clone());
             let at = match &self.rows {
-                Rows::Groups(groups) => in_groups(groups, i, [&row, &column]),
+                Rows::Groups(groups) => in_groups(&groups.tiles, i, [&row, &column]),
                 _ => [&[i[0].clone(), i[1].clone(), row, column], &i[4..]].concat(),
             };
             result.at(&[&phase[..], &at].concat())
@@ -348,7 +370,7 @@ impl Frame {
     /// outside of the output.
     pub fn omit(&self, copy: &TensorRef) -> String {
         match &self.rows {
-            Rows::Groups(groups) if groups.can_omit() => format!("omit {}; ", copy.name),
+            Rows::Groups(groups) if groups.tiles.can_omit() => format!("omit {}; ", copy.name),
             _ => String::new(),
         }
     }
@@ -393,7 +415,7 @@ impl Frame {
                 steps += &format!("split {} {}; ", l(entries), tile.columns);
                 (vec![l("i0"), l(&format!("{entries}.0"))], vec![l(&format!("{entries}.1"))], None)
             }
-            Rows::Groups(groups) => {
+            Rows::Groups(Groups { tiles: groups, .. }) => {
                 let TileLoops { steps: divided, outer, inner } = groups.loops(write, [row, column]);
                 steps += &divided;
                 (outer.to_vec(), inner, Some(groups.grouped(&outer)))

@@ -19,7 +19,6 @@ mod op;
 mod packed;
 pub mod phases;
 mod plan;
-mod pooled;
 mod product;
 pub mod rest;
 pub mod schedule;

@@ -85,6 +85,8 @@ struct Computed {
     /// The blocks that copy the parameters of requantizations, and those of a fused pooling.
     copies: Vec<String>,
     pool_copies: Vec<String>,
+    /// How often the results of a tile are computed.
+    patterns: usize,
     /// The steps that make instructions of what follows the sums.
     instructions: String,
 }
@@ -106,7 +108,8 @@ impl Product<'_> {
         let (finish, slope) = joined(convs, self.own_channels() * config.block_out as usize);
         let (sums, w, weights) = sums(b, "", convs, &data, frame, config, constants);
         // Padding around the results, if a fused pooling reads any.
-        let border = self.windows.map(|w| w.border()).filter(|border| border.sides() > 0);
+        let stored = [self.tile.rows, self.tile.columns];
+        let border = self.windows.map(|w| w.border(stored, config)).filter(|border| border.sides() > 0);
         let of_first = border.as_ref().filter(|_| slope.is_none());
         let tiles = self.out_channels() as i64;
         let done = requantized(b, &finish, &sums, of_first, tiles, |i| frame.out_tile(i));
@@ -122,6 +125,7 @@ impl Product<'_> {
             params: done.steps,
             copies: done.copies,
             pool_copies: Vec::new(),
+            patterns: 1,
             instructions: frame.instruction(&done.result, "requant"),
         };
         if let Some(slope) = &slope {
@@ -137,7 +141,9 @@ impl Product<'_> {
         for step in &conv.epilogue {
             self.follow(b, &mut made, step, border.as_ref())?;
         }
-        made.output = frame.output(b, &made.last);
+        if self.windows.is_none() {
+            made.output = frame.output(b, &made.last);
+        }
         Some(made)
     }
 
@@ -147,9 +153,12 @@ impl Product<'_> {
         made.between.push((last.name.clone(), Mem::Out));
         made.last = match step {
             Epilogue::Pool { pool, of } => {
-                let p = PoolExpression::of_results(b, pool, [*of, self.stored], &last, self.config);
+                let size = [self.tile.rows, self.tile.columns];
+                let p = PoolExpression::of_results(b, pool, [*of, self.stored], &last, size, self.config);
                 if let Some(border) = border {
-                    let padding = (0..border.sides()).map(|k| format!("tensorize {}.i4.pad{k} clip; ", last.name));
+                    let entry = frame.entry(&last);
+                    let padding =
+                        (0..border.sides()).map(|k| format!("tensorize {}.i{entry}.pad{k} clip; ", last.name));
                     made.instructions = format!("decompose_padding {0} {0}.i0; ", last.name)
                         + &padding.collect::<String>()
                         + &made.instructions;
@@ -159,6 +168,7 @@ impl Product<'_> {
                 made.params += &p.params;
                 made.inputs.extend(p.inputs);
                 made.pool_copies = p.copies;
+                (made.output, made.patterns) = (p.output, p.patterns);
                 p.result
             }
             Epilogue::Pair { op, input } => {
@@ -394,7 +404,7 @@ impl Product<'_> {
         // Sums in banks of their own, so that gemm writes one bank while the vector unit reads another.
         let bank = (config.entries(Mem::Acc) / config.banks(Mem::Acc)) as usize;
         let [rows, columns] = self.pixels();
-        let summed = (tile.out_blocks * rows * columns).max(entries);
+        let summed = (tile.out_blocks * sizes.out_ratio * rows * columns).max(entries);
         let of_sums = self.slots(of, summed.next_multiple_of(bank), tiles, Mem::Acc).min(MOST_SLOTS);
         made.slotted.push(("sums".into(), of_sums));
         // The second requantization writes over the sums.
@@ -412,8 +422,9 @@ impl Product<'_> {
             let of_product = of.between.iter().filter(|(_, mem)| *mem == Mem::Out);
             made.slotted.extend(of_product.map(|(stage, _)| (stage.to_string(), 1)));
             if !self.layer.on_chip.hides_output() {
-                let results = (config.entries(Mem::Out) as usize / 2 / entries).min(tiles).clamp(1, MOST_SLOTS);
-                made.slotted.push((format!("{name}.out"), results));
+                let room = config.entries(Mem::Out) as usize / 2;
+                let results = (room / (entries * of.patterns)).min(tiles).clamp(1, MOST_SLOTS);
+                made.slotted.push((made.results(), results));
             }
         }
         // The reduced windows of a pooling take the entries of the sums, which are needed no more.

@@ -28,7 +28,8 @@ pub fn schedule(
 ) -> Option<LayerSchedule> {
     let mut b = Builder::new("conv");
     let views = [layer.input_view(), computed_view(conv, layer)];
-    let frame = Frame::new(conv, views, [tile.rows, tile.columns], config);
+    let pooling = PooledWindows::of(conv, layer);
+    let frame = Frame::new(conv, views, [tile.rows, tile.columns], pooling, config);
     let data = frame.data(&mut b, conv).unwrap_or_else(|| data(&mut b, conv, &frame, config));
     product(b, (std::slice::from_ref(conv), &frame), Data { tensor: data, rows: None }, tile, layer, config, constants)
 }

@@ -1,7 +1,6 @@
 //! The windows of a pooling that is fused into a product's tiles, and the data that a tile needs for them.
 
 use super::op::Conv;
-use crate::codegen::accel::batch::{Fill, Group, Pixels};
 use crate::codegen::accel::border::Border;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::pool::{Pool, PoolFinish};
@@ -45,13 +44,14 @@ impl<'a> PooledWindows<'a> {
         of.resized(of.c, read(0, (results.h, of.h)), read(1, (results.w, of.w)))
     }
 
-    /// Returns the image that the pooling reads: the product's results, with padding around them.
-    pub fn border(&self) -> Border {
+    /// Returns the image that the pooling reads: the product's results, with padding around them. With batch rows, the
+    /// image is that of a tile of `tile` rows and columns: only dimensions that are not cut have padding.
+    pub fn border(&self, tile: [usize; 2], config: &HwConfig) -> Border {
         let PooledWindows { pool, results, .. } = self;
-        let of = self.read();
+        let stored = if config.batch > 1 { tile } else { [results.h, results.w] };
         Border {
-            image: [of.h, of.w],
-            size: [pool.span(0, results.h), pool.span(1, results.w)],
+            image: self.pixels(stored),
+            size: [0, 1].map(|k| pool.span(k, stored[k])),
             before: [pool.pads[0], pool.pads[1]],
             value: pool.pad_value,
         }
@@ -80,7 +80,7 @@ impl<'a> PooledWindows<'a> {
 
     /// Returns what the largest tile needs if the results are cut into tiles of `[rows, columns]`.
     ///
-    /// `None` if a tile would read only padding, or if batch rows would hold tiles with different padding.
+    /// `None` if a tile would read only padding, or if batch rows could hold tiles with different padding.
     pub fn needed(&self, [rows, columns]: [usize; 2], config: &HwConfig) -> Option<Needed> {
         let spans = |all: usize, step: usize, span: &dyn Fn(usize, usize) -> PaddedRange| -> Vec<PaddedRange> {
             cut(all, step).into_iter().map(|r| span(r.start, r.len())).collect()
@@ -94,20 +94,14 @@ impl<'a> PooledWindows<'a> {
             return None;
         }
         let pads = all.iter().flatten().any(|s| s.padded() > s.inside);
-        let apart = |g: &Group| g.tiles.iter().any(|t| self.spans(t) != self.spans(&g.tiles[0]));
-        if pads && config.batch > 1 && Group::all(Fill::Tiles, self.results, [rows, columns], config).iter().any(apart)
-        {
+        // All rows of an entry have padding at the same time.
+        let cut = |spans: &Vec<PaddedRange>| spans.len() > 1 && spans.iter().any(|s| s.padded() > s.inside);
+        if config.batch > 1 && all.iter().any(cut) {
             return None;
         }
         let [pixels, padded] =
             [|s: &PaddedRange| s.inside, PaddedRange::padded].map(|size| [most(0, size), most(1, size)]);
         Some(Needed { pixels, padded, pads })
-    }
-
-    /// Rows and columns that a tile of the pooling reads, as `[before, inside, after]` the image.
-    pub fn spans(&self, t: &Pixels) -> [[usize; 3]; 2] {
-        let of = |s: PaddedRange| [s.before, s.inside, s.after];
-        [of(self.rows(t.rows.start, t.rows.len())), of(self.columns(t.columns.start, t.columns.len()))]
     }
 
     /// Entries of param for a tile with this many entries of channels.

@@ -108,7 +108,7 @@ impl Patterns {
 
 /// Returns the requantization that turns the sum of `count` elements into their mean. All means of a pooling have the
 /// same zero point, bounds and mode.
-pub fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
+fn by_count(finish: &PoolFinish, count: usize) -> num::Requant {
     match finish {
         PoolFinish::Count(op) => {
             let bias = op.data_zero_point.wrapping_mul(count as i32).wrapping_neg();
@@ -142,7 +142,7 @@ fn by_run(values: &[usize], at: &Expr, value: &dyn Fn(usize) -> Expr) -> Expr {
 }
 
 /// Returns the ranges of equal consecutive values.
-pub fn runs(values: &[usize]) -> Vec<Range<usize>> {
+fn runs(values: &[usize]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (i, value) in values.iter().enumerate() {
         match found.last_mut() {

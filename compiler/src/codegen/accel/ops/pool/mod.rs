@@ -1,15 +1,12 @@
 //! Poolings and other operators that work channel by channel: clip, pad, rescale and the maximum over an image.
 
 mod divisors;
-mod emit;
 mod extract;
 mod op;
 mod plan;
 mod schedule;
 mod steps;
-mod windows;
 
-pub use emit::{Data, PoolEmission};
 pub use op::{Pool, PoolFinish};
 pub use plan::PoolTile;
 #[cfg(test)]

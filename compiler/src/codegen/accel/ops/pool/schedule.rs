@@ -7,7 +7,7 @@
 //! |---|---|
 //! | one batch row | `[images, blocks, rows, columns, (entries of a pixel,) channels]` |
 //! | [`Fill::Neighbors`] | runs of bytes: `[images, blocks, entries, 1, batch, channels]` |
-//! | [`Fill::Tiles`] | `[blocks, groups of tiles, rows, columns, (entries of a pixel,) batch, channels]` |
+//! | [`Fill::Tiles`] | `[groups of tiles, blocks, rows, columns, (entries of a pixel,) batch, channels]` |
 //!
 //! With [`Fill::Tiles`], the results have a further first dimension: one copy for each of the [`Patterns`] of divisors.
 
@@ -55,6 +55,10 @@ pub struct PooledResults {
     pub reduced: TensorRef,
     /// The results of the pooling.
     pub result: TensorRef,
+    /// What is stored; the results themselves if they have that form.
+    pub output: TensorRef,
+    /// How often a tile's results are computed.
+    pub patterns: usize,
     /// Steps that make instructions of both.
     pub instructions: String,
     /// Steps that copy parameters to param.
@@ -112,20 +116,20 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
 }
 
 impl PoolExpression<'_> {
-    /// Adds a pooling of a product's results to the product's expression. Configurations have one batch row, and equal
-    /// blocks of inputs and outputs. The tile is not used: its sizes are those of the product's tile.
+    /// Adds a pooling of a product's results to the product's expression, in tiles of `size` rows and columns.
     pub fn of_results(
         b: &mut Builder,
         pool: &Pool,
         views: [View; 2],
         results: &TensorRef,
+        size: [usize; 2],
         config: &HwConfig,
     ) -> PooledResults {
         let mut e = PoolExpression {
             b,
             prefix: "pool_",
             pool,
-            tile: PoolTile { blocks: 1, rows: 1, columns: 1 },
+            tile: PoolTile { blocks: 1, rows: size[0], columns: size[1] },
             config,
             fill: Fill::Tiles,
             views,
@@ -137,7 +141,9 @@ impl PoolExpression<'_> {
         let reduced = e.reduced(results);
         let (result, instruction) = e.finished(results, &reduced);
         let instructions = tensorized(pool, [&reduced, &result], instruction, config);
-        PooledResults { reduced, result, instructions, params: e.params, copies: e.copies, inputs: e.inputs }
+        let (output, patterns) = (e.output(&result, None), e.patterns().count());
+        let PoolExpression { params, copies, inputs, .. } = e;
+        PooledResults { reduced, result, output, patterns, instructions, params, copies, inputs }
     }
 
     /// Entries of a pixel of a block.
@@ -218,11 +224,11 @@ impl PoolExpression<'_> {
         let steps = [tile.rows * self.pool.strides[0], tile.columns * self.pool.strides[1]];
         let pads = [self.pool.pads[0], self.pool.pads[1]];
         let sizes = [input.h, input.w];
-        let shape = [self.blocks(), groups.count(), spans[0], spans[1]].map(|n| n as i64);
+        let shape = [groups.count(), self.blocks(), spans[0], spans[1]].map(|n| n as i64);
         let pad = Expr::Int(self.pool.pad_value.into(), DType::I8);
         let lane = 4 + self.lanes().len() - 1;
         self.b.compute("data", &[shape.to_vec(), self.own_lanes()].concat(), |i| {
-            let ([image, row, column], mut conditions) = groups.tile(&i[1], &i[lane]);
+            let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[lane]);
             let mut place = |k: usize, tile: Expr| {
                 let at = groups.position(k, tile, &i[2 + k], steps[k]);
                 let (at, inside) = padded(&at, (groups.along(k) - 1) * steps[k] + spans[k], pads[k], sizes[k]);
@@ -230,7 +236,7 @@ impl PoolExpression<'_> {
                 at
             };
             let (row, column) = (place(0, row), place(1, column));
-            let element = x.at(&[&[image, i[0].clone(), row, column], &i[4..lane], &i[lane + 1..]].concat());
+            let element = x.at(&[&[image, i[1].clone(), row, column], &i[4..lane], &i[lane + 1..]].concat());
             within(conditions, element, pad)
         })
     }
@@ -274,7 +280,6 @@ impl PoolExpression<'_> {
         let patterns = self.patterns();
         let skip = usize::from(self.is_in_groups());
         let shape = [vec![patterns.count() as i64; skip], reduced.shape.clone()].concat();
-        let block = if self.is_in_groups() { 1 } else { 1 + skip };
         let lanes = i64::from(self.config.block_out);
         let name = format!("{}result", self.prefix);
         match &self.pool.finish {
@@ -295,8 +300,8 @@ impl PoolExpression<'_> {
                 let tiles = self.blocks() as i64 * ratio;
                 let parameters = Parameters::new(self.b, finish, [tiles, lanes], self.prefix);
                 let result = self.b.compute(&name, &shape, |i| {
-                    let tile =
-                        if ratio == 1 { i[block].clone() } else { i[block].clone() * ratio + i[4 + skip].clone() };
+                    let block = i[1 + skip].clone();
+                    let tile = if ratio == 1 { block } else { block * ratio + i[4 + skip].clone() };
                     parameters.apply(finish, reduced.at(&i[skip..]), &[tile, i[i.len() - 1].clone()])
                 });
                 self.params = parameters.steps(&name);
@@ -340,7 +345,7 @@ impl PoolExpression<'_> {
             let pattern = patterns.of_tile([&row, &column]);
             let GroupPlace { group, pixel, lane } = groups.place(&i[0], [&i[2], &i[3]]);
             let (parts, channel) = i[4..].split_at(i.len() - 5);
-            result.at(&[&[pattern, i[1].clone(), group], &pixel[..], parts, &[lane], channel].concat())
+            result.at(&[&[pattern, group, i[1].clone()], &pixel[..], parts, &[lane], channel].concat())
         })
     }
 }

@@ -83,7 +83,7 @@ impl ConvEmission<'_> {
             return kept.ok_or_else(|| DriverError::Rule { index: e.b.len(), what: "an input has no place".into() });
         };
         // Windows of two tiles can begin with the same row, so the key uses the position in the results.
-        let [_, first_row, first_column] = s.results.key();
+        let [_, first_row, first_column] = s.pixels.key();
         let key = [image, first_row, first_column, in_blocks.start, in_blocks.end];
         if let Some(entry) = e.inp.find(&key) {
             return Ok(entry);

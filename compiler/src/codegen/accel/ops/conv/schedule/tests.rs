@@ -203,13 +203,25 @@ fn some_kept(rng: &mut StdRng, conv: &Conv, layer: &Layer) -> Option<OnChip> {
 
 #[test]
 fn poolings_read_the_results_on_the_chip() {
+    check_pooled(9);
+}
+
+#[test]
+#[ignore = "long; make test-full runs it"]
+fn many_poolings_read_the_results_on_the_chip() {
+    check_pooled(200);
+}
+
+/// Checks at least `wanted` plans of random convolutions with poolings on each of several configurations.
+fn check_pooled(wanted: usize) {
     let mut rng = StdRng::seed_from_u64(3);
-    for name in ["1x16x16", "1x4x4", "1x4x4-ecp5"] {
-        let config = HwConfig::load(name).unwrap();
-        let mut checked = 0;
-        while checked < 60 {
+    for config in varied_configs() {
+        let (mut checked, mut most) = (0, 30 * wanted);
+        while checked < wanted && most > 0 {
+            most -= 1;
             checked += pooled(&mut rng).map_or(0, |(conv, layer)| check_plans(&conv, &layer, &config, 3));
         }
+        assert!(checked >= wanted, "{} {checked}", config.name);
     }
 }
 
