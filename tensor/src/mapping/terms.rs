@@ -47,7 +47,10 @@ pub fn guarded(f: &Function, block: &Block) -> Result<Option<Block>, String> {
     let ranges = bounds(f);
     let first = |v: &crate::te::Name| block.reduce.contains(v).then(|| Expr::int(0));
     let always = |e: &&Expr| interval(&simplify(&e.substitute(&first), &ranges), &ranges) == Some((1, 1));
-    if constant && begins(f, block) && let Some(e) = conditions.iter().find(|e| !always(e)) {
+    if constant
+        && begins(f, block)
+        && let Some(e) = conditions.iter().find(|e| !always(e))
+    {
         return Err(format!(
             "the sum {buffer} starts from a constant, and its first term counts only if {e}; let the sum start with a term \
              that always counts"

@@ -21,9 +21,9 @@ pub fn split_sum(f: &mut Function, name: &Name, var: &Name) -> Result<Vec<Name>,
         refuse!("block {name} sets its initial value itself; move that out by decompose_reduction first");
     }
     let Action::Store { buffer, indices, value } = &block.action else { refuse!("block {name} calls an intrinsic") };
-    let Some((own, [first, second])) = two_terms(value).filter(|(own, _)| {
-        matches!(own, Expr::Load { buffer: from, indices: at, .. } if from == buffer && at == indices)
-    }) else {
+    let Some((own, [first, second])) = two_terms(value).filter(
+        |(own, _)| matches!(own, Expr::Load { buffer: from, indices: at, .. } if from == buffer && at == indices),
+    ) else {
         refuse!("block {name} computes {value}, not {buffer}[…] + (FIRST + SECOND) of integers")
     };
     if accesses(f, &block).iter().filter(|a| a.reads && a.buffer == *buffer).count() > 1 {

@@ -3,20 +3,18 @@
 use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
-use super::rest::array_subtracts;
 use crate::codegen::accel::layer::Layer;
 use tilewright_hw::config::{HwConfig, Mem};
 
 /// Whether the layer runs as a scheduled tensor expression.
 pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
-    let subtracted = conv.rest.is_empty() || array_subtracts(conv, config).is_some();
     let views = [layer.input_view(), conv.results(layer)];
     // A pooling reads one entry for each pixel of a block.
     let single = config.batch == 1 && config.block_is_row();
     let pooled = single || conv.pooling().is_none();
     // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
     let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
-    subtracted && pooled && !shared
+    pooled && !shared
 }
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.
