@@ -194,7 +194,9 @@ fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     let of = layer.output.1;
     let (pool, output) = random_pool(rng, of)?;
     conv.slope = rng.random_bool(0.3).then(|| slope(&conv.finish, VecOp::Max));
-    conv.rest = random_rest(rng, conv.weights.len());
+    if rng.random_range(0..3) == 0 {
+        conv.rest = random_rest(rng, conv.weights.len());
+    }
     conv.epilogue = vec![Epilogue::Pool { pool: Box::new(pool), of }];
     layer.output.1 = output;
     Some((conv, layer))
