@@ -6,6 +6,7 @@ use tilewright_hw::isa::{PARAM_ROWS, TAP_STRIDE, VecDst, VecOp, VecSrc, Vector};
 use super::conditions::{NestLoop, Ranges, ranges};
 use super::error::LowerError;
 use super::intrinsics::{Instruction, VectorCall};
+use super::lists::{Pick, only_sums};
 use super::lower::Lower;
 use super::params::Taps;
 use super::periods::periods;
@@ -15,37 +16,54 @@ use crate::tir::{Action, Affine, Block, For, Scope, View};
 /// Most iterations of a reduction that become micro-ops of one kernel.
 const MOST_UOPS: i64 = 4096;
 
-/// What an iteration of a reduction adds to the indices, to the row of param, and to the conditions.
+/// What an iteration of a reduction adds to the indices, to the row of param, to the conditions, and to the indices of
+/// lists.
 struct SumStep {
     count: i64,
     indices: [i64; 3],
     row: i64,
     terms: Vec<i64>,
+    picks: Vec<i64>,
 }
 
 impl SumStep {
-    fn of(var: &Name, count: i64, at: &[Affine; 3], tap: &Affine, terms: &[Affine]) -> SumStep {
+    fn of(var: &Name, count: i64, at: &[Affine; 3], tap: &Affine, terms: &[Affine], picks: &[Pick]) -> SumStep {
         let of_terms = terms.iter().map(|g| g.coefficient(var)).collect();
         let indices = at.each_ref().map(|at| at.coefficient(var));
-        SumStep { count, indices, row: tap.coefficient(var), terms: of_terms }
+        let picks = picks.iter().map(|pick| pick.index.coefficient(var)).collect();
+        SumStep { count, indices, row: tap.coefficient(var), terms: of_terms, picks }
     }
 }
 
 /// Returns the micro-ops of all iterations of the reductions, the innermost first in `steps`, for which no condition is
 /// below 0; `None` if an index is negative or too large.
-fn micro_ops(total: i64, at: &[Affine; 3], tap: &Affine, terms: &[Affine], steps: &[SumStep]) -> Option<Vec<[u32; 3]>> {
+fn micro_ops(
+    total: i64,
+    at: &[Affine; 3],
+    tap: &Affine,
+    terms: &[Affine],
+    picks: &[Pick],
+    steps: &[SumStep],
+) -> Option<Vec<[u32; 3]>> {
     let mut body = Vec::with_capacity(total.unsigned_abs() as usize);
-    let mut counts = vec![0; terms.len()];
+    let (mut counts, mut chosen) = (vec![0; terms.len()], vec![0; picks.len()]);
     let rows = i64::from(PARAM_ROWS);
     for k in 0..total {
         let (mut rest, mut op, mut row) = (k, at.each_ref().map(|at| at.constant), tap.constant);
         counts.iter_mut().zip(terms).for_each(|(c, g)| *c = g.constant);
+        chosen.iter_mut().zip(picks).for_each(|(c, pick)| *c = pick.index.constant);
         for step in steps {
             let i = rest % step.count;
             rest /= step.count;
             op.iter_mut().zip(step.indices).for_each(|(index, by)| *index += by * i);
             row += step.row * i;
             counts.iter_mut().zip(&step.terms).for_each(|(c, by)| *c += by * i);
+            chosen.iter_mut().zip(&step.picks).for_each(|(c, by)| *c += by * i);
+        }
+        for (pick, index) in picks.iter().zip(&chosen) {
+            let number = pick.at(*index);
+            op.iter_mut().zip(at).for_each(|(index, at)| *index += at.coefficient(&pick.var) * number);
+            counts.iter_mut().zip(terms).for_each(|(c, g)| *c += g.coefficient(&pick.var) * number);
         }
         if counts.iter().any(|&c| c < 0) {
             continue;
@@ -72,7 +90,7 @@ impl<'l> Lower<'l> {
         };
         let mut at: [Affine; 3] = Default::default();
         // The tap within its block of channels, which counts rows of param.
-        let mut tap = Affine::default();
+        let (mut tap, mut picks) = (Affine::default(), Vec::new());
         for (slot, param) in at.iter_mut().zip(params) {
             let Some(param) = param else { continue };
             if let Some(taps) = self.taps.iter().find(|t| t.buffer == args[param].buffer) {
@@ -82,7 +100,7 @@ impl<'l> Lower<'l> {
                 }
                 continue;
             }
-            match self.entry(block, &args[param], &desc.params[param].shape)? {
+            match self.entry_of_lists(block, &args[param], &desc.params[param].shape, &mut picks)? {
                 Some(entry) => *slot = entry,
                 None => return Ok(false),
             }
@@ -108,11 +126,16 @@ impl<'l> Lower<'l> {
                 }
             }
         }
-        let Some(guards) = self.sums(&block.guards) else { return Ok(false) };
+        let Some(guards) = self.sums_of_lists(&block.guards, &mut picks) else { return Ok(false) };
+        if !only_sums(&picks, block, loops) {
+            return Ok(false);
+        }
         let summed = |l: &For| block.reduce.contains(&l.var);
         let of_sums =
             |g: &Affine, wanted: bool| loops.iter().any(|l| summed(l) == wanted && g.coefficient(&l.var) != 0);
-        let (terms, guards): (Vec<Affine>, Vec<Affine>) = guards.into_iter().partition(|g| of_sums(g, true));
+        let of_lists = |g: &Affine| picks.iter().any(|pick| g.coefficient(&pick.var) != 0);
+        let (terms, guards): (Vec<Affine>, Vec<Affine>) =
+            guards.into_iter().partition(|g| of_sums(g, true) || of_lists(g));
         // Whether a term counts must not depend on the element.
         if terms.iter().any(|g| of_sums(g, false)) {
             return Ok(false);
@@ -131,6 +154,7 @@ impl<'l> Lower<'l> {
         }
         for (l, range) in loops.iter().zip(&ranges) {
             at.iter_mut().for_each(|a| a.constant += a.coefficient(&l.var) * range.0);
+            picks.iter_mut().for_each(|p| p.index.constant += p.index.coefficient(&l.var) * range.0);
         }
         let extents: Vec<i64> = ranges.iter().map(|r| r.1 - r.0).collect();
         let mut nest = Nest::default();
@@ -151,8 +175,9 @@ impl<'l> Lower<'l> {
         if total > MOST_UOPS {
             return Ok(false);
         }
-        let steps: Vec<SumStep> = sums.iter().rev().map(|&(var, n)| SumStep::of(var, n, &at, &tap, &terms)).collect();
-        match micro_ops(total, &at, &tap, &terms, &steps) {
+        let step = |&(var, n): &(&Name, i64)| SumStep::of(var, n, &at, &tap, &terms, &picks);
+        let steps: Vec<SumStep> = sums.iter().rev().map(step).collect();
+        match micro_ops(total, &at, &tap, &terms, &picks, &steps) {
             Some(body) => nest.body = body,
             None => return Ok(false),
         }

@@ -84,30 +84,35 @@ impl<'l> Lower<'l> {
     pub fn sums(&self, conditions: &'l [Expr]) -> Option<Vec<Affine>> {
         let mut sums = Vec::new();
         for condition in conditions {
-            self.add_sums(condition, &mut sums)?;
+            conditions_as_sums(condition, &mut sums, &mut |e| self.affine(e))?;
         }
         Some(sums)
     }
+}
 
-    fn add_sums(&self, condition: &'l Expr, sums: &mut Vec<Affine>) -> Option<()> {
-        let (a, b, slack) = match condition {
-            Expr::Binary(BinOp::And, a, b) => {
-                self.add_sums(a, sums)?;
-                return self.add_sums(b, sums);
-            }
-            Expr::Int(v, DType::Bool) => {
-                sums.push(Affine { constant: v - 1, ..Affine::default() });
-                return Some(());
-            }
-            Expr::Binary(BinOp::Lt, a, b) => (a, b, 1),
-            Expr::Binary(BinOp::Le, a, b) => (a, b, 0),
-            _ => return None,
-        };
-        let mut difference = self.affine(b)?.plus(&self.affine(a)?, -1);
-        difference.constant -= slack;
-        sums.push(difference);
-        Some(())
-    }
+/// Adds the sums that must be at least 0 for a condition to hold; `None` if a side is not affine.
+pub fn conditions_as_sums<'e>(
+    condition: &'e Expr,
+    sums: &mut Vec<Affine>,
+    affine: &mut dyn FnMut(&'e Expr) -> Option<Affine>,
+) -> Option<()> {
+    let (a, b, slack) = match condition {
+        Expr::Binary(BinOp::And, a, b) => {
+            conditions_as_sums(a, sums, affine)?;
+            return conditions_as_sums(b, sums, affine);
+        }
+        Expr::Int(v, DType::Bool) => {
+            sums.push(Affine { constant: v - 1, ..Affine::default() });
+            return Some(());
+        }
+        Expr::Binary(BinOp::Lt, a, b) => (a, b, 1),
+        Expr::Binary(BinOp::Le, a, b) => (a, b, 0),
+        _ => return None,
+    };
+    let mut difference = affine(b)?.plus(&affine(a)?, -1);
+    difference.constant -= slack;
+    sums.push(difference);
+    Some(())
 }
 
 #[cfg(test)]

@@ -211,8 +211,8 @@ pub struct Lower<'l> {
     loaded: HashSet<Loaded>,
     /// Constants with which buffers are filled.
     inits: NameMap<i64>,
-    /// Buffers to which instructions add.
-    reduced: NameSet,
+    /// Buffers to which instructions add, each with the first block that does.
+    reduced: NameMap<Name>,
     instructions: &'l NameMap<Instruction>,
     /// The load of the scalars, until it is done.
     scalars: Option<ParamLoad>,
@@ -332,9 +332,9 @@ fn memory_of(
     Ok((tensors, inputs))
 }
 
-/// Returns the buffers that instructions combine with further values.
-fn reduced(f: &Function, instructions: &NameMap<Instruction>) -> NameSet {
-    let mut found = NameSet::default();
+/// Returns the buffers that instructions combine with further values, each with the first block that does.
+fn reduced(f: &Function, instructions: &NameMap<Instruction>) -> NameMap<Name> {
+    let mut found = NameMap::default();
     f.body.visit_blocks(&mut |_, block| {
         let Action::Call { args, .. } = &block.action else { return };
         let result = match called(block, instructions) {
@@ -342,7 +342,9 @@ fn reduced(f: &Function, instructions: &NameMap<Instruction>) -> NameSet {
             Some(Instruction::Vector(v)) if v.combines.is_some() => v.params[0].and_then(|p| args.get(p)),
             _ => None,
         };
-        found.extend(result.map(|view| view.buffer.clone()));
+        if let Some(view) = result {
+            found.entry(view.buffer.clone()).or_insert_with(|| block.name.clone());
+        }
     });
     found
 }
@@ -566,7 +568,7 @@ impl<'l> Lower<'l> {
             })?,
             Action::Store { buffer, indices, value } => match value {
                 // The first product of a reduction overwrites; see `overwrites`.
-                Expr::Int(..) if self.reduced.contains(buffer) => true,
+                Expr::Int(..) if self.reduced.contains_key(buffer) => true,
                 Expr::Int(v, _) => self.fill(loops, block, (buffer, indices), *v)?,
                 _ => self.copy(loops, block, (buffer, indices), value)?,
             },
@@ -613,6 +615,8 @@ impl<'l> Lower<'l> {
     pub fn overwrites(&self, block: &Block, dst: &Name, identity: i64) -> Result<bool, LowerError> {
         match self.inits.get(dst) {
             None => Ok(false),
+            // The sum begins with another block.
+            Some(_) if self.reduced.get(dst).is_some_and(|first| *first != block.name) => Ok(false),
             Some(v) if *v == identity => Ok(block.reduce.iter().all(|r| self.value(r).is_none_or(|value| value == 0))),
             Some(v) => Err(self.refuse(
                 block,
@@ -628,7 +632,7 @@ impl<'l> Lower<'l> {
     }
 
     /// Returns the value of a loop that runs one iteration after the other.
-    fn value(&self, loop_: &Name) -> Option<i64> {
+    pub fn value(&self, loop_: &Name) -> Option<i64> {
         self.values.get(*self.numbers.get(loop_)?).copied().flatten()
     }
 
@@ -694,10 +698,18 @@ impl<'l> Lower<'l> {
     /// # Errors
     /// The argument is not one entry.
     pub fn entry(&self, block: &Block, view: &'l View, shape: &[i64]) -> Result<Option<Affine>, LowerError> {
+        let Some(at) = self.position(&view.buffer, &view.indices) else { return Ok(None) };
+        self.entry_at(block, view, shape, at).map(Some)
+    }
+
+    /// Returns the entry at a position of an argument's buffer.
+    ///
+    /// # Errors
+    /// The argument is not one entry.
+    pub fn entry_at(&self, block: &Block, view: &View, shape: &[i64], at: Affine) -> Result<Affine, LowerError> {
         let Some(place) = self.places.get(&view.buffer) else {
             return Err(self.refuse(block, format!("its operand {} is not in a scratchpad", view.buffer)));
         };
-        let Some(at) = self.position(&view.buffer, &view.indices) else { return Ok(None) };
         let (within, mut start) = at.partition(|v| view.dims.contains(v));
         let mut stride = 1;
         for (dim, &n) in view.dims.iter().zip(shape).rev() {
@@ -725,7 +737,7 @@ impl<'l> Lower<'l> {
         start.constant /= place.elements;
         start.terms.values_mut().for_each(|c| *c /= place.elements);
         start.constant += i64::from(self.slot(place));
-        Ok(Some(start))
+        Ok(start)
     }
 
     /// Notes a load to a buffer. Returns whether the buffer already holds its elements.

@@ -27,6 +27,7 @@ mod conditions;
 mod copies;
 mod error;
 pub mod intrinsics;
+mod lists;
 pub mod lower;
 pub mod mapped;
 pub mod memory;

@@ -1,8 +1,22 @@
 //! Terms of reductions that count only under a condition.
 
+use super::reuse::writes;
 use crate::schedule::bounds;
 use crate::te::{BinOp, Combiner, DType, Expr};
 use crate::tir::{Action, Block, Function, affine::interval, simplify};
+
+/// Whether no block before it adds to the sum that a block adds to.
+fn begins(f: &Function, block: &Block) -> bool {
+    let Some(sum) = block.target() else { return false };
+    let mut first = None;
+    f.body.visit_blocks(&mut |_, other| {
+        let starts = matches!(&other.action, Action::Store { value: Expr::Int(..), .. });
+        if first.is_none() && writes(other, sum) && !starts {
+            first = Some(other.name.clone());
+        }
+    });
+    first.as_ref() == Some(&block.name)
+}
 
 /// Returns a block that adds `select(CONDITION, TERM, 0)` as one that adds the term where the condition holds, and so for
 /// a maximum or minimum with its identity; `None` if it joins no such term.
@@ -33,7 +47,10 @@ pub fn guarded(f: &Function, block: &Block) -> Result<Option<Block>, String> {
     let ranges = bounds(f);
     let first = |v: &crate::te::Name| block.reduce.contains(v).then(|| Expr::int(0));
     let always = |e: &&Expr| interval(&simplify(&e.substitute(&first), &ranges), &ranges) == Some((1, 1));
-    if constant && let Some(e) = conditions.iter().find(|e| !always(e)) {
+    if constant
+        && begins(f, block)
+        && let Some(e) = conditions.iter().find(|e| !always(e))
+    {
         return Err(format!(
             "the sum {buffer} starts from a constant, and its first term counts only if {e}; let the sum start with a term \
              that always counts"

@@ -27,6 +27,7 @@ mod overlay;
 mod reorder;
 mod slots;
 mod split;
+mod split_sum;
 mod stage;
 mod tensorize;
 #[cfg(test)]
@@ -174,6 +175,13 @@ pub enum Step {
     },
     /// Moves a reduction's initial value into a separate block before a loop.
     DecomposeReduction {
+        /// The block.
+        block: String,
+        /// The loop.
+        target: String,
+    },
+    /// Adds the second of two terms of a sum in a block of its own, in a copy of a loop behind it.
+    SplitSum {
         /// The block.
         block: String,
         /// The loop.
@@ -412,6 +420,12 @@ impl Schedule {
         Ok(self.apply(Step::DecomposeReduction { block: block.into(), target: target.into() })?.remove(0))
     }
 
+    /// Adds the second of two terms of a sum in a block of its own. Returns it and its loops. See [`Step::SplitSum`].
+    #[allow(clippy::missing_errors_doc)]
+    pub fn split_sum(&mut self, block: &str, target: &str) -> Result<Vec<Name>, ScheduleError> {
+        self.apply(Step::SplitSum { block: block.into(), target: target.into() })
+    }
+
     /// Replaces a loop by a call of an intrinsic. See [`Step::Tensorize`].
     #[allow(clippy::missing_errors_doc)]
     pub fn tensorize(&mut self, target: &str, intrinsic: &str) -> Result<(), ScheduleError> {
@@ -451,6 +465,7 @@ fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {
         Step::DecomposeReduction { block, target } => {
             decompose_reduction::decompose_reduction(f, &block.into(), &target.into())
         }
+        Step::SplitSum { block, target } => split_sum::split_sum(f, &block.into(), &target.into()),
         Step::Tensorize { target, intrinsic } => tensorize::tensorize(f, &target.into(), &intrinsic.into()),
     }
 }

@@ -73,23 +73,48 @@ fn unread(f: &Function, buffer: &Name, condition: &Expr, ranges: &Bounds) -> boo
     all
 }
 
+/// A read of a buffer, and the conditions under which a value has it.
+struct Read {
+    indices: Vec<Expr>,
+    conditions: Vec<Expr>,
+}
+
+/// Adds the reads of a buffer in an expression. `conditions` are those of the choices around it.
+fn reads_of(e: &Expr, buffer: &Name, conditions: &mut Vec<Expr>, reads: &mut Vec<Read>) {
+    match e {
+        Expr::Select(condition, yes, no) => {
+            reads_of(condition, buffer, conditions, reads);
+            let before = conditions.len();
+            conditions.extend(condition.conjuncts().into_iter().cloned());
+            reads_of(yes, buffer, conditions, reads);
+            conditions.truncate(before);
+            reads_of(no, buffer, conditions, reads);
+        }
+        Expr::Load { buffer: from, indices, .. } => {
+            if from == buffer {
+                reads.push(Read { indices: indices.clone(), conditions: conditions.clone() });
+            }
+            indices.iter().for_each(|e| reads_of(e, buffer, conditions, reads));
+        }
+        Expr::Call(_, list) => list.iter().for_each(|e| reads_of(e, buffer, conditions, reads)),
+        Expr::Binary(_, a, b) => {
+            reads_of(a, buffer, conditions, reads);
+            reads_of(b, buffer, conditions, reads);
+        }
+        Expr::Cast(_, a) | Expr::Pick(_, a) => reads_of(a, buffer, conditions, reads),
+        Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => {}
+    }
+}
+
 /// Whether a block does not read the elements, or what it computes of them is not read.
 fn unread_by(f: &Function, block: &Block, buffer: &Name, condition: &Expr, ranges: &Bounds) -> bool {
-    let mut reads: Vec<Vec<Expr>> = Vec::new();
-    block.each_expr(&mut |e| {
-        e.visit(&mut |e| {
-            if let Expr::Load { buffer: from, indices, .. } = e
-                && from == buffer
-            {
-                reads.push(indices.clone());
-            }
-        });
-    });
+    let mut reads: Vec<Read> = Vec::new();
+    block.each_expr(&mut |e| reads_of(e, buffer, &mut Vec::new(), &mut reads));
     let (to, own) = match &block.action {
         Action::Store { buffer: to, indices, .. } => (to, indices),
         Action::Call { args, .. } => return args.iter().all(|view| view.buffer != *buffer),
     };
-    reads.iter().all(|indices| {
+    reads.iter().all(|Read { indices, conditions }| {
         if to == buffer && indices == own {
             // A reduction adds to its own element.
             return true;
@@ -97,6 +122,10 @@ fn unread_by(f: &Function, block: &Block, buffer: &Name, condition: &Expr, range
         let at = |v: &Name| (0..indices.len()).find(|&d| *v == index(d)).map(|d| indices[d].clone());
         let holds = in_sums(&simplify(&condition.substitute(&at), ranges), ranges);
         if interval(&holds, ranges) == Some((1, 1)) {
+            return true;
+        }
+        // It is read only where the condition holds.
+        if conditions.iter().any(|known| in_sums(&simplify(known, ranges), ranges) == holds) {
             return true;
         }
         // What a block computes of an element is not read either.

@@ -235,6 +235,7 @@ impl Match<'_> {
                 self.expr(a, x)? && self.expr(b, y)? && self.expr(c, z)?
             }
             (Expr::Cast(t, a), Expr::Cast(u, b)) => t == u && self.expr(a, b)?,
+            (Expr::Pick(list, a), Expr::Pick(other, b)) => list == other && self.expr(a, b)?,
             (Expr::Call(g, a), Expr::Call(h, b)) if g == h && a.len() == b.len() => {
                 for (x, y) in a.iter().zip(b) {
                     if !self.expr(x, y)? {

@@ -92,6 +92,7 @@ fn parse_step(line: &str, sizes: &[(Name, i64)]) -> Result<Step, String> {
         "omit" => Step::Omit { block: one("BLOCK")? },
         "decompose_padding" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposePadding { block, target })?,
         "decompose_reduction" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposeReduction { block, target })?,
+        "split_sum" => two("BLOCK LOOP").map(|(block, target)| Step::SplitSum { block, target })?,
         "tensorize" => two("LOOP INTRINSIC").map(|(target, intrinsic)| Step::Tensorize { target, intrinsic })?,
         _ => return Err(format!("there is no primitive `{primitive}`")),
     })
@@ -131,6 +132,7 @@ impl Display for Step {
             Step::Omit { block } => write!(f, "omit {block}"),
             Step::DecomposePadding { block, target } => write!(f, "decompose_padding {block} {target}"),
             Step::DecomposeReduction { block, target } => write!(f, "decompose_reduction {block} {target}"),
+            Step::SplitSum { block, target } => write!(f, "split_sum {block} {target}"),
             Step::Tensorize { target, intrinsic } => write!(f, "tensorize {target} {intrinsic}"),
         }
     }
@@ -144,9 +146,9 @@ mod tests {
     fn steps_read_back() {
         let text = "split i 4 2; fuse a b; merge c d; reorder k j i // outermost first\ncompute_at b i; compute_inline b\n\
                     cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; overlay c b; annotate i pipeline; stage b 1; bind i block_x\n\
-                    omit b; decompose_padding b i; decompose_reduction b k; tensorize i gemm";
+                    omit b; decompose_padding b i; decompose_reduction b k; split_sum b i; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 20);
+        assert_eq!(steps.len(), 21);
         assert_eq!(steps[4], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{LazyLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -249,6 +249,9 @@ pub enum Expr {
     Cast(DType, Box<Expr>),
     /// A scalar function.
     Call(Func, Vec<Expr>),
+    /// A number of a list, an i64, by its index, an i64. An index below 0 means the first one, an index past the end the
+    /// last one.
+    Pick(Arc<[i64]>, Box<Expr>),
 }
 
 impl Expr {
@@ -312,6 +315,11 @@ impl Expr {
         Expr::Select(Box::new(self), Box::new(yes), Box::new(no))
     }
 
+    /// Returns the number of a list at an index.
+    pub fn pick(list: impl Into<Arc<[i64]>>, index: Expr) -> Expr {
+        Expr::Pick(list.into(), Box::new(index))
+    }
+
     /// Returns the conditions that all hold if this one holds.
     pub fn conjuncts(&self) -> Vec<&Expr> {
         match self {
@@ -335,7 +343,7 @@ impl Expr {
     pub fn dtype(&self) -> DType {
         match self {
             Expr::Int(_, t) | Expr::Float(_, t) | Expr::Cast(t, _) => *t,
-            Expr::Var(_) => DType::I64,
+            Expr::Var(_) | Expr::Pick(..) => DType::I64,
             Expr::Load { dtype, .. } => *dtype,
             Expr::Binary(op, a, _) => {
                 if op.is_comparison() {
@@ -370,7 +378,7 @@ impl Expr {
                 b.visit(f);
                 c.visit(f);
             }
-            Expr::Cast(_, a) => a.visit(f),
+            Expr::Cast(_, a) | Expr::Pick(_, a) => a.visit(f),
         }
     }
 
@@ -389,6 +397,7 @@ impl Expr {
                 Expr::Select(Box::new(a.rewrite(f)), Box::new(b.rewrite(f)), Box::new(c.rewrite(f)))
             }
             Expr::Cast(t, a) => Expr::Cast(*t, Box::new(a.rewrite(f))),
+            Expr::Pick(list, a) => Expr::Pick(Arc::clone(list), Box::new(a.rewrite(f))),
         };
         f(e)
     }

@@ -8,6 +8,7 @@ mod array;
 mod builder;
 mod calls;
 mod expr;
+mod lists;
 pub(crate) mod print;
 pub(crate) mod read;
 pub mod scalar;
@@ -18,6 +19,7 @@ pub use array::Array;
 pub use builder::{Builder, TensorRef};
 pub use calls::{Attr, NoOperators, Operators};
 pub use expr::{BinOp, Expr, Func, Name, NameMap, NameSet};
+pub use lists::by_choices;
 pub use read::ParseError;
 pub use scalar::Scalar;
 

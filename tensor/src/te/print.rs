@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{BinOp, DType, Expr};
+use super::{BinOp, DType, Expr, lists};
 
 /// Returns the sign and binding strength of an infix operation.
 pub(super) fn infix(op: BinOp) -> Option<(&'static str, u8)> {
@@ -104,6 +104,12 @@ fn expr(e: &Expr, outer: u8, f: &mut Formatter<'_>) -> fmt::Result {
             write!(f, "{}(", func.name())?;
             exprs(args, f)?;
             f.write_char(')')
+        }
+        Expr::Pick(numbers, index) => {
+            lists::write(numbers, f)?;
+            f.write_char('[')?;
+            expr(index, 0, f)?;
+            f.write_char(']')
         }
     }
 }

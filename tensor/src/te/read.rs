@@ -268,6 +268,9 @@ impl<'a> Reader<'a> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             return self.number();
         }
+        if self.eat("[") {
+            return self.pick();
+        }
         for (word, v) in [("true", 1), ("false", 0)] {
             if self.eat_word(word) {
                 return Ok(Expr::Int(v, DType::Bool));

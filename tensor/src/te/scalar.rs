@@ -134,6 +134,12 @@ pub fn cast(v: Scalar, t: DType) -> Scalar {
     }
 }
 
+/// Returns the number of a list at an index. An index below 0 means the first one, an index past the end the last one.
+pub fn pick(list: &[i64], index: i64) -> i64 {
+    let last = list.len().saturating_sub(1) as i64;
+    list.get(index.clamp(0, last) as usize).copied().unwrap_or(0)
+}
+
 /// Returns the value of a function. Missing arguments count as 0.
 pub fn call(f: Func, args: &[Scalar]) -> Scalar {
     if f.is_float() {

@@ -156,6 +156,12 @@ pub fn interval(e: &Expr, bounds: &Bounds) -> Option<(i64, i64)> {
                 Some((la.min(lb), ha.max(hb)))
             }
         },
+        Expr::Pick(list, index) => {
+            let last = list.len().checked_sub(1)? as i64;
+            let (first, end) = interval(index, bounds).unwrap_or((0, last));
+            let part = &list[first.clamp(0, last) as usize..=end.clamp(0, last) as usize];
+            Some((*part.iter().min()?, *part.iter().max()?))
+        }
         _ => None,
     }
 }

@@ -1,5 +1,7 @@
 //! Interprets loop programs, one scalar operation at a time: the reference that all code generators are tested against.
 
+use std::sync::Arc;
+
 use crate::te::NameMap;
 
 use super::{Action, Block, Function, Intrinsic, Stmt, TirError, View, lower};
@@ -75,6 +77,7 @@ enum Value {
     Select(Box<(Value, Value, Value)>),
     Cast(DType, Box<Value>),
     Call(Func, Vec<Value>),
+    Pick(Arc<[i64]>, Box<Value>),
 }
 
 struct Compiler<'a> {
@@ -137,6 +140,7 @@ impl Compiler<'_> {
             Expr::Select(c, a, b) => Value::Select(Box::new((self.expr(c), self.expr(a), self.expr(b)))),
             Expr::Cast(t, a) => Value::Cast(*t, Box::new(self.expr(a))),
             Expr::Call(f, args) => Value::Call(*f, args.iter().map(|a| self.expr(a)).collect()),
+            Expr::Pick(list, index) => Value::Pick(Arc::clone(list), Box::new(self.expr(index))),
         }
     }
 }
@@ -258,6 +262,7 @@ impl Machine {
                 self.value(chosen, b)?
             }
             Value::Cast(t, a) => scalar::cast(self.value(a, b)?, *t),
+            Value::Pick(list, index) => Scalar::I(scalar::pick(list, self.value(index, b)?.int())),
             Value::Call(f, args) => {
                 let mut list = [Scalar::I(0); 4];
                 for (slot, a) in list.iter_mut().zip(args) {

@@ -33,6 +33,10 @@ fn step(e: Expr, bounds: &Bounds) -> Expr {
             a => Expr::Cast(t, Box::new(a)),
         },
         Expr::Call(f, args) if !f.is_float() => fold_call(f, args),
+        Expr::Pick(list, index) => match *index {
+            Expr::Int(at, _) => Expr::int(crate::te::scalar::pick(&list, at)),
+            index => Expr::pick(list, index),
+        },
         e => e,
     }
 }

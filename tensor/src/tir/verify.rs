@@ -220,6 +220,12 @@ impl<'a> Checker<'a> {
             Expr::Cast(_, a) => {
                 self.expr(a, bound);
             }
+            Expr::Pick(list, index) => {
+                if list.is_empty() {
+                    self.problems.push("a list of numbers is empty".into());
+                }
+                self.typed(index, DType::I64, bound, "an index");
+            }
             Expr::Call(f, args) => {
                 if args.len() != f.arity() {
                     self.problems.push(format!("{} takes {} arguments", f.name(), f.arity()));

@@ -1,6 +1,6 @@
 //! Translates scalar expressions to CUDA C with the semantics of `te::scalar`.
 
-use tilewright_compiler::te::{BinOp, DType, Expr, Func, Name};
+use tilewright_compiler::te::{BinOp, DType, Expr, Func, Name, by_choices};
 use tilewright_compiler::tir::affine::interval;
 
 use super::c_type;
@@ -49,6 +49,7 @@ impl Kernel<'_> {
             Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
             Expr::Select(c, a, b) => format!("({} ? {} : {})", self.expr(c)?, self.expr(a)?, self.expr(b)?),
             Expr::Cast(t, a) => self.cast(*t, a)?,
+            Expr::Pick(list, index) => self.expr(&by_choices(list, index))?,
             Expr::Call(f, args) => {
                 let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
                 format!("{}({})", function(*f), args.join(", "))
@@ -152,6 +153,7 @@ impl Kernel<'_> {
                 };
                 (text, fits)
             }
+            Expr::Pick(list, index) => return self.long(&by_choices(list, index)),
             Expr::Float(..) | Expr::Call(..) => return Err(EmitError::Program(format!("{e} is not an integer"))),
         })
     }

@@ -5,7 +5,7 @@ use inkwell::types::{BasicTypeEnum, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, CallSiteValue, FastMathFlags, InstructionValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tilewright_compiler::math;
-use tilewright_compiler::te::{BinOp, DType, Expr, Func};
+use tilewright_compiler::te::{BinOp, DType, Expr, Func, by_choices};
 
 use super::Emitter;
 use super::strict::Strict;
@@ -39,6 +39,7 @@ impl<'c> Emitter<'_, 'c> {
                 if t == DType::F32 { self.float_binary(*op, x, y)? } else { self.int_binary(*op, x, y, t)? }
             }
             Expr::Select(c, a, b) => self.select(c, a, b)?,
+            Expr::Pick(list, index) => self.expr(&by_choices(list, index))?,
             Expr::Cast(t, a) => {
                 let from = a.dtype();
                 let v = self.expr(a)?;

@@ -57,17 +57,6 @@ impl Decisions {
         self
     }
 
-    /// Returns the decisions whose names begin with `prefix`, without it.
-    pub fn of(&self, prefix: &str) -> Decisions {
-        let of = |(name, choice): (&String, &Choice)| Some((name.strip_prefix(prefix)?.to_string(), choice.clone()));
-        Decisions(self.0.iter().filter_map(of).collect())
-    }
-
-    /// Returns the decisions with `prefix` before their names.
-    pub fn named(self, prefix: &str) -> Decisions {
-        Decisions(self.0.into_iter().map(|(name, choice)| (format!("{prefix}{name}"), choice)).collect())
-    }
-
     /// A decision for a number that is at least 1 and at most `most`.
     ///
     /// # Errors
@@ -170,7 +159,6 @@ mod tests {
         assert_eq!(decisions.word("order", &["channels", "pixels"]), Ok(1));
         let wrong = decisions.word("order", &["channels"]).unwrap_err();
         assert_eq!(wrong, "the decision order is pixels, but must be one of: channels");
-        assert_eq!(decisions.clone().named("p.").of("p."), decisions);
         assert_eq!(decisions.to_string(), "order=pixels rows=7");
     }
 }

@@ -1,7 +1,6 @@
 //! Transposed convolutions, as one convolution per phase of the strides.
 //!
-//! The phases are one product with tiles of each phase ([`product`]), which runs as a scheduled tensor expression. If
-//! weights need more than 8 bits without their zero point, each phase is a convolution in tiles of its own.
+//! The phases are one product with tiles of each phase ([`product`]), which runs as a scheduled tensor expression.
 //!
 //! Results that are a stride apart use the same taps of the kernel. So they are a convolution with only these taps,
 //! whose results are stored a stride apart. A phase gets additional taps of weight 0 if it has no taps, or if its
@@ -13,21 +12,18 @@ mod product;
 pub use phase::ConvTranspose;
 
 use super::conv::Conv;
-use super::conv::emit::{Product as ByHand, Scatter};
 use super::conv::extract::{fold_zero_point, weights};
 use super::conv::rest::split;
 use super::conv::schedule;
 use super::conv::space::{tile_decisions, tile_knobs, tile_of};
-use super::conv::tail::Tail;
-use super::conv::tiles::{self, ConvTile, Wanted};
-use crate::codegen::accel::emit::{Constants, Emit, LayerTensor};
+use super::conv::tiles::{ConvTile, Wanted};
+use crate::codegen::accel::emit::{Constants, Emit};
 use crate::codegen::accel::finish::{Finish, Slope};
-use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
 use crate::codegen::accel::scheduled::{self, LayerSchedule};
-use crate::codegen::accel::space::{Decisions, Knob, Space};
+use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, op};
 use phase::{Phase, TOO_MANY, Taps, choose, most_taps, searched};
@@ -38,8 +34,8 @@ use tilewright_hw::config::HwConfig;
 /// The plan of a transposed convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvTransposePlan {
-    /// The tile of all phases if they are one product, otherwise that of each phase.
-    pub tiles: Vec<ConvTile>,
+    /// The tile of the product of all phases.
+    pub tile: ConvTile,
 }
 
 impl AccelOperator for ConvTranspose {
@@ -57,65 +53,37 @@ impl AccelOperator for ConvTranspose {
     }
 
     fn plan(&self, layer: &Layer, config: &HwConfig, search: bool) -> Result<ConvTransposePlan, String> {
-        let fewest = |tiles: Vec<ConvTile>| tiles.into_iter().reduce(|a, b| if b.cycles < a.cycles { b } else { a });
-        if let Some(product) = Product::new(self, views(layer), config) {
-            let mut tiles = product.tiles(config)?;
-            tiles.truncate(if search { usize::MAX } else { 1 });
-            return Ok(ConvTransposePlan { tiles: fewest(tiles).into_iter().collect() });
-        }
-        let wanted = if search { Wanted::All } else { Wanted::First };
-        let tile = |p: &Phase| tiles::best(&p.conv, searched(wanted), [layer.input_view(), p.view], config);
-        let tiles = self.phases.iter().map(tile).collect::<Result<_, _>>()?;
-        Ok(ConvTransposePlan { tiles })
+        let mut tiles = self.product(layer, config)?.tiles(config)?;
+        tiles.truncate(if search { usize::MAX } else { 1 });
+        let fewest = tiles.into_iter().reduce(|a, b| if b.cycles < a.cycles { b } else { a });
+        fewest.map(|tile| ConvTransposePlan { tile }).ok_or_else(|| "it has no tiles".into())
     }
 
     fn plans(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<ConvTransposePlan> {
-        let product = Product::new(self, views(layer), config);
-        let mut tiles = product.and_then(|p| p.tiles(config).ok()).unwrap_or_default();
+        let mut tiles = self.product(layer, config).and_then(|p| p.tiles(config)).unwrap_or_default();
         tiles.sort_by_key(|tile| tile.cycles);
-        tiles.into_iter().take(most).map(|tile| ConvTransposePlan { tiles: vec![tile] }).collect()
+        tiles.into_iter().take(most).map(|tile| ConvTransposePlan { tile }).collect()
     }
 
     fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
-        if let Some(product) = Product::new(self, views(layer), config) {
-            let (conv, views) = product.searched();
-            return tile_knobs(conv, searched(Wanted::All), views, config).map_or_else(Space::default, Space::of);
-        }
-        let mut all = Vec::new();
-        for (i, p) in self.phases.iter().enumerate() {
-            let Some(knobs) = tile_knobs(&p.conv, searched(Wanted::All), [layer.input_view(), p.view], config) else {
-                return Space::default();
-            };
-            all.extend(knobs.into_iter().map(|knob| Knob { name: format!("{}{}", of_phase(i), knob.name), ..knob }));
-        }
-        Space::of(all)
+        let Ok(product) = self.product(layer, config) else { return Space::default() };
+        let (conv, views) = product.searched();
+        tile_knobs(conv, searched(Wanted::All), views, config).map_or_else(Space::default, Space::of)
     }
 
     fn decisions(&self, plan: &ConvTransposePlan) -> Decisions {
-        if let ([tile], true) = (&plan.tiles[..], self.phases.len() > 1) {
-            return tile_decisions(tile);
-        }
-        let phases = plan.tiles.iter().enumerate().map(|(i, tile)| tile_decisions(tile).named(&of_phase(i)));
-        phases.fold(Decisions::default(), Decisions::and)
+        tile_decisions(&plan.tile)
     }
 
     fn plan_of(&self, decisions: &Decisions, layer: &Layer, config: &HwConfig) -> Result<ConvTransposePlan, String> {
-        if let Some(product) = Product::new(self, views(layer), config) {
-            let (conv, views) = product.searched();
-            let tile = tile_of(conv, searched(Wanted::All), views, decisions, config)?;
-            return Ok(ConvTransposePlan { tiles: vec![product.within(tile)] });
-        }
-        let tile = |(i, p): (usize, &Phase)| {
-            let decisions = decisions.of(&of_phase(i));
-            let tile = tile_of(&p.conv, searched(Wanted::All), [layer.input_view(), p.view], &decisions, config);
-            tile.map_err(|why| format!("phase {i}: {why}"))
-        };
-        let tiles = self.phases.iter().enumerate().map(tile).collect::<Result<_, _>>()?;
-        Ok(ConvTransposePlan { tiles })
+        let product = self.product(layer, config)?;
+        let (conv, views) = product.searched();
+        let tile = tile_of(conv, searched(Wanted::All), views, decisions, config)?;
+        Ok(ConvTransposePlan { tile: product.within(tile) })
     }
 
     fn cycles(&self, plan: &ConvTransposePlan, _: &Layer, _: &HwConfig) -> u64 {
-        plan.tiles.iter().map(|t| t.cycles).sum()
+        plan.tile.cycles
     }
 
     fn describe(&self, _: &ConvTransposePlan, _: &Layer) -> String {
@@ -139,38 +107,22 @@ impl AccelOperator for ConvTranspose {
         constants: Constants,
     ) -> Option<LayerSchedule> {
         let Product { convs, phases, views, .. } = Product::new(self, views(layer), config)?;
-        schedule::of_phases(&convs, &phases, views, plan.tiles.first()?, layer, config, constants)
+        schedule::of_phases(&convs, &phases, views, &plan.tile, layer, config, constants)
     }
 
     fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
-            return scheduled::emit(e, layer, schedule);
+        match self.schedule(plan, layer, e.config, e.constants()) {
+            Some(schedule) => scheduled::emit(e, layer, schedule),
+            None => Err(DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() }),
         }
-        let input = LayerTensor { place: Some(e.place(layer.inputs[0])?), view: layer.input_view() };
-        let output = Some(e.place(layer.output)?);
-        for (phase, tile) in self.phases.iter().zip(&plan.tiles) {
-            // Keys of tiles in the scratchpads are positions within a phase, so tiles of the previous phase must be
-            // forgotten.
-            e.forget();
-            let product = ByHand {
-                name: &layer.name,
-                on_chip: OnChip::default(),
-                conv: &phase.conv,
-                tile: *tile,
-                input,
-                output: LayerTensor { place: output, view: phase.view },
-                scatter: Some(Scatter { first: phase.first, step: self.strides }),
-                tail: Tail::none(),
-            };
-            product.emit(e)?;
-        }
-        Ok(())
     }
 }
 
-/// The beginning of the names of a phase's decisions.
-fn of_phase(phase: usize) -> String {
-    format!("phase{phase}.")
+impl ConvTranspose {
+    /// Returns the product of all phases.
+    fn product(&self, layer: &Layer, config: &HwConfig) -> Result<Product, String> {
+        Product::new(self, views(layer), config).ok_or_else(|| "it has no phases".into())
+    }
 }
 
 /// Reads a transposed convolution.

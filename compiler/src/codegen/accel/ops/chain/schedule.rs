@@ -16,10 +16,10 @@ use crate::codegen::accel::border::Border;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::depthwise::{Share, Stages};
-use crate::codegen::accel::ops::conv::expression::{Data, data, gemm, sums};
+use crate::codegen::accel::ops::conv::expression::{Data, Factors, data, gemm, sums};
 use crate::codegen::accel::ops::conv::frame::Frame;
 use crate::codegen::accel::requant::Parameters;
-use crate::codegen::accel::scheduled::{LayerInput, LayerSchedule, template};
+use crate::codegen::accel::scheduled::{LayerSchedule, template};
 use crate::te::{Builder, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
@@ -42,12 +42,13 @@ pub fn schedule(
             let data = Data { tensor: depth.clone(), rows: None };
             let views = [chain.depth, layer.output_view()];
             let frame = Frame::of_one_row(views, config);
-            let (sums, w, weights) =
-                sums(&mut made.b, "last_", std::slice::from_ref(last), &data, &frame, config, constants);
-            made.inputs.push(LayerInput::Constant(weights));
+            let factors = Factors { convs: std::slice::from_ref(last), data: &data, frame: &frame, further: None };
+            let product = sums(&mut made.b, "last_", &factors, config, constants);
+            made.tensorized += &gemm(&product, &frame);
+            made.inputs.extend(product.inputs);
+            let sums = product.tensor;
             made.steps += &format!("set_scope {} inp; set_scope {} acc; ", depth.name, sums.name);
-            made.kept(&sums, &w);
-            made.tensorized += &gemm(&sums, &frame);
+            made.kept(&sums, &product.weights);
             let result = made.requantized(&sums, last, "last_", 6);
             made.blocks.extend([depth.name.to_string(), sums.name.to_string()]);
             made.stages += &format!("stage {0} 5; stage {0}.init 5; ", sums.name);
@@ -84,7 +85,10 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
     let mut made = Stages::new(Builder::new("chain"), config, constants);
     let frame = Frame::of_one_row([input, chain.wide], config);
     let data = Data { tensor: data(&mut made.b, first, &frame, config), rows: None };
-    let (sums, w, weights) = sums(&mut made.b, "", std::slice::from_ref(first), &data, &frame, config, constants);
+    let factors = Factors { convs: std::slice::from_ref(first), data: &data, frame: &frame, further: None };
+    let product = sums(&mut made.b, "", &factors, config, constants);
+    made.tensorized = gemm(&product, &frame);
+    let (sums, w) = (product.tensor, product.weights);
     let [_, blocks, height, width, lanes] = sums.shape[..] else { unreachable!("sums have five dimensions") };
     let parameters = Parameters::new(&mut made.b, &first.finish, [blocks, lanes], "");
     let c = &chain.depthwise;
@@ -98,10 +102,9 @@ fn begun<'a>(chain: &Chain, layer: &Layer, config: &'a HwConfig, constants: Cons
         parameters.apply(&first.finish, sums.at(i), &[i[1].clone(), i[4].clone()])
     });
     let padding = border.sides();
-    made.inputs.push(LayerInput::Constant(weights));
+    made.inputs.extend(product.inputs);
     made.steps = format!("set_scope {} inp; set_scope {} acc; set_scope wide inp; ", data.tensor.name, sums.name);
     made.blocks = vec![data.tensor.name.to_string(), sums.name.to_string()];
-    made.tensorized = gemm(&sums, &frame);
     made.stages = format!("stage {0} 1; stage {0}.init 1; stage wide 2; ", sums.name);
     made.kept(&sums, &w);
     made.parameters(&parameters, &wide, 2);

@@ -2,7 +2,6 @@
 
 mod loads;
 mod nests;
-mod scatter;
 
 use super::op::Conv;
 use super::rest::{Rest, pack, stored, stored_zero_point};
@@ -22,15 +21,6 @@ use tilewright_driver::{Dim, DriverError, Nest, Role};
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::isa::{PARAM_ROWS, VecDst, VecSrc, Vector};
 
-/// Positions of a product's results in a larger tensor, if they are not neighbors there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Scatter {
-    /// Row and column of the first result.
-    pub first: [usize; 2],
-    /// Rows and columns from one result to the next.
-    pub step: [usize; 2],
-}
-
 /// A product while it is emitted.
 struct ConvEmission<'a> {
     conv: &'a Conv,
@@ -40,7 +30,6 @@ struct ConvEmission<'a> {
     input: LayerTensor,
     output: LayerTensor,
     on_chip: OnChip,
-    scatter: Option<Scatter>,
     /// Offset of the weights in the constants.
     weights: u64,
     /// Zero point that the array subtracts from every weight.
@@ -87,7 +76,6 @@ pub fn emit(e: &mut Emit, layer: &Layer, conv: &Conv, tile: ConvTile) -> Result<
         tile,
         input,
         output,
-        scatter: None,
         tail: Tail::new(e, layer, conv)?,
     };
     product.emit(e)
@@ -102,8 +90,6 @@ pub struct Product<'a> {
     pub tile: ConvTile,
     pub input: LayerTensor,
     pub output: LayerTensor,
-    /// Set if the results are not neighbors in the output.
-    pub scatter: Option<Scatter>,
     pub tail: Tail<'a>,
 }
 
@@ -113,8 +99,8 @@ impl Product<'_> {
     /// # Errors
     /// The driver refuses an instruction or a constant.
     pub fn emit(self, e: &mut Emit) -> Result<(), DriverError> {
-        let Product { name, on_chip, conv, tile, input, output, scatter, tail } = self;
-        let pointwise = scatter.is_none() && conv.is_pointwise();
+        let Product { name, on_chip, conv, tile, input, output, tail } = self;
+        let pointwise = conv.is_pointwise();
         let (fill, [from, to]) = fill(pointwise, [input.view, output.view], e.config);
         let (input, output) = (LayerTensor { view: from, ..input }, LayerTensor { view: to, ..output });
         let sizes = Sizes::new(conv, from, to, e.config);
@@ -127,7 +113,6 @@ impl Product<'_> {
             input,
             output,
             on_chip,
-            scatter,
             weights: 0,
             zero_point: 0,
             rest,
@@ -277,9 +262,6 @@ impl ConvEmission<'_> {
             kept.fill(e, out, blocks, size)?;
         }
         let LayerTensor { place: Some(place), view } = self.output else { return Ok(()) };
-        if let Some(scatter) = self.scatter {
-            return self.store_apart(e, s, place, scatter, out);
-        }
         s.pixels.store(e, place, view, &s.blocks, out, |_| true)
     }
 

@@ -2,6 +2,7 @@
 
 use super::depth::Depth;
 use super::frame::Frame;
+use super::further::{Further, Term};
 use super::op::Conv;
 use super::rest::{pack, stored, stored_zero_point};
 use super::sizes::{Sizes, skips_rows};
@@ -10,6 +11,7 @@ use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::requant::Parameters;
+use crate::codegen::accel::scheduled::LayerInput;
 use crate::codegen::accel::view::View;
 use crate::te::{Array, Builder, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
@@ -59,17 +61,33 @@ pub fn second(
     Second { below, choice, parameters }
 }
 
-/// Adds the sums of products of data and weights to an expression. Returns them, the input of weights and its value.
-/// `prefix` distinguishes the names of several products. `convs` are the products: one, or one for each phase.
-pub fn sums(
-    b: &mut Builder,
-    prefix: &str,
-    convs: &[Conv],
-    data: &Data,
-    frame: &Frame,
-    config: &HwConfig,
-    constants: Constants,
-) -> (TensorRef, TensorRef, Array) {
+/// What products multiply.
+pub struct Factors<'f> {
+    /// The products: one, or one for each phase.
+    pub convs: &'f [Conv],
+    /// Their data.
+    pub data: &'f Data,
+    /// The entries of data and results.
+    pub frame: &'f Frame,
+    /// Weights beyond 8 bits.
+    pub further: Option<&'f Further>,
+}
+
+/// Sums of products.
+pub struct Sums {
+    /// The sums.
+    pub tensor: TensorRef,
+    /// The input of weights.
+    pub weights: TensorRef,
+    /// Weights beyond 8 bits in wgt.
+    pub further: Option<TensorRef>,
+    /// The values of the inputs: weights, and those beyond 8 bits.
+    pub inputs: Vec<LayerInput>,
+}
+
+/// Adds the sums of products of data and weights to an expression. `prefix` distinguishes the names of several products.
+pub fn sums(b: &mut Builder, prefix: &str, factors: &Factors, config: &HwConfig, constants: Constants) -> Sums {
+    let Factors { convs, data, frame, further } = factors;
     let ([input, output], conv) = (frame.views, &convs[0]);
     let sizes = Sizes::new(conv, input, output, config);
     let [kh, kw, bi, bo] =
@@ -85,6 +103,12 @@ pub fn sums(
         Constants::Zeros => Array::zeros(DType::I8, &shape),
     };
     let w = b.input(&format!("{prefix}weights"), DType::I8, &shape);
+    let mut inputs = vec![LayerInput::Constant(weights)];
+    let more = further.map(|further| {
+        let (tensor, value) = further.tensors(b, prefix, constants);
+        inputs.push(LayerInput::Constant(value));
+        (further, tensor)
+    });
     let [row_step, column_step] = if skips_rows(conv) { [1, conv.strides[1]] } else { conv.strides };
     let [row_step, column_step] = [row_step, column_step].map(|n| n as i64);
     let [row_tap, column_tap] = conv.dilations.map(|n| n as i64);
@@ -115,6 +139,17 @@ pub fn sums(
             };
             let x = x.cast(DType::I32);
             let (tile, o) = (depth.tile(&t[0], &entry), i[i.len() - 1].clone());
+            let second = more.as_ref().map(|(further, tensor)| {
+                let term = Term {
+                    phase: frame.phases.as_ref().map(|phases| phases.number(phase)),
+                    out: [&own[1], &frame.out_tile(i)],
+                    input: [&t[0], &tile],
+                    tap: [r, s],
+                    channels: [&o, k],
+                };
+                let (w, exists) = further.weight(tensor, &term);
+                within(exists.into_iter().collect(), x.clone() * w.cast(DType::I32), Expr::i32(0))
+            });
             let w = w.at(&[frame.out_tile(i), tile, r.clone(), s.clone(), o, k.clone()]).cast(DType::I32);
             let term = x * if zero_point == 0 { w } else { w - Expr::i32(zero_point.into()) };
             let taps = frame.phases.iter().flat_map(|p| {
@@ -122,10 +157,14 @@ pub fn sums(
                     .into_iter()
                     .flatten()
             });
-            within(depth.exists(&t[0], &entry).into_iter().chain(taps).collect(), term, Expr::i32(0))
+            let first = within(depth.exists(&t[0], &entry).into_iter().chain(taps).collect(), term, Expr::i32(0));
+            match second {
+                Some(second) => first + second,
+                None => first,
+            }
         },
     );
-    (sums, w, weights)
+    Sums { tensor: sums, weights: w, further: more.map(|(_, tensor)| tensor), inputs }
 }
 
 /// Adds the data with a whole window as the channels of a pixel.
@@ -155,13 +194,19 @@ pub fn windows(b: &mut Builder, conv: &Conv, input: View, output: View, config: 
 }
 
 /// Returns the steps that make instructions of a product's sums, if all input channels are summed at once.
-pub fn gemm(sums: &TensorRef, frame: &Frame) -> String {
-    let s = &sums.name;
-    let ([outer, entry], within) = (frame.result_loops(sums), frame.depth_loops(s.as_str()));
-    format!(
-        "reorder {outer} {s}.d {within} {entry} {s}.k; decompose_reduction {s} {s}.i0; tensorize {s}.i{} gemm; ",
-        frame.entry(sums)
-    )
+pub fn gemm(sums: &Sums, frame: &Frame) -> String {
+    let s = &sums.tensor.name;
+    let ([outer, entry], within) = (frame.result_loops(&sums.tensor), frame.depth_loops(s.as_str()));
+    format!("reorder {outer} {s}.d {within} {entry} {s}.k; decompose_reduction {s} {s}.i0; ") + &products(sums, frame)
+}
+
+/// Returns the steps that make instructions of the terms of a product's sums, whose loops are in order.
+pub fn products(sums: &Sums, frame: &Frame) -> String {
+    let (s, entry) = (&sums.tensor.name, frame.entry(&sums.tensor));
+    match sums.further {
+        None => format!("tensorize {s}.i{entry} gemm; "),
+        Some(_) => format!("split_sum {s} {s}.i0; tensorize {s}.i{entry} gemm; tensorize {s}.i{entry}.more gemm; "),
+    }
 }
 
 /// Adds the data as the windows read them: with padding, and without rows that no window reads.

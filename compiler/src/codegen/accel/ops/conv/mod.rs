@@ -14,6 +14,7 @@ pub mod expression;
 pub mod extract;
 mod first_blocks;
 pub mod frame;
+mod further;
 pub mod need;
 mod op;
 mod packed;

@@ -3,7 +3,6 @@
 use super::epilogue::Epilogue;
 use super::expressible::operand_memories;
 use super::op::Conv;
-use super::rest::array_subtracts;
 use super::windows::PooledWindows;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;
@@ -53,9 +52,6 @@ impl<'a> Need<'a> {
     pub fn of(conv: &'a Conv, layer: &Layer, config: &HwConfig) -> Result<Need<'a>, String> {
         let operand_memories = operand_memories(conv, layer, config);
         let pooling = PooledWindows::of(conv, layer);
-        if pooling.is_some() && !conv.rest.is_empty() && array_subtracts(conv, config).is_none() {
-            return Err("poolings follow no product with weights beyond 8 bits in its tiles".into());
-        }
         let mut need = Need { operand_memories, on_chip: layer.on_chip, pooling, ..Need::default() };
         for step in &conv.epilogue {
             let Some(op) = step.operation() else { continue };

@@ -1,8 +1,9 @@
 //! The steps of a product in tiles, with all that follows it in them.
 
 use super::epilogue::Epilogue;
-use super::expression::{BELOW, Data, Second, gemm, second, sums};
+use super::expression::{BELOW, Data, Factors, Second, Sums, gemm, products, second, sums};
 use super::frame::{Frame, Loops, Operand};
+use super::further::Further;
 use super::op::Conv;
 use super::phases::joined;
 use super::sizes::{Sizes, column_span, row_span};
@@ -43,6 +44,8 @@ struct Product<'a> {
     windows: Option<PooledWindows<'a>>,
     /// View of the results that are stored: those of a fused pooling, or of the product.
     stored: View,
+    /// Weights beyond 8 bits.
+    further: Option<Further>,
 }
 
 /// Returns products of data and weights in tiles: one, or one for each phase.
@@ -60,7 +63,8 @@ pub fn product(
     let sizes = Sizes::new(conv, input, output, config);
     let windows = PooledWindows::of(conv, layer);
     let stored = windows.map_or(output, |_| layer.output_view());
-    let product = Product { convs, conv, frame, tile, layer, config, sizes, windows, stored };
+    let further = Further::new(convs, &sizes, input, [tile.out_blocks, tile.in_blocks], config);
+    let product = Product { convs, conv, frame, tile, layer, config, sizes, windows, stored, further };
     let computed = product.computed(&mut b, data, constants)?;
     let steps = product.steps(&computed)?;
     Some(LayerSchedule { program: b.finish(&[computed.output]), inputs: computed.inputs, steps: template(&steps)? })
@@ -69,8 +73,7 @@ pub fn product(
 /// The expression of a product, and what its steps need to know of it.
 struct Computed {
     data: Data,
-    weights: TensorRef,
-    sums: TensorRef,
+    product: Sums,
     /// The last results that are computed, and the tensor that is stored.
     last: TensorRef,
     output: TensorRef,
@@ -106,7 +109,10 @@ impl Product<'_> {
     fn computed(&self, b: &mut Builder, data: Data, constants: Constants) -> Option<Computed> {
         let Product { convs, conv, frame, config, .. } = self;
         let (finish, slope) = joined(convs, self.own_channels() * config.block_out as usize);
-        let (sums, w, weights) = sums(b, "", convs, &data, frame, config, constants);
+        let factors = Factors { convs, data: &data, frame, further: self.further.as_ref() };
+        let mut product = sums(b, "", &factors, config, constants);
+        let inputs = std::mem::take(&mut product.inputs);
+        let sums = product.tensor.clone();
         // Padding around the results, if a fused pooling reads any.
         let stored = [self.tile.rows, self.tile.columns];
         let border = self.windows.map(|w| w.border(stored, config)).filter(|border| border.sides() > 0);
@@ -115,11 +121,10 @@ impl Product<'_> {
         let done = requantized(b, &finish, &sums, of_first, tiles, |i| frame.out_tile(i));
         let mut made = Computed {
             data,
-            weights: w,
-            sums: sums.clone(),
+            product,
             last: done.result.clone(),
             output: done.result.clone(),
-            inputs: [LayerInput::Tensor(0), LayerInput::Constant(weights)].into_iter().chain(done.inputs).collect(),
+            inputs: [LayerInput::Tensor(0)].into_iter().chain(inputs).chain(done.inputs).collect(),
             between: Vec::new(),
             operands: Vec::new(),
             params: done.steps,
@@ -149,7 +154,7 @@ impl Product<'_> {
 
     /// Adds a fused operator on the last results.
     fn follow(&self, b: &mut Builder, made: &mut Computed, step: &Epilogue, border: Option<&Border>) -> Option<()> {
-        let (frame, last, shape) = (self.frame, made.last.clone(), made.sums.shape.clone());
+        let (frame, last, shape) = (self.frame, made.last.clone(), made.product.tensor.shape.clone());
         made.between.push((last.name.clone(), Mem::Out));
         made.last = match step {
             Epilogue::Pool { pool, of } => {
@@ -237,6 +242,10 @@ impl Product<'_> {
             if made.is_stored { "cache_write" } else { "set_scope" },
             of.last.name
         );
+        if let Some(further) = &of.product.further {
+            let omitted = if self.leaves_out() { format!("omit {}; ", further.name) } else { String::new() };
+            made.text += &format!("{omitted}set_scope {} wgt; ", further.name);
+        }
         for (name, mem) in &of.between {
             made.text += &format!("set_scope {name} {}; ", mem.name());
         }
@@ -262,11 +271,16 @@ impl Product<'_> {
         keeps_params(requantizations * self.out_channels(), self.config)
     }
 
+    /// Whether some groups of weights beyond 8 bits have fewer tiles than others.
+    fn leaves_out(&self) -> bool {
+        self.further.as_ref().is_some_and(|further| !further.is_even())
+    }
+
     /// Moves what is computed to the innermost loop over tiles. A block that is moved to the start of a loop runs before
     /// those that were moved there earlier.
     fn place_results(&self, made: &mut Steps, operands: &[(&Name, String)]) {
         let (of, inner, name) = (made.of, made.inner.clone(), &made.of.last.name);
-        made.compacted.push(of.sums.name.to_string());
+        made.compacted.push(of.product.tensor.name.to_string());
         if !self.layer.on_chip.hides_output() {
             made.compacted.push(made.results());
         }
@@ -336,7 +350,7 @@ impl Product<'_> {
         let (data_at, weights_at) = if grouped {
             (made.inner.clone(), made.blocks.clone())
         } else if passes > 1 {
-            let ([outer, entry], within) = (frame.result_loops(&of.sums), frame.depth_loops("sums"));
+            let ([outer, entry], within) = (frame.result_loops(&of.product.tensor), frame.depth_loops("sums"));
             made.text += &format!(
                 "split sums.d {}; reorder sums.d.0 {outer} sums.d.1 {within} {entry} sums.k; \
                  decompose_reduction sums sums.d.0; ",
@@ -346,10 +360,13 @@ impl Product<'_> {
         } else {
             (made.columns.clone(), made.blocks.clone())
         };
+        if let Some(further) = &of.product.further {
+            made.text += &format!("compute_at {} {weights_at}; ", further.name);
+        }
         made.text += &format!("compute_at {} {data_at}; compute_at weights.wgt {weights_at}; ", data.name);
         // What is read again stays, if all of it fits.
-        let again = |times: bool, t: &TensorRef, mem: Mem| {
-            let bytes = t.shape.iter().product::<i64>() as u64;
+        let again = |times: bool, t: &TensorRef, further: usize, mem: Mem| {
+            let bytes = t.shape.iter().product::<i64>() as u64 + further as u64 * u64::from(config.entry_bytes(mem));
             times && bytes <= u64::from(self.room(mem)) * u64::from(config.entry_bytes(mem))
         };
         let reads_data_again = (tile.pixels_inside || passes > 1) && out_tiles > 1 && !grouped;
@@ -361,7 +378,7 @@ impl Product<'_> {
             (false, true) => (tiles, out_tiles),
             (false, false) => (pixel_tiles, tiles),
         };
-        if !keeps_input && !again(reads_data_again, data, Mem::Inp) {
+        if !keeps_input && !again(reads_data_again, data, 0, Mem::Inp) {
             let pixels = self.pixels();
             let window = [row_span(conv, 0, pixels[0], input).0, column_span(conv, 0, pixels[1], input)];
             let blocks = match grouped {
@@ -373,7 +390,8 @@ impl Product<'_> {
             made.compacted.push(data.name.to_string());
             made.slotted.push((data.name.to_string(), slots));
         }
-        if !again(reads_weights_again, &of.weights, Mem::Wgt) {
+        let more = self.further.as_ref();
+        if !again(reads_weights_again, &of.product.weights, more.map_or(0, Further::entries), Mem::Wgt) {
             let in_tiles = (tile.in_blocks * sizes.in_ratio).min(sizes.in_tiles);
             let entries = tile.out_blocks * sizes.out_ratio * in_tiles * conv.taps();
             // If the data stay in inp, only weights are loaded, and long rows as soon as there is room for each.
@@ -381,9 +399,12 @@ impl Product<'_> {
             if keeps_input && passes > 1 && tile.in_blocks * conv.taps() >= LONG_ROW {
                 made.text += "annotate weights.wgt.i0 unrolled; ";
             }
+            let entries = entries + more.map_or(0, Further::most);
             let slots = self.slots(of, entries, weights_iterations, Mem::Wgt).min(most);
-            made.compacted.push("weights.wgt".into());
-            made.slotted.push(("weights.wgt".into(), slots));
+            for buffer in ["weights.wgt"].into_iter().chain(of.product.further.iter().map(|t| t.name.as_str())) {
+                made.compacted.push(buffer.into());
+                made.slotted.push((buffer.into(), slots));
+            }
         }
         if !self.keeps_params() {
             for copy in &of.copies {
@@ -452,9 +473,10 @@ impl Product<'_> {
         }
         text += &self.frame.rows_apart(&of.data.tensor);
         if self.passes() > 1 {
-            text += &format!("annotate sums.d.0 pipeline; tensorize sums.i{} gemm; ", self.frame.entry(&of.sums));
+            text += "annotate sums.d.0 pipeline; ";
+            text += &products(&of.product, self.frame);
         } else {
-            text += &gemm(&of.sums, self.frame);
+            text += &gemm(&of.product, self.frame);
         }
         text + &instructions
     }

@@ -4,7 +4,7 @@
 //!
 //! Otherwise a weight minus its zero point is in -255..=255. It is clamped to 8 bits for the product. The remainder,
 //! which is 0 for most weights, goes into additional weight tiles for the few positions that need them. Their products
-//! are added to the same sums.
+//! are added to the same sums ([`super::further`]).
 
 use super::op::Conv;
 use super::sizes::Sizes;

@@ -49,11 +49,6 @@ pub struct TailResults {
 pub struct Tail<'a>(Vec<TailStep<'a>>);
 
 impl<'a> Tail<'a> {
-    /// No operators.
-    pub fn none() -> Tail<'a> {
-        Tail(Vec::new())
-    }
-
     /// Collects the fused element-wise operators of a layer and adds their constants to the program.
     pub fn new(e: &mut Emit, layer: &Layer, conv: &'a Conv) -> Result<Tail<'a>, DriverError> {
         let mut steps = Vec::new();

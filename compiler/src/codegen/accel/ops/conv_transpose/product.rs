@@ -4,7 +4,6 @@ use super::phase::{ConvTranspose, Taps, choose, searched};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::phases::Phases;
-use crate::codegen::accel::ops::conv::rest::array_subtracts;
 use crate::codegen::accel::ops::conv::tiles::{self, ConvTile, Wanted};
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::HwConfig;
@@ -13,6 +12,8 @@ use tilewright_hw::config::HwConfig;
 pub struct Product {
     /// The convolution of each phase. They have the same shape, whose windows contain those of all phases.
     pub convs: Vec<Conv>,
+    /// The product of a phase with the weights beyond 8 bits of any phase, so that its tiles have room for those of each.
+    widest: Conv,
     /// Where the phases read and where their results belong.
     pub phases: Phases,
     /// Views of the input and of a phase's results.
@@ -58,13 +59,10 @@ impl Window {
 }
 
 impl Product {
-    /// Returns the product; `None` if it cannot run as a scheduled tensor expression.
+    /// Returns the product; `None` if there are no phases.
     pub fn new(layer: &ConvTranspose, [input, output]: [View; 2], config: &HwConfig) -> Option<Product> {
         let first = &layer.phases.first()?.conv;
         let has_rest = layer.phases.iter().any(|p| !p.conv.rest.is_empty());
-        if has_rest && array_subtracts(first, config).is_none() {
-            return None;
-        }
         let counts = layer.strides;
         let along = |k: usize| -> Vec<&Taps> {
             let step = [counts[1], 1][k];
@@ -108,6 +106,7 @@ impl Product {
             }
         };
         let convs: Vec<Conv> = (0..layer.phases.len()).map(conv).collect();
+        let widest = Conv { rest: greatest_rest(&convs), ..convs[0].clone() };
         let block = config.block() as usize;
         let blocks = output.c.div_ceil(block);
         // With groups, a phase's channels are not those of all.
@@ -120,12 +119,12 @@ impl Product {
             taps: [rows.taps, columns.taps],
             output,
         };
-        Some(Product { convs, phases, views: [input, view], all, blocks })
+        Some(Product { convs, widest, phases, views: [input, view], all, blocks })
     }
 
     /// Returns what the search for tiles compares: the product, and its views.
     pub fn searched(&self) -> (&Conv, [View; 2]) {
-        (&self.convs[0], [self.views[0], self.all])
+        (&self.widest, [self.views[0], self.all])
     }
 
     /// Returns tiles with their estimated cycles.
@@ -144,6 +143,15 @@ impl Product {
     pub fn within(&self, tile: ConvTile) -> ConvTile {
         ConvTile { out_blocks: tile.out_blocks.min(self.blocks), ..tile }
     }
+}
+
+/// Returns, for each weight, what some product has beyond 8 bits.
+fn greatest_rest(convs: &[Conv]) -> Vec<i16> {
+    let mut all = convs[0].rest.clone();
+    for conv in &convs[1..] {
+        all.iter_mut().zip(&conv.rest).for_each(|(all, own)| *all = if *all == 0 { *own } else { *all });
+    }
+    all
 }
 
 /// Returns the view of a layer's input and of its output.

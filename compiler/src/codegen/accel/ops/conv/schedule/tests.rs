@@ -76,6 +76,19 @@ pub fn conv(s: &Sized, epilogue: Vec<Epilogue>) -> (Conv, Layer) {
     (conv, layer)
 }
 
+/// Random weights beyond 8 bits, often none. Few of them are not 0, or many.
+pub fn random_rest(rng: &mut StdRng, weights: usize) -> Vec<i16> {
+    let mut rest = match rng.random_range(0..6) {
+        0..=2 => return Vec::new(),
+        3 => return (0..weights).map(|_| rng.random_range(-127..=127)).collect(),
+        _ => vec![0; weights],
+    };
+    for _ in 0..rng.random_range(1..=12) {
+        rest[rng.random_range(0..weights)] = rng.random_range(1..=127);
+    }
+    rest
+}
+
 /// Checks plans of a convolution: every third of those that fit, up to `most`. Returns how many.
 pub fn check_plans(conv: &Conv, layer: &Layer, config: &HwConfig, most: usize) -> usize {
     let mut plans = conv.plans(layer, config, most);
@@ -180,6 +193,9 @@ fn pooled(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     let of = layer.output.1;
     let (pool, output) = random_pool(rng, of)?;
     conv.slope = rng.random_bool(0.3).then(|| slope(&conv.finish, VecOp::Max));
+    if rng.random_range(0..3) == 0 {
+        conv.rest = random_rest(rng, conv.weights.len());
+    }
     conv.epilogue = vec![Epilogue::Pool { pool: Box::new(pool), of }];
     layer.output.1 = output;
     Some((conv, layer))
@@ -293,6 +309,36 @@ fn windows_of_partial_blocks_need_no_padding_loads() {
     assert!(checked > 12, "{checked}");
 }
 
+/// Few weights exceed 8 bits, in different numbers for the channels that are computed together.
+#[test]
+fn only_tiles_with_weights_beyond_8_bits_are_multiplied() {
+    let config = HwConfig::load("1x16x16").unwrap();
+    let (mut conv, layer) = conv(&Sized { channels: [40, 100], image: [4, 3], ..plain(3, 1, 1) }, Vec::new());
+    let cycles = |conv: &Conv, tile: &ConvTile| {
+        let schedule = conv.schedule(&ConvPlan::Tiles(*tile), &layer, &config, Constants::Given).unwrap();
+        check_layer(&config, &schedule)
+    };
+    let any = conv.plans(&layer, &config, 1).into_iter().find_map(|plan| match plan {
+        ConvPlan::Tiles(tile) => Some(tile),
+        _ => None,
+    });
+    let tile = ConvTile { rows: 2, columns: 3, out_blocks: 2, ..any.unwrap() };
+    for in_blocks in [1, 3] {
+        let tile = ConvTile { in_blocks, ..tile };
+        conv.rest = Vec::new();
+        let without = cycles(&conv, &tile);
+        conv.rest = vec![0; conv.weights.len()];
+        // Output channels 3, 70 and 71, input channel 39, tap 4; output channel 3 has another tap.
+        for (o, i, tap) in [(3, 39, 4), (3, 0, 8), (70, 39, 4), (71, 39, 4)] {
+            conv.rest[(o * 9 + tap) * 40 + i] = 100;
+        }
+        let few = cycles(&conv, &tile);
+        conv.rest = vec![100; conv.weights.len()];
+        let all = cycles(&conv, &tile);
+        assert!(few < without + 500 && all > without + 2000, "{without} {few} {all}");
+    }
+}
+
 /// A random convolution; `None` if no window fits.
 fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     let kernel = if rng.random_range(0..3) == 0 { [1, 1] } else { [0; 2].map(|_| rng.random_range(1..=3)) };
@@ -323,12 +369,13 @@ fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
     if rng.random_range(0..4) == 0 {
         conv.slope = Some(slope(&conv.finish, VecOp::Max));
     }
+    conv.rest = random_rest(rng, conv.weights.len());
     Some((conv, layer))
 }
 
 #[test]
 fn random_convolutions_run_on_other_configurations() {
-    check_random(9);
+    check_random(7);
 }
 
 #[test]
