@@ -77,8 +77,6 @@ pub struct Layer {
 pub struct Text {
     /// The stage.
     pub stage: Stage,
-    /// For a layer of the accelerator, which of its tiles' works it shows, from 1; `None` for the layer as a whole.
-    pub work: Option<usize>,
     /// The text.
     pub text: String,
 }
@@ -156,8 +154,7 @@ pub fn files(layers: &[Layer], stages: &[Stage], only: &[String]) -> Result<Vec<
     let mut files = Vec::new();
     for (layer, stem) in layers.iter().zip(stems).filter(|(layer, _)| chosen(layer)) {
         for text in layer.texts.iter().filter(|text| stages.contains(&text.stage)) {
-            let work = text.work.map_or_else(String::new, |number| format!(".{number}"));
-            let name = format!("{stem}{work}.{}", text.stage.ending(layer.place));
+            let name = format!("{stem}.{}", text.stage.ending(layer.place));
             files.push((name, text.text.clone().into_bytes()));
         }
     }
@@ -170,10 +167,10 @@ pub fn is_chosen(layer: &Layer, only: &[String]) -> bool {
 }
 
 /// Returns those texts of a scheduled tensor expression that `stages` names.
-fn scheduled(stages: &[Stage], texts: [String; 3], work: Option<usize>) -> impl Iterator<Item = Text> {
+fn scheduled(stages: &[Stage], texts: [String; 3]) -> impl Iterator<Item = Text> {
     let all = [Stage::Te, Stage::Tir, Stage::Schedule].into_iter().zip(texts);
     let wanted: Vec<_> = all.filter(|(stage, _)| stages.contains(stage)).collect();
-    wanted.into_iter().map(move |(stage, text)| Text { stage, work, text })
+    wanted.into_iter().map(move |(stage, text)| Text { stage, text })
 }
 
 fn lines(steps: &[Step]) -> String {
@@ -205,15 +202,15 @@ pub(super) fn of_host(
     for Listing { nodes, program, steps, function, code } in backend.listings(graph, nodes, &forms)? {
         let nodes: Vec<String> = nodes.iter().map(|node| graph.node(*node).name.clone()).collect();
         let made = [ended(program), ended(function), lines(&steps)];
-        let mut texts: Vec<Text> = scheduled(stages, made, None).collect();
+        let mut texts: Vec<Text> = scheduled(stages, made).collect();
         for (form, text) in code {
             if wants_ptx && form == Stage::Cuda.name() {
                 let entry = nodes.last().cloned().unwrap_or_default();
                 let ptx = ptx(&text).map_err(|message| BackendError::Codegen { entry, message })?;
-                texts.push(Text { stage: Stage::Ptx, work: None, text: ended(ptx) });
+                texts.push(Text { stage: Stage::Ptx, text: ended(ptx) });
             }
             if let Some(stage) = stages.iter().find(|stage| stage.name() == form) {
-                texts.push(Text { stage: *stage, work: None, text: ended(text) });
+                texts.push(Text { stage: *stage, text: ended(text) });
             }
         }
         layers.push(Layer { nodes, place: backend.place(), texts });
@@ -233,24 +230,18 @@ pub(super) fn of_accel(
         failed("the accelerator's program", format!("instruction {index} cannot be decoded: {e}"))
     })?;
     let mut layers = Vec::new();
-    for (index, (layer, end)) in region.works.iter().zip(&region.layers).enumerate() {
+    for (index, (layer, end)) in region.schedules.iter().zip(&region.layers).enumerate() {
         let nodes: Vec<String> = layer.nodes.iter().map(|node| graph.node(*node).name.clone()).collect();
         let mut texts = Vec::new();
         if let Some(schedule) = &layer.schedule {
             let mapping = schedule.mapping(config).map_err(|e| failed(&end.name, e.to_string()))?;
             let made = [ended(&schedule.program), ended(mapping.function()), lines(&schedule.steps)];
-            texts.extend(scheduled(stages, made, None));
-        }
-        for (number, work) in (1..).zip(&layer.works) {
-            let schedule = work.schedule().map_err(|e| failed(&end.name, e.to_string()))?;
-            let steps = lines(schedule.trace());
-            let made = [ended(&work.program), ended(schedule.into_function()), steps];
-            texts.extend(scheduled(stages, made, Some(number)));
+            texts.extend(scheduled(stages, made));
         }
         if stages.contains(&Stage::Asm) {
             let own = insns.iter().enumerate().filter(|(place, _)| region.insn_layers.of(*place) == Some(index));
             let text = print_program(&own.map(|(_, insn)| *insn).collect::<Vec<_>>());
-            texts.push(Text { stage: Stage::Asm, work: None, text });
+            texts.push(Text { stage: Stage::Asm, text });
         }
         layers.push(Layer { nodes, place: Place::Accel, texts });
     }

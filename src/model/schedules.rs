@@ -63,11 +63,12 @@ pub fn read(folder: &Path) -> Result<Vec<GivenSchedule>, ModelError> {
 
 /// Returns the schedules of all layers that run by one, in the order in which they run.
 pub fn all(partition: &Partition) -> Vec<ScheduleFile> {
-    let layers: Vec<_> = accelerated(partition).flat_map(|region| region.layers.iter().zip(&region.works)).collect();
+    let layers: Vec<_> =
+        accelerated(partition).flat_map(|region| region.layers.iter().zip(&region.schedules)).collect();
     let stems = stems(&layers.iter().map(|(end, _)| end.name.as_str()).collect::<Vec<_>>());
     let mut found = Vec::new();
-    for ((end, works), stem) in layers.into_iter().zip(stems) {
-        if let Some(schedule) = &works.schedule {
+    for ((end, built), stem) in layers.into_iter().zip(stems) {
+        if let Some(schedule) = &built.schedule {
             found.push(ScheduleFile { layer: end.name.clone(), stem, file: schedule.file() });
         }
     }
@@ -118,9 +119,9 @@ pub fn give(
             };
             ModelError::Schedule { path, reason }
         })?;
-        for (end, works) in region.layers.iter().zip(&region.works) {
+        for (end, built) in region.layers.iter().zip(&region.schedules) {
             let Some(given) = of(&end.name) else { continue };
-            for e in partition.explanations.iter_mut().filter(|e| works.nodes.contains(&e.node)) {
+            for e in partition.explanations.iter_mut().filter(|e| built.nodes.contains(&e.node)) {
                 e.why = format!("by the schedule {}", given.path.display());
             }
         }

@@ -3,7 +3,6 @@
 use tilewright_hw::device::Device;
 
 use crate::mapping::Mapping;
-use crate::mapping::mapped::Mapped;
 use crate::te::{self, Array, DType, Scalar};
 use crate::tir::{Function, evaluate, run};
 
@@ -61,17 +60,4 @@ pub fn compare(device: &mut dyn Device, m: &Mapping, program: &te::Program, inpu
     let (got, report) = lowered.run(device, inputs, &want).unwrap_or_else(|e| panic!("{e}\n{text}"));
     assert_eq!(got, want, "{text}");
     (report.cycles.unwrap_or_default(), text)
-}
-
-/// Checks that a tile's scheduled program computes its expression, and that its nest is the given one.
-///
-/// # Panics
-/// One of both is not so.
-pub fn check_nest(mapped: &Mapped, body: &[[u32; 3]], dims: &[(u32, [u32; 3])]) {
-    let f = mapped.scheduled().unwrap();
-    let args = inputs(&f);
-    assert_eq!(run(&f, &args).unwrap(), evaluate(&mapped.program, &args).unwrap(), "{f}");
-    let nest = mapped.nest().unwrap();
-    assert_eq!(nest.body, body);
-    assert_eq!(nest.dims.iter().map(|d| (d.count, d.steps)).collect::<Vec<_>>(), dims);
 }

@@ -1,7 +1,7 @@
 //! The result of the partition: a graph in regions.
 
 use super::explain::Explanation;
-use crate::codegen::accel::{self, Aliases, BuildError, Constants, Layer, LayerWorks, Planned, View};
+use crate::codegen::accel::{self, Aliases, BuildError, BuiltLayer, Constants, Layer, Planned, View};
 use crate::cost::Clock;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::records::Replay;
@@ -87,7 +87,7 @@ pub struct AccelRegion {
     /// The layer of each instruction.
     pub insn_layers: InsnLayers,
     /// What the tiles of each layer compute.
-    pub works: Vec<LayerWorks>,
+    pub schedules: Vec<BuiltLayer>,
     /// What the program was built from.
     pub(crate) source: RegionSource,
     /// The program, before the order of its instructions was decided.
@@ -120,7 +120,7 @@ impl RegionSource {
         let built = accel::build(graph, config, &self.layers, &self.outputs, aliases, Constants::Given)?;
         let pack = |list: Vec<(ValueId, View)>| list.into_iter().map(|(v, view)| (v, view.packing(config))).collect();
         let (inputs, outputs) = (pack(built.inputs), pack(built.outputs));
-        let accel::Built { recording, tensors, layers, works, .. } = built;
+        let accel::Built { recording, tensors, layers, schedules, .. } = built;
         let (program, insn_layers) = accel::ordered(&recording, &layers, &Order::of_program(recording.len()))?;
         Ok(AccelRegion {
             program,
@@ -129,7 +129,7 @@ impl RegionSource {
             tensors,
             layers,
             insn_layers,
-            works,
+            schedules,
             source: self,
             recording,
             done: None,

@@ -29,7 +29,6 @@ mod error;
 pub mod intrinsics;
 mod lists;
 pub mod lower;
-pub mod mapped;
 pub mod memory;
 pub mod needs;
 mod overlays;

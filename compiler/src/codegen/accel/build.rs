@@ -9,7 +9,6 @@ use crate::graph::{Graph, NodeId, ValueId};
 use tilewright_driver::{AccelProgram, DriverError, Order, Recording};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{InsnLayers, LayerEnd, TensorPlace};
-use tilewright_tensor::mapping::mapped::Mapped;
 
 /// Why a program cannot be built from planned layers.
 #[derive(Debug, thiserror::Error)]
@@ -34,18 +33,16 @@ pub struct Built {
     pub tensors: Vec<TensorPlace>,
     /// The program's layers, in the order of their instructions in the recording.
     pub layers: Vec<LayerEnd>,
-    /// What the tiles of each layer compute, as far as it is scheduled as a tensor expression.
-    pub works: Vec<LayerWorks>,
+    /// The layers by their nodes and schedules.
+    pub schedules: Vec<BuiltLayer>,
 }
 
-/// What the tiles of a layer compute.
+/// A layer of a program.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LayerWorks {
+pub struct BuiltLayer {
     /// The layer's nodes, in the order of the graph.
     pub nodes: Vec<NodeId>,
-    /// The different works.
-    pub works: Vec<Mapped>,
-    /// The schedule of the whole layer, if it runs by one.
+    /// Its schedule, if the program has the constants of the model.
     pub schedule: Option<LayerSchedule>,
 }
 
@@ -76,11 +73,11 @@ pub fn build(
         ends.push(LayerEnd { name: layer.name.clone(), end: emit.b.len() });
     }
     let tensors = std::mem::take(&mut emit.tensors);
-    let works = emit.take_works().into_iter().zip(emit.take_schedules()).zip(layers);
-    let works = works.map(|((works, schedule), (layer, _))| LayerWorks { nodes: layer.nodes.clone(), works, schedule });
-    let works = works.collect();
+    let schedules = emit.take_schedules().into_iter().zip(layers);
+    let schedules =
+        schedules.map(|(schedule, (layer, _))| BuiltLayer { nodes: layer.nodes.clone(), schedule }).collect();
     let recording = emit.b.record();
-    Ok(Built { recording, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends, works })
+    Ok(Built { recording, inputs: borders.inputs, outputs: borders.outputs, tensors, layers: ends, schedules })
 }
 
 /// Returns the program of a recording in an order, and the layers of its instructions.

@@ -15,14 +15,13 @@
 //! | `parts`, `padded_range`, `batch`, `limits` | tiles of a dimension, rows that windows read, limits of fields |
 //! | `work`, `dma` | estimated cycles |
 //! | `space` | plans as named decisions |
-//! | `mapped`, `product`, `requant` | a tile's work as a scheduled tensor expression |
+//! | `requant` | requantizations in expressions, with their steps |
 //! | `border` | images with padding as a part of an expression |
 //! | `runs`, `pieces` | tensors for operators that use each element by itself |
 //! | `tile_groups` | tiles in the batch rows of entries |
-//! | `emit`, `ring`, `tensors`, `target`, `window`, `padding`, `pieces` | the program under construction |
+//! | `emit`, `ring`, `tensors`, `kept_border` | the program under construction |
 //!
-//! [`scheduled`] turns loop programs with a schedule of their own into instructions. An operator can give such a schedule
-//! for the whole layer, or plan loads, tiles and stores itself.
+//! An operator gives a layer as a scheduled tensor expression, and [`scheduled`] turns it into instructions.
 //!
 //! `fuse` is the exception: it fuses operators into the tiles of the product before them.
 
@@ -34,36 +33,32 @@ mod emit;
 mod finish;
 mod fuse;
 mod kept;
+mod kept_border;
 mod layer;
 mod limits;
 mod operator;
 mod ops;
 mod padded_range;
-mod padding;
 mod parts;
 mod pieces;
-mod product;
 mod reader;
 mod requant;
 mod ring;
 mod runs;
 pub mod scheduled;
 pub mod space;
-mod target;
 mod tensors;
 mod tile_groups;
 mod vector_op;
 mod view;
-mod window;
 mod work;
 
-pub use build::{BuildError, Built, LayerWorks, build, ordered};
+pub use build::{BuildError, Built, BuiltLayer, build, ordered};
 pub use emit::{Aliases, Constants};
 pub use fuse::{FuseError, Fused, Neighbors, continues_chain, fuse, fused, has_fused_pooling, is_chain};
 pub use kept::{Kept, OnChip};
 pub use layer::Layer;
 pub use operator::{InpUse, LayoutFreedom, WindowBorder};
 pub use ops::{NodeRole, Operator, Planned, extract, layouts};
-pub use tilewright_tensor::mapping::mapped::{MapError, Mapped};
 pub use vector_op::elementwise;
 pub use view::View;

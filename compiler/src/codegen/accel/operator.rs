@@ -93,16 +93,14 @@ pub trait AccelOperator: Clone + Debug + PartialEq {
         format!("{self:?}")
     }
 
-    /// Returns the layer as a scheduled tensor expression; `None` if the operator emits its instructions itself.
+    /// Returns the layer as a scheduled tensor expression; `None` if the plan is none of this layer.
     fn schedule(
         &self,
-        _plan: &Self::Plan,
-        _layer: &Layer,
-        _config: &HwConfig,
-        _constants: Constants,
-    ) -> Option<LayerSchedule> {
-        None
-    }
+        plan: &Self::Plan,
+        layer: &Layer,
+        config: &HwConfig,
+        constants: Constants,
+    ) -> Option<LayerSchedule>;
 
     /// Adds the layer's instructions to the program.
     ///

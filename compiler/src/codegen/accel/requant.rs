@@ -1,80 +1,12 @@
 //! Requantization of a tile's sums on the vector unit: the tensor expression, and the parameters in the form for loads.
 
 use super::border::{Border, computed};
-use super::emit::TileWork;
 use super::finish::Finish;
 use super::scheduled::LayerInput;
-use super::scheduled::intrinsics::{Entry, requant_intrinsic};
 use crate::te::{Array, Builder, DType, Expr, Func, TensorRef};
-use crate::tir::{Scope, TirError};
-use std::ops::Range;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::isa::{Descriptor, PARAM_ROWS, VecDst, VecOp, VecSrc, Vector};
-use tilewright_hw::layout::{pack_descriptor, pack_params};
+use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::num::Rounding;
-use tilewright_tensor::mapping::mapped::{MapError, Mapped};
-
-/// The sizes of a tile of accumulators, and how they are requantized.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RequantTile {
-    /// Blocks of channels.
-    pub blocks: u32,
-    /// Entries per pixel of a block. Each has its own parameters.
-    pub ratio: u32,
-    /// Pixels.
-    pub pixels: u32,
-    /// Zero point, lower bound and upper bound of the results.
-    pub bounds: [i32; 3],
-    /// Rounding.
-    pub mode: Rounding,
-}
-
-impl RequantTile {
-    /// A tile of `blocks` blocks of `pixels` pixels with `ratio` entries each.
-    pub fn new(finish: &Finish, blocks: u32, ratio: u32, pixels: u32) -> RequantTile {
-        RequantTile { blocks, ratio, pixels, bounds: [finish.zero_point, finish.lo, finish.hi], mode: finish.mode }
-    }
-
-    /// Returns the instruction that requantizes the tile from acc to `dst`, with the descriptor at the index
-    /// `descriptor` of param.
-    pub fn instruction(&self, dst: VecDst, descriptor: u32) -> Vector {
-        let (a, b) = (VecSrc::Acc, VecSrc::Param);
-        Vector { op: VecOp::Requant, mode: self.mode, dst, a, b, descriptor, ..Vector::default() }
-    }
-}
-
-/// Returns the requantization of a tile from acc to out. The micro-op's indices are entries of the result, the sums and
-/// the parameters.
-///
-/// # Errors
-/// None for a legal configuration.
-fn requant(config: &HwConfig, t: &RequantTile) -> Result<Mapped, TirError> {
-    let [n, bo] = [config.batch, config.block_out].map(i64::from);
-    let (blocks, ratio) = (i64::from(t.blocks), i64::from(t.ratio));
-    let mut b = Builder::new("requant");
-    let shape = [blocks, i64::from(t.pixels), ratio, n, bo];
-    let sums = b.input("sums", DType::I32, &shape);
-    let [bias, multiplier, shift] =
-        ["bias", "multiplier", "shift"].map(|name| b.input(name, DType::I32, &[blocks * ratio, bo]));
-    let result = b.compute("result", &shape, |i| {
-        let c = [i[0].clone() * ratio + i[2].clone(), i[4].clone()];
-        scaled(t.mode, t.bounds, sums.at(i) + bias.at(&c), multiplier.at(&c), shift.at(&c)).cast(DType::I8)
-    });
-    Ok(Mapped {
-        program: b.finish(&[result]),
-        stage: "result",
-        reads: vec![
-            ("sums", Scope::Acc),
-            ("bias", Scope::Param),
-            ("multiplier", Scope::Param),
-            ("shift", Scope::Param),
-        ],
-        result: Scope::Out,
-        loops: [vec!["i0", "i2", "i1"], vec![], vec!["i3", "i4"]],
-        intrinsic: requant_intrinsic(config, Entry::of_batch(config), t.mode, t.bounds, Scope::Out)?,
-        operands: [&[4], &[0], &[1, 2, 3]],
-    })
-}
 
 /// A requantization in a layer's expression.
 pub struct Requantized {
@@ -168,45 +100,4 @@ fn scaled(mode: Rounding, bounds: [i32; 3], sum: Expr, multiplier: Expr, shift: 
     let [zero, lo, hi] = bounds.map(Expr::i32);
     let scaled = Expr::call(scale, vec![sum, multiplier, shift]);
     Expr::call(Func::OffsetClamp, vec![scaled, zero, lo, hi])
-}
-
-impl TileWork for RequantTile {
-    fn mapped(&self, config: &HwConfig) -> Result<Mapped, MapError> {
-        Ok(requant(config, self)?)
-    }
-}
-
-/// Returns the bytes of the descriptor and the requantization entries for a range of output tiles, as they are loaded.
-pub fn requant_params(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
-    let descriptor =
-        Descriptor { lo: finish.lo, hi: finish.hi, zero_point: finish.zero_point, ..Descriptor::default() };
-    let mut bytes = pack_descriptor(config, &descriptor);
-    bytes.extend(requant_entries(config, finish, tiles));
-    bytes
-}
-
-/// Returns the bytes of the requantization entries for a range of output tiles.
-pub fn requant_entries(config: &HwConfig, finish: &Finish, tiles: Range<usize>) -> Vec<u8> {
-    let block = config.block_out as usize;
-    let lanes = |i: usize| tiles.start * block + i;
-    let take =
-        |v: &[i32]| -> Vec<i32> { (0..tiles.len() * block).map(|i| v.get(lanes(i)).copied().unwrap_or(0)).collect() };
-    let shift: Vec<i8> = (0..tiles.len() * block).map(|i| finish.shift.get(lanes(i)).copied().unwrap_or(0)).collect();
-    pack_params(config, &take(&finish.bias), &take(&finish.multiplier), &shift)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tilewright_tensor::testing::check_nest as check;
-
-    #[test]
-    fn requantization_walks_sums_and_parameters() {
-        let config = HwConfig { block_in: 2, block_out: 2, ..HwConfig::default() };
-        for mode in [Rounding::Double, Rounding::Single] {
-            let t = RequantTile { blocks: 3, ratio: 2, pixels: 5, bounds: [-3, -128, 100], mode };
-            let dims = [(3, [10, 10, 2]), (2, [1, 1, 1]), (5, [2, 2, 0])];
-            check(&requant(&config, &t).unwrap(), &[[0; 3]], &dims);
-        }
-    }
 }

@@ -6,7 +6,7 @@ use tilewright_hw::num::Rounding;
 use super::entry::{Entry, layouts};
 use super::instruction::{Candidate, Instruction, VectorCall};
 use super::stored::{Operand, StoredValue};
-use crate::mapping::mapped;
+use super::text::intrinsic;
 use crate::te::{BinOp, DType, Expr, Func, Name};
 use crate::tir::{Intrinsic, Scope, TirError};
 use tilewright_hw::config::HwConfig;
@@ -200,7 +200,7 @@ pub fn requant_intrinsic(
     );
     let (value, dtype) = if dst == Scope::Acc { (value, DType::I32) } else { (format!("i8({value})"), DType::I8) };
     let body = format!("for o in {bo} {{ block lane {{ out{} = {value} }} }}", entry.at("o"));
-    mapped::intrinsic(&format!(
+    intrinsic(&format!(
         "intrinsic requant {{ param acc: i32{0} in acc param bias: i32[{bo}] in param param multiplier: i32[{bo}] in \
          param param shift: i32[{bo}] in param param out: {dtype}{0} in {1} {2} }}",
         entry.dims(bo),

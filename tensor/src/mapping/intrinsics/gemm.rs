@@ -4,7 +4,7 @@ use tilewright_hw::config::HwConfig;
 
 use super::entry::Entry;
 use super::instruction::{Candidate, Instruction};
-use crate::mapping::mapped;
+use super::text::intrinsic;
 use crate::te::{BinOp, DType, Expr};
 use crate::tir::{Block, Intrinsic, TirError};
 
@@ -70,5 +70,5 @@ pub fn gemm_intrinsic(config: &HwConfig, entry: Entry, zero_point: i8) -> Result
         entry.dims(bo),
         entry.around(&body)
     );
-    mapped::intrinsic(&text)
+    intrinsic(&text)
 }

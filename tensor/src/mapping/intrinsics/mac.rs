@@ -6,7 +6,7 @@ use tilewright_hw::num::Rounding;
 use super::entry::{Entry, layouts};
 use super::instruction::{Candidate, Instruction, VectorCall};
 use super::stored::StoredValue;
-use crate::mapping::mapped;
+use super::text::intrinsic;
 use crate::te::{BinOp, DType, Expr};
 use crate::tir::{Intrinsic, Scope, TirError};
 use tilewright_hw::config::HwConfig;
@@ -70,7 +70,7 @@ pub fn mac_intrinsic(config: &HwConfig, entry: Entry, zero_point: i8) -> Result<
         zero => format!("(i32(taps[o]) - {zero}i32)"),
     };
     let body = format!("for o in {bo} {{ block lane {{ acc{at} = acc{at} + i32(data{at}) * {tap} }} }}");
-    mapped::intrinsic(&format!(
+    intrinsic(&format!(
         "intrinsic mac {{ param acc: i32{0} in acc param data: i8{0} in inp param taps: i8[{bo}] in param {1} }}",
         entry.dims(bo),
         entry.around(&body)

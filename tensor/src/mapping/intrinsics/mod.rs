@@ -10,7 +10,7 @@
 //! | `simple` | operations of the vector lanes, and lookups |
 //! | `mac` | products of the vector unit |
 //! | `deep` | operations of the requantize lanes |
-//! | `stored`, `entry`, `instruction` | what they share |
+//! | `stored`, `entry`, `instruction`, `text` | what they share |
 
 mod deep;
 mod entry;
@@ -19,6 +19,7 @@ mod instruction;
 mod mac;
 mod simple;
 mod stored;
+mod text;
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecOp;

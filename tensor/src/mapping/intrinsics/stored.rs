@@ -4,7 +4,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{TABLE_BYTES, VecDst, VecSrc};
 
 use super::entry::Entry;
-use crate::mapping::mapped;
+use super::text::intrinsic;
 use crate::te::{DType, Expr, Name};
 use crate::tir::{Buffer, Function, Intrinsic, Scope};
 
@@ -152,6 +152,6 @@ impl StoredValue<'_> {
             self.dst.scope.name(),
             entry.around(&body)
         );
-        mapped::intrinsic(&text).map_err(|e| e.to_string())
+        intrinsic(&text).map_err(|e| e.to_string())
     }
 }

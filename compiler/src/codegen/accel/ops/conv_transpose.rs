@@ -17,18 +17,17 @@ use super::conv::rest::split;
 use super::conv::schedule;
 use super::conv::space::{tile_decisions, tile_knobs, tile_of};
 use super::conv::tiles::{ConvTile, Wanted};
-use crate::codegen::accel::emit::{Constants, Emit};
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::finish::{Finish, Slope};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom};
 use crate::codegen::accel::reader::{Read, Reader};
-use crate::codegen::accel::scheduled::{self, LayerSchedule};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, op};
 use phase::{Phase, TOO_MANY, Taps, choose, most_taps, searched};
 use product::{Product, views};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
 /// The plan of a transposed convolution.
@@ -108,13 +107,6 @@ impl AccelOperator for ConvTranspose {
     ) -> Option<LayerSchedule> {
         let Product { convs, phases, views, .. } = Product::new(self, views(layer), config)?;
         schedule::of_phases(&convs, &phases, views, &plan.tile, layer, config, constants)
-    }
-
-    fn emit(&self, plan: &ConvTransposePlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        match self.schedule(plan, layer, e.config, e.constants()) {
-            Some(schedule) => scheduled::emit(e, layer, schedule),
-            None => Err(DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() }),
-        }
     }
 }
 

@@ -2,15 +2,15 @@
 
 use tilewright_driver::{DriverError, Role};
 use tilewright_hw::config::Mem;
-use tilewright_hw::isa::{PARAM_ROWS, VecSrc};
+use tilewright_hw::isa::PARAM_ROWS;
 
 use super::LowerError;
 use super::held::kept_input;
 use super::layer_schedule::{LayerInput, LayerSchedule};
 use super::prepared::{Prepared, prepare};
 use crate::codegen::accel::emit::Emit;
+use crate::codegen::accel::kept_border::BorderClip;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::target::PendingBorder;
 use crate::te::{Array, DType, NameMap, NameSet};
 use crate::tir::{Function, Scope};
 use tilewright_tensor::mapping::lower::{Address, Done, HostInput, Lower, OnceSummed};
@@ -39,17 +39,19 @@ fn lowered(e: &mut Emit, layer: &Layer, schedule: &LayerSchedule) -> Result<(), 
     let config = e.config;
     let prepared = prepare(config, schedule, &layer.on_chip, layer.given.is_none())?;
     let Prepared { function, instructions, needs, places } = &*prepared;
-    let mut border = PendingBorder::of(&layer.on_chip);
-    border.early(e, &layer.name)?;
-    let border = border.clip(e, &layer.name)?;
+    let mut border = BorderClip::of(e, layer)?;
+    // The vector unit is idle while the array computes the first sums.
+    if let (Some(clip), Some(acc)) = (border, e.summed) {
+        clip.write(&mut e.b, acc)?;
+        border = None;
+    }
     let mut places = places.clone();
     let first = after_the_layer_before(e, layer, needs, &mut places, needs.descriptor_entries(config));
     let on_chip = on_chip(layer, schedule, function);
     let (tensors, scalars) = addresses(e, layer, schedule, function, needs, &on_chip)?;
     let mut lower = Lower::new(config, function, instructions, &mut e.b, needs, places.clone(), tensors);
     lower.on_chip = on_chip;
-    lower.once_summed =
-        border.map(|border| -> OnceSummed { Box::new(move |b, acc| border.write(b, (VecSrc::Acc, acc))) });
+    lower.once_summed = border.map(|border| -> OnceSummed { Box::new(move |b, acc| border.write(b, acc)) });
     let done = lower.run(first, scalars)?;
     e.summed = done.summed.max(e.summed);
     before_the_next_layer(e, &places, &done);
@@ -97,7 +99,7 @@ fn after_the_layer_before(
             Mem::Wgt if takes_turns(e, places) => continue,
             Mem::Wgt => e.wgt.take(used),
             Mem::Acc => e.acc.take(used),
-            Mem::Out => e.banks.take(used),
+            Mem::Out => e.out.take(used),
             Mem::Param => e.param.take((used + scalars) * PARAM_ROWS) / PARAM_ROWS,
             Mem::GemmUop | Mem::VectorUop => continue,
         };

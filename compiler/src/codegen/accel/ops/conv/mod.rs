@@ -7,9 +7,7 @@
 mod columns;
 mod depth;
 pub mod depthwise;
-pub mod emit;
 pub mod epilogue;
-mod expressible;
 pub mod expression;
 pub mod extract;
 mod first_blocks;
@@ -17,6 +15,7 @@ pub mod frame;
 mod further;
 pub mod need;
 mod op;
+mod operands;
 mod packed;
 pub mod phases;
 mod plan;
@@ -25,25 +24,22 @@ pub mod rest;
 pub mod schedule;
 pub mod sizes;
 pub mod space;
-pub mod tail;
 pub mod tiles;
 mod windows;
 
 pub use op::Conv;
 pub use plan::ConvPlan;
 
-use crate::codegen::accel::emit::{Constants, Emit};
+use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::operator::{AccelOperator, Extracted, InpUse, LayoutFreedom, WindowBorder, WindowShape};
 use crate::codegen::accel::reader::{Read, Reader};
-use crate::codegen::accel::scheduled::{self, LayerSchedule};
+use crate::codegen::accel::scheduled::LayerSchedule;
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::codegen::accel::view::View;
 use crate::graph::{Node, NodeId, Op, ValueId};
-use expressible::is_expressible;
 use need::Need;
 use tiles::{ConvTile, Search, Wanted};
-use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 
 /// Number of further plans to compare of each kind: with whole windows as channels, and with operands of fused operators
@@ -200,22 +196,8 @@ impl AccelOperator for Conv {
     ) -> Option<LayerSchedule> {
         match plan {
             ConvPlan::Packed(tile) => schedule::packed(self, tile, layer, config, constants),
-            ConvPlan::Tiles(tile) if is_expressible(self, layer, config) => {
-                schedule::schedule(self, tile, layer, config, constants)
-            }
-            ConvPlan::Tiles(_) => None,
+            ConvPlan::Tiles(tile) => schedule::schedule(self, tile, layer, config, constants),
             ConvPlan::Depthwise(tile) => depthwise::schedule(self, tile, layer, config, constants),
-        }
-    }
-
-    fn emit(&self, plan: &ConvPlan, layer: &Layer, e: &mut Emit) -> Result<(), DriverError> {
-        if let Some(schedule) = self.schedule(plan, layer, e.config, e.constants()) {
-            return scheduled::emit(e, layer, schedule);
-        }
-        let missing = || DriverError::Rule { index: e.b.len(), what: "the operator has no schedule".into() };
-        match plan {
-            ConvPlan::Tiles(tile) => emit::emit(e, layer, self, *tile),
-            ConvPlan::Packed(_) | ConvPlan::Depthwise(_) => Err(missing()),
         }
     }
 }
@@ -233,9 +215,6 @@ impl Conv {
     /// Returns the product with whole windows as channels, and what its tiles need; `None` if it cannot run so.
     fn packed_search(&self, layer: &Layer, config: &HwConfig) -> Option<(Conv, Search<'_>, [View; 2])> {
         let [input, output] = [layer.input_view(), self.results(layer)];
-        if !is_expressible(self, layer, config) {
-            return None;
-        }
         let (flat, view) = packed::windows_as_channels(self, [input, output], config)?;
         let need = Need::of(self, layer, config).ok()?;
         let pixel_load = Some(packed::pixel_load(self, input, config));

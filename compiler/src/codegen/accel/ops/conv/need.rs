@@ -1,8 +1,8 @@
 //! Resources that the epilogue of a product needs in its tiles.
 
 use super::epilogue::Epilogue;
-use super::expressible::operand_memories;
 use super::op::Conv;
+use super::operands::operand_memories;
 use super::windows::PooledWindows;
 use crate::codegen::accel::kept::OnChip;
 use crate::codegen::accel::layer::Layer;

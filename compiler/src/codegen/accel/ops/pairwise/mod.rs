@@ -4,10 +4,8 @@
 mod extract;
 mod op;
 mod schedule;
-mod tile;
 
 pub use op::{Other, PairOp, Pairwise};
-pub use tile::PairwiseTile;
 
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;

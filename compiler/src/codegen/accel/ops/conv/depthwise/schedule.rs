@@ -200,7 +200,8 @@ mod tests {
         let views = [layer.input_view(), layer.output_view()];
         let mut list = tiles(conv, views, layer.on_chip, 4 * most, config);
         let last = conv.taps() - 1;
-        for (k, (first, even, odd, end)) in [(1, 1, last, 2), (last, 1, 2, last), (2, 2, 2, 2)].into_iter().enumerate() {
+        for (k, (first, even, odd, end)) in [(1, 1, last, 2), (last, 1, 2, last), (2, 2, 2, 2)].into_iter().enumerate()
+        {
             let array_taps = ArrayTaps { first, even, odd, last: end };
             let other =
                 list.get(k).map(|&t| tile(conv, views, layer.on_chip, DepthwiseTile { array_taps, ..t }, config));

@@ -1,18 +1,9 @@
-//! Which convolutions run as scheduled tensor expressions, and where these have their operands.
+//! Where products have the second operands of element-wise operators on their results.
 
-use super::depthwise::plan::is_shared;
 use super::epilogue::Epilogue;
 use super::op::Conv;
 use crate::codegen::accel::layer::Layer;
 use tilewright_hw::config::{HwConfig, Mem};
-
-/// Whether the layer runs as a scheduled tensor expression.
-pub fn is_expressible(conv: &Conv, layer: &Layer, config: &HwConfig) -> bool {
-    let views = [layer.input_view(), conv.results(layer)];
-    // A depthwise layer that both units can share takes fewer cycles in tiles by hand if the array gets all taps.
-    let shared = conv.groups > 1 && is_shared(conv, views, layer.on_chip, config);
-    !shared || std::env::var_os("SHARED").is_some()
-}
 
 /// Returns the memories that can hold the second operands of element-wise operators on a product's results.
 ///
@@ -23,11 +14,7 @@ pub fn operand_memories(conv: &Conv, layer: &Layer, config: &HwConfig) -> &'stat
     let separate = config.vector_reaches_inp() && config.inp_banks > 1;
     // Results that stay in inp are written there while the vector unit reads both operands.
     let kept = layer.on_chip.output.is_some();
-    if has_pair(conv) && separate && !kept && is_expressible(conv, layer, config) {
-        &[Mem::Inp, Mem::Out]
-    } else {
-        &[Mem::Out]
-    }
+    if has_pair(conv) && separate && !kept { &[Mem::Inp, Mem::Out] } else { &[Mem::Out] }
 }
 
 /// Whether an operator of two tensors is fused into the product.
