@@ -51,10 +51,10 @@ fn networks_take_these_cycles() {
         &expect![[r#"
             resnet8-cifar10 -O2                 66531  73.4 %
             resnet8-cifar10 -O3                 57075  85.6 %
-            kws-dscnn -O2                       30238  34.3 %
-            kws-dscnn -O3                       28020  37.0 %
-            vww-mobilenet-96 -O2               123219  23.7 %
-            vww-mobilenet-96 -O3               101506  28.8 %
+            kws-dscnn -O2                       30207  34.4 %
+            kws-dscnn -O3                       23571  44.0 %
+            vww-mobilenet-96 -O2               125432  23.3 %
+            vww-mobilenet-96 -O3                96241  30.4 %
         "#]],
     );
 }
