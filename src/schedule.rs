@@ -123,8 +123,7 @@ pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
             Steps::Cpu(schedule) => schedule.apply(step.clone()),
         };
         if let Err(e) = applied {
-            let mut loops = Vec::new();
-            steps.function().body.visit_loops(&mut |l| loops.push(l.var.to_string()));
+            let loops: Vec<String> = steps.function().loops().iter().map(Name::to_string).collect();
             bail!("line {line}: {e}\nthe loops are: {}", loops.join(" "));
         }
         keep(&steps, format!("line {line}: {step}"));

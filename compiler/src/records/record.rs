@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use tilewright_hw::HwConfig;
 
 /// Version of the lines. It changes with their fields, and with the meaning of hashes and decisions.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
-/// The oldest version that can be read. Version 1 has no lines with measured times.
-pub const OLDEST_SCHEMA: u32 = 1;
+/// The oldest version that can be read. Plans of depthwise layers had other decisions before version 3.
+pub const OLDEST_SCHEMA: u32 = 3;
 
 /// A trial of `tune`, or its final choice for a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -53,11 +53,6 @@ impl Layer {
         (self.out_size().pow(2) * self.out * self.channels * self.kernel.pow(2)) as u64
     }
 
-    /// Whether it is a 3x3 layer with stride 1, the kind that the peak rate is measured on.
-    pub fn is_plain(&self) -> bool {
-        self.kernel == 3 && self.stride == 1
-    }
-
     /// Builds the layer alone, with an addition before the ReLU if `add` is set.
     pub(super) fn build(&self, net: &mut Net, add: bool) -> Result<(), GraphError> {
         let x = net.input("data", DType::F32, &[1, self.channels, self.size, self.size]);

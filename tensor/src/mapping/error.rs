@@ -14,16 +14,26 @@ pub enum LowerError {
     /// A step does not apply.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+    /// A step of a layer's schedule does not apply.
+    #[error("{source}; the loops are: {loops}")]
+    Step {
+        /// The step and the reason.
+        source: Box<ScheduleError>,
+        /// The loops before the step.
+        loops: String,
+    },
     /// The buffers of a scratchpad need more entries than it has.
     #[error(
-        "{mem} has {entries} entries, and the schedule needs {needed}: {buffers}; split a loop, or compute a buffer \
-         further inside and compact it"
+        "{mem} has {entries} entries{}, and the schedule needs {needed}: {buffers}; split a loop, or compute a buffer \
+         further inside and compact it", taken_by(*.taken)
     )]
     Fit {
         /// The scratchpad.
         mem: &'static str,
         /// Its entries.
         entries: u32,
+        /// Entries that kept results or descriptors take.
+        taken: u32,
         /// Entries that the buffers need.
         needed: u64,
         /// Each buffer with its entries.
@@ -65,4 +75,8 @@ pub enum LowerError {
     /// The driver refuses another instruction.
     #[error(transparent)]
     Driver(#[from] DriverError),
+}
+
+fn taken_by(entries: u32) -> String {
+    if entries == 0 { String::new() } else { format!(", {entries} of them taken by kept results or descriptors") }
 }

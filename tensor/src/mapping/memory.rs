@@ -150,7 +150,9 @@ pub fn places(
                 n => format!("{} {} ({n} slots of {})", b.name, n * p.entries, p.entries),
             });
             let buffers = list.collect::<Vec<_>>().join(", ");
-            return Err(LowerError::Fit { mem: mem.name(), entries: there, needed: needed - room.start, buffers });
+            let entries = config.entries(mem) / rows;
+            let needed = needed - room.start;
+            return Err(LowerError::Fit { mem: mem.name(), entries, taken: entries - there, needed, buffers });
         }
         for (i, (b, place)) in own.into_iter().enumerate() {
             let place = match &in_turn {

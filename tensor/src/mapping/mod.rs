@@ -139,7 +139,8 @@ impl Mapping {
     pub fn apply(&mut self, step: Step) -> Result<Vec<Name>, ScheduleError> {
         let Step::Tensorize { target, intrinsic } = &step else { return self.schedule.apply(step) };
         // `gemm_2` is another form of `gemm`.
-        let base = intrinsic.split_once('_').map_or(intrinsic.as_str(), |(base, _)| base);
+        let form = intrinsic.rsplit_once('_').filter(|(_, number)| number.parse::<u32>().is_ok());
+        let base = form.map_or(intrinsic.as_str(), |(base, _)| base);
         let fail = |reason: String| ScheduleError { step: step.clone(), reason };
         let Some(body) = self.schedule.function().body.find_loop(&target.into()) else {
             return Err(fail(format!("there is no loop {target}")));

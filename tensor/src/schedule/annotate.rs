@@ -16,7 +16,8 @@ const MAX_UNROLL: i64 = 64;
 /// dependent steps.
 pub fn annotate(f: &mut Function, var: &Name, kind: &str) -> Result<Vec<Name>, Reason> {
     let Some(kind) = LoopKind::NAMES.iter().find(|k| k.1 == kind).map(|k| k.0) else {
-        refuse!("there is no loop kind {kind}")
+        let kinds: Vec<&str> = LoopKind::NAMES.iter().map(|k| k.1).collect();
+        refuse!("there is no loop kind {kind}; the kinds are {}", kinds.join(", "))
     };
     let target = find_loop(f, var)?;
     if target.kind != LoopKind::Serial && kind != LoopKind::Serial {

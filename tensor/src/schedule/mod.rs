@@ -435,7 +435,8 @@ impl Schedule {
 
 fn scope_of(name: &str) -> Result<Scope, Reason> {
     let found = Scope::NAMES.iter().find(|s| s.1 == name);
-    found.map(|s| s.0).ok_or_else(|| Reason(format!("there is no memory scope {name}")))
+    let names = || Scope::NAMES.iter().map(|s| s.1).collect::<Vec<_>>().join(", ");
+    found.map(|s| s.0).ok_or_else(|| Reason(format!("there is no memory scope {name}; the scopes are {}", names())))
 }
 
 fn dispatch(f: &mut Function, step: &Step) -> Result<Vec<Name>, Reason> {

@@ -264,6 +264,13 @@ pub struct Function {
 }
 
 impl Function {
+    /// Returns the names of the loops, from the first line to the last.
+    pub fn loops(&self) -> Vec<Name> {
+        let mut loops = Vec::new();
+        self.body.visit_loops(&mut |l| loops.push(l.var.clone()));
+        loops
+    }
+
     /// Returns the buffer called `name`.
     pub fn buffer(&self, name: &Name) -> Option<&Buffer> {
         self.params.iter().chain(&self.locals).find(|b| &b.name == name)

@@ -100,14 +100,6 @@ impl<'c> Emit<'c> {
         self.constants
     }
 
-    /// Returns the constants that `make` computes, or `bytes` zeros if the program only needs [`Constants::Zeros`].
-    pub fn values(&self, bytes: usize, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
-        match self.constants {
-            Constants::Given => make(),
-            Constants::Zeros => vec![0; bytes],
-        }
-    }
-
     /// Begins a layer: the scratchpads' contents are not reused, and loads to inp stay in the layer's part of it.
     pub fn begin(&mut self, layer: &Layer) {
         self.layer_schedules.push(None);

@@ -105,7 +105,7 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// Returns at most `most` plans that are worth an exact comparison by the cycle model; empty if there is no
+            /// Returns about `most` plans that are worth an exact comparison by the cycle model; empty if there is no
             /// choice.
             pub fn alternatives(&self, layer: &Layer, config: &HwConfig, most: usize) -> Vec<Planned> {
                 if check_strides(layer, config).is_err() {

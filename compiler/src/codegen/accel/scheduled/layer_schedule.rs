@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use super::LowerError;
 use super::Mapping;
 use crate::schedule::{Step, file::File, text::parse_steps};
-use crate::te::{Array, Program};
+use crate::te::{Array, Name, Program};
 
 /// What a layer computes from tensors in device memory, and how it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,11 +67,14 @@ impl LayerSchedule {
     /// Applies the steps for a configuration.
     ///
     /// # Errors
-    /// The first step that cannot be applied, with the reason.
+    /// The first step that cannot be applied, with the reason and the loops that there are.
     pub fn mapping(&self, config: &HwConfig) -> Result<Mapping, LowerError> {
         let mut mapping = Mapping::new(config, &self.program)?;
         for step in &self.steps {
-            mapping.apply(step.clone())?;
+            if let Err(source) = mapping.apply(step.clone()) {
+                let loops: Vec<String> = mapping.function().loops().iter().map(Name::to_string).collect();
+                return Err(LowerError::Step { source: Box::new(source), loops: loops.join(" ") });
+            }
         }
         Ok(mapping)
     }

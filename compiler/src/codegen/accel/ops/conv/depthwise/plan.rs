@@ -176,8 +176,9 @@ impl Shape<'_> {
         (weights || self.keeps_weights(most)) && (params || self.keeps_params(least))
     }
 
-    /// Returns the tile with the best of some numbers of taps and its estimated cycles; `None` if it does not fit.
-    fn cost(&self, tile: DepthwiseTile, taps: impl Iterator<Item = ArrayTaps>) -> Option<DepthwiseTile> {
+    /// Returns the tile with its estimated cycles, and with the best numbers of taps unless they are given; `None` if it
+    /// does not fit.
+    fn cost(&self, tile: DepthwiseTile, given: Option<ArrayTaps>) -> Option<DepthwiseTile> {
         let config = self.config;
         let (images, all) = (self.output.n as u64, self.blocks());
         let kept = self.on_chip.input;
@@ -212,20 +213,20 @@ impl Shape<'_> {
         };
         // If the kept tensor is in a single bank of inp, the array and the vector unit must take turns.
         let in_turn = kept.is_some() && self.distance() == all;
+        let gemm = |taps: usize| entries * taps as u64 / tiles + overhead::DEPTHWISE_GEMM + load;
+        let others = |taps: usize| (self.conv.taps() - taps) as u64 * mac + requant;
+        let vector = |taps: usize| entries * others(taps) / tiles + overhead::DEPTHWISE_VECTOR;
+        let step = |vector_taps: usize, array_taps: usize| match in_turn {
+            true => vector(vector_taps) + gemm(array_taps),
+            false => vector(vector_taps).max(gemm(array_taps)),
+        };
         let mut best: Option<DepthwiseTile> = None;
-        for array_taps in taps {
+        for array_taps in given.map_or_else(|| self.choices(&gemm, &vector), |taps| vec![taps]) {
             let ArrayTaps { first, even, odd, last } = array_taps;
             let [least, most] = array_taps.range();
             if !self.fits(tile.blocks, [least, most]) {
                 continue;
             }
-            let gemm = |taps: usize| entries * taps as u64 / tiles + overhead::DEPTHWISE_GEMM + load;
-            let others = |taps: usize| (self.conv.taps() - taps) as u64 * mac + requant;
-            let vector = |taps: usize| entries * others(taps) / tiles + overhead::DEPTHWISE_VECTOR;
-            let step = |vector_taps: usize, array_taps: usize| match in_turn {
-                true => vector(vector_taps) + gemm(array_taps),
-                false => vector(vector_taps).max(gemm(array_taps)),
-            };
             let units = match tiles {
                 1 => vector(first),
                 2 => step(first, last) + vector(last),
@@ -255,12 +256,32 @@ impl Shape<'_> {
         best
     }
 
-    /// The numbers of taps between which a plan decides. Both units get at least one tap.
-    fn choices(&self) -> impl Iterator<Item = ArrayTaps> + use<> {
-        let taps = self.conv.taps();
-        let pairs = (1..taps).flat_map(move |even| (even..taps).map(move |odd| (even, odd)));
-        let ends = pairs.flat_map(|(even, odd)| [(even, odd, even), (even, odd, 1)]);
-        ends.flat_map(move |(even, odd, first)| (even..taps).map(move |last| ArrayTaps { first, even, odd, last }))
+    /// The numbers of taps between which a plan decides, given the cycles of each unit. Both units get at least one tap.
+    ///
+    /// In a step, the array works on a tile while the vector unit works on the one before. So for each number of one
+    /// tile, those of its neighbors are tried with which both units take about the same time.
+    fn choices(&self, gemm: &dyn Fn(usize) -> u64, vector: &dyn Fn(usize) -> u64) -> Vec<ArrayTaps> {
+        let all = || 1..self.conv.taps();
+        // The number around which the array takes as long as the vector unit does for the tile before, or after.
+        let after = |taps: usize| all().find(|&t| gemm(t) >= vector(taps)).unwrap_or(self.conv.taps() - 1);
+        let before = |taps: usize| all().find(|&t| vector(t) <= gemm(taps)).unwrap_or(self.conv.taps() - 1);
+        let around = |taps: usize| [taps.saturating_sub(1).max(1), taps];
+        let mut found = Vec::new();
+        for even in all() {
+            let mut odds = [around(after(even)), around(before(even)), [even, self.conv.taps() - 1]].concat();
+            odds.sort_unstable();
+            odds.dedup();
+            for odd in odds.into_iter().filter(|odd| *odd >= even) {
+                let mut lasts = [around(after(even)), around(after(odd)), [even, odd]].concat();
+                lasts.push(self.conv.taps() - 1);
+                lasts.sort_unstable();
+                lasts.dedup();
+                let firsts = if even == 1 { vec![1] } else { vec![even, 1] };
+                let ends = lasts.iter().flat_map(|&last| firsts.iter().map(move |&first| (first, last)));
+                found.extend(ends.map(|(first, last)| ArrayTaps { first, even, odd, last }));
+            }
+        }
+        found
     }
 }
 
@@ -284,7 +305,7 @@ pub fn tiles(
             for blocks in parts(shape.distance()) {
                 let array_taps = ArrayTaps { first: 1, even: 1, odd: 1, last: 1 };
                 let tile = DepthwiseTile { blocks, rows, columns, array_taps, cycles: 0 };
-                found.extend(shape.cost(tile, shape.choices()));
+                found.extend(shape.cost(tile, None));
             }
         }
     }
@@ -316,5 +337,5 @@ pub fn tile(
     if on_chip.input.is_some() && !shape.distance().is_multiple_of(tile.blocks) {
         return Err(format!("the data stay in inp, so blocks must divide {}", shape.distance()));
     }
-    shape.cost(tile, std::iter::once(tile.array_taps)).ok_or_else(|| "the tile does not fit".into())
+    shape.cost(tile, Some(tile.array_taps)).ok_or_else(|| "the tile does not fit".into())
 }
