@@ -103,10 +103,14 @@ mod tests {
     use tilewright_hw::config::PRESETS;
 
     #[test]
-    fn the_shipped_log_can_be_read() {
+    fn the_shipped_log_has_records_of_this_version() {
+        let mut found = 0;
         for (name, _) in PRESETS {
-            let config = HwConfig::load(name).unwrap();
-            assert!(Log::parse(SHIPPED, &config).is_ok());
+            let log = Log::parse(SHIPPED, &HwConfig::load(name).unwrap()).unwrap();
+            assert!(log.skipped.keys().all(|reason| reason.starts_with("for another")), "{:?}", log.skipped);
+            found += log.records.len();
         }
+        assert_eq!(found, SHIPPED.lines().count(), "each record is for a preset");
+        assert!(shipped(&HwConfig::load("1x16x16").unwrap()).is_some());
     }
 }

@@ -17,7 +17,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/extend.md", 3),
     ("docs/tune.md", 4),
     ("docs/tutorials/1-vector-add.md", 5),
-    ("docs/tutorials/2-matrix-product.md", 4),
+    ("docs/tutorials/2-matrix-product.md", 3),
     ("docs/tutorials/3-convolution.md", 5),
 ];
 
