@@ -30,7 +30,7 @@ pub struct ScheduleArguments {
     #[arg(required_unless_present = "of", conflicts_with = "of")]
     file: Option<PathBuf>,
     /// Write the schedule that the compiler chose for a layer of a model, instead of running one; without a layer, list
-    /// the layers that run by a schedule
+    /// the layers of the accelerator
     #[arg(long, value_name = "MODEL[:LAYER]")]
     of: Option<String>,
     /// File for the schedule of `--of` [default: standard output]
@@ -107,16 +107,17 @@ impl ScheduleArguments {
         let file = ModelFile::parse(&model).map_err(anyhow::Error::msg)?;
         let all = self.compilation.schedules(&file, config)?;
         if all.is_empty() {
-            bail!("no layer of {model} runs by a schedule on {}", config.name);
+            bail!("no layer of {model} runs on the accelerator {}", config.name);
         }
         let text = |s: &ScheduleFile| format!("// Layer {} of {model} on {}.\n{}", s.layer, config.name, s.file);
         let list = || all.iter().map(|s| s.layer.as_str()).collect::<Vec<_>>().join(", ");
         match (&layer, &self.output_dir) {
             (Some(_), Some(_)) => bail!("--output-dir is for the schedules of all layers; use -o for that of one"),
             (Some(layer), None) => {
-                let found = all.iter().find(|s| s.layer == *layer || s.stem == *layer).ok_or_else(|| {
-                    anyhow!("{model} has no layer {layer} that runs by a schedule; there are: {}", list())
-                })?;
+                let found = all
+                    .iter()
+                    .find(|s| s.layer == *layer || s.stem == *layer)
+                    .ok_or_else(|| anyhow!("{model} has no layer {layer} on the accelerator; there are: {}", list()))?;
                 write_or_print(self.output.as_ref(), text(found).as_bytes())?;
             }
             (None, Some(folder)) => {

@@ -145,7 +145,7 @@ pub struct Built {
     pub nodes: Vec<NodeId>,
     /// The artifact.
     pub artifact: Artifact,
-    /// The schedules of those layers of the accelerator that run by one.
+    /// The schedules of the accelerator's layers.
     pub schedules: Vec<ScheduleFile>,
     /// The layers, if the options ask for some of their stages.
     pub layers: Vec<Layer>,

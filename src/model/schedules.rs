@@ -61,7 +61,7 @@ pub fn read(folder: &Path) -> Result<Vec<GivenSchedule>, ModelError> {
     paths.iter().map(one).collect()
 }
 
-/// Returns the schedules of all layers that run by one, in the order in which they run.
+/// Returns the schedules of the accelerator's layers, in the order in which they run.
 pub fn all(partition: &Partition) -> Vec<ScheduleFile> {
     let layers: Vec<_> =
         accelerated(partition).flat_map(|region| region.layers.iter().zip(&region.schedules)).collect();
@@ -79,7 +79,7 @@ pub fn all(partition: &Partition) -> Vec<ScheduleFile> {
 /// named for.
 ///
 /// # Errors
-/// [`ModelError::Schedule`]: a file is named for no layer that runs by a schedule, or its steps do not become
+/// [`ModelError::Schedule`]: a file is named for no layer of the accelerator, or its steps do not become
 /// instructions.
 pub fn give(
     partition: &mut Partition,
@@ -97,8 +97,8 @@ pub fn give(
         if there.iter().all(|layer| Some(&layer.stem) != stem(one).as_ref()) {
             let names: Vec<String> = there.iter().map(|layer| format!("{}.te", layer.stem)).collect();
             let reason = match names.as_slice() {
-                [] => "no layer of this model runs by a schedule".into(),
-                names => format!("no layer that runs by a schedule has this name; there are: {}", names.join(", ")),
+                [] => "no layer of this model runs on the accelerator".into(),
+                names => format!("no layer of the accelerator has this name; there are: {}", names.join(", ")),
             };
             return Err(ModelError::Schedule { path: one.path.clone(), reason });
         }

@@ -21,7 +21,7 @@ fn example(name: &str) -> String {
     format!("{}/examples/schedules/{name}.te", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The examples take exactly these cycles on the cycle model, and on the Verilated design.
+/// The examples take exactly these cycles on the cycle model, and one of them also on the Verilated design.
 #[test]
 fn examples_take_their_cycles() {
     let dir = tempfile::tempdir().unwrap();
@@ -207,11 +207,11 @@ fn schedules_of_a_model_are_given_back() {
     wrong(rows, "", "there is no loop output.i2.0");
     std::fs::rename(&edited, dir.join("edited/other.te")).unwrap();
     let folder = |name| ["compile", model, "--schedules", name, "-o", "no.twa"];
-    refuse(&folder("edited"), "other.te: no layer that runs by a schedule has this name; there are:");
+    refuse(&folder("edited"), "other.te: no layer of the accelerator has this name; there are:");
     std::fs::remove_file(dir.join("edited/other.te")).unwrap();
     refuse(&folder("edited"), "edited: the folder has no .te files");
     refuse(&folder("none"), "none: the folder cannot be read");
-    refuse(&["schedule", "--of", &format!("{model}:none")], "has no layer none that runs by a schedule; there are:");
+    refuse(&["schedule", "--of", &format!("{model}:none")], "has no layer none on the accelerator; there are:");
     refuse(&["schedule", "x.te", "-O3"], "-O is for a model; add --of MODEL");
 }
 

@@ -54,7 +54,7 @@ pub struct Emit<'c> {
     constants: Constants,
     /// The part of inp that `inp` uses, if not all of it.
     room: Option<(u32, u32)>,
-    /// For each layer so far, its schedule if it runs by one.
+    /// For each layer so far, its schedule if the program is the final one.
     layer_schedules: Vec<Option<LayerSchedule>>,
 }
 
@@ -90,7 +90,7 @@ impl<'c> Emit<'c> {
         }
     }
 
-    /// Takes the schedule of each layer that runs by one.
+    /// Takes the schedule of each layer.
     pub fn take_schedules(&mut self) -> Vec<Option<LayerSchedule>> {
         std::mem::take(&mut self.layer_schedules)
     }

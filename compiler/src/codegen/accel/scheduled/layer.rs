@@ -116,7 +116,7 @@ fn after_the_layer_before(
 }
 
 /// Places the slots of the only buffer of wgt behind the weights of the layer before, around the end of the memory. So the
-/// first loads overwrite the weights that are needed no more. Returns `false` if there is no such buffer.
+/// first loads overwrite the weights that are no longer needed. Returns `false` if there is no such buffer.
 fn takes_turns(e: &mut Emit, places: &mut NameMap<Place>) -> bool {
     let own: Vec<&mut Place> = places.values_mut().filter(|p| p.mem == Mem::Wgt).collect();
     let Ok([place]) = <[&mut Place; 1]>::try_from(own) else { return false };

@@ -80,7 +80,10 @@ impl LayerSchedule {
     }
 }
 
-/// Returns the steps of an operator's schedule, which are written as in a file.
+/// Returns the steps of an operator's schedule, which are written as in a file; `None` if one of them is no step, which is
+/// a fault of the operator.
 pub fn template(steps: &str) -> Option<Vec<Step>> {
-    Some(parse_steps(steps).ok()?.into_iter().map(|(_, step)| step).collect())
+    let parsed = parse_steps(steps);
+    debug_assert!(parsed.is_ok(), "{parsed:?} in {steps}");
+    Some(parsed.ok()?.into_iter().map(|(_, step)| step).collect())
 }

@@ -448,7 +448,7 @@ impl Product<'_> {
                 made.slotted.push((made.results(), results));
             }
         }
-        // The reduced windows of a pooling take the entries of the sums, which are needed no more.
+        // The reduced windows of a pooling take the entries of the sums, which are no longer needed.
         for (reduced, _) in of.between.iter().filter(|(name, _)| name.as_str() == WINDOWS) {
             made.slotted.push((reduced.to_string(), of_sums));
             made.text += &format!("overlay {reduced} sums; ");
