@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use tilewright_compiler::records::SCHEMA;
 
 use serde_json::Value as Json;
 
@@ -129,9 +130,16 @@ fn bad_input_is_refused_or_counted() {
     let count = lines.lines().count();
     let other = compile("1x8x8", "log");
     assert!(other.contains(&format!("{count} lines skipped: for another hardware configuration")), "{other}");
-    std::fs::write(dir.join("newer"), lines.replace("{\"schema\":2,", "{\"schema\":3,")).unwrap();
+    std::fs::write(
+        dir.join("newer"),
+        lines.replace(&format!("{{\"schema\":{SCHEMA},"), &format!("{{\"schema\":{},", SCHEMA + 1)),
+    )
+    .unwrap();
     let newer = compile("1x16x16", "newer");
-    assert!(newer.contains(&format!("{count} lines skipped: schema version 3 instead of 2")), "{newer}");
+    assert!(
+        newer.contains(&format!("{count} lines skipped: schema version {} instead of {SCHEMA}", SCHEMA + 1)),
+        "{newer}"
+    );
     // Decisions that do not fit are refused with the reason, and the layer is planned as without a record.
     let wrong: Vec<String> = lines.lines().map(|line| line.replace("\"rows\":", "\"rows\":9999")).collect();
     std::fs::write(dir.join("wrong"), wrong.join("\n") + "\n").unwrap();

@@ -131,11 +131,11 @@ fn networks_of_known_shapes_take_these_cycles() {
         &expect![[r#"
             resnet18                          7322663  96.8 %
             resnet50                         16963628  94.2 %
-            mobilenet-v2                      2248049  52.3 %
+            mobilenet-v2                      2235371  52.6 %
             deit-tiny                         5403186  90.6 %
             vgg16                            75714565  79.8 %
             vgg16-batch4                     256409787  94.3 %
-            efficientnet-lite0-int8           2939423  51.2 %
+            efficientnet-lite0-int8           2933787  51.3 %
         "#]],
     );
 }
