@@ -123,8 +123,7 @@ pub fn schedule(target: Target, file: File, stages: bool) -> Result<Scheduled> {
             Steps::Cpu(schedule) => schedule.apply(step.clone()),
         };
         if let Err(e) = applied {
-            let loops: Vec<String> = steps.function().loops().iter().map(Name::to_string).collect();
-            bail!("line {line}: {e}\nthe loops are: {}", loops.join(" "));
+            bail!("line {line}: {e}\nthe loops are: {}", steps.function().loop_names());
         }
         keep(&steps, format!("line {line}: {step}"));
     }

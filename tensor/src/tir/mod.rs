@@ -264,11 +264,11 @@ pub struct Function {
 }
 
 impl Function {
-    /// Returns the names of the loops, from the first line to the last.
-    pub fn loops(&self) -> Vec<Name> {
-        let mut loops = Vec::new();
-        self.body.visit_loops(&mut |l| loops.push(l.var.clone()));
-        loops
+    /// Returns the names of the loops with spaces between them, from the first line to the last.
+    pub fn loop_names(&self) -> String {
+        let mut names: Vec<&str> = Vec::new();
+        self.body.visit_loops(&mut |l| names.push(l.var.as_str()));
+        names.join(" ")
     }
 
     /// Returns the buffer called `name`.

@@ -30,3 +30,17 @@ pub fn fill(pointwise: bool, views: [View; 2], config: &HwConfig) -> (Fill, [Vie
     let (fill, step) = if config.block_is_row() { (Fill::Neighbors, config.batch as usize) } else { (Fill::Tiles, 1) };
     (fill, views.map(|v| v.resized(v.c, 1, (v.h * v.w).div_ceil(step))))
 }
+
+/// Dimensions of a pixel of a block in device memory: its entries if there are several, and the channels of an entry.
+pub fn memory_lanes(entries: usize, channels: i64) -> Vec<i64> {
+    if entries == 1 { vec![channels] } else { vec![entries as i64, channels] }
+}
+
+/// Dimensions of a pixel of a block in a scratchpad, in which an entry has `batch` rows.
+pub fn entry_lanes(entries: usize, channels: i64, batch: i64) -> Vec<i64> {
+    let mut lanes = memory_lanes(entries, channels);
+    if batch > 1 {
+        lanes.insert(lanes.len() - 1, batch);
+    }
+    lanes
+}

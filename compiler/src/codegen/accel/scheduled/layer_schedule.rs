@@ -5,7 +5,7 @@ use tilewright_hw::config::HwConfig;
 use super::LowerError;
 use super::Mapping;
 use crate::schedule::{Step, file::File, text::parse_steps};
-use crate::te::{Array, Name, Program};
+use crate::te::{Array, Program};
 
 /// What a layer computes from tensors in device memory, and how it runs.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +72,7 @@ impl LayerSchedule {
         let mut mapping = Mapping::new(config, &self.program)?;
         for step in &self.steps {
             if let Err(source) = mapping.apply(step.clone()) {
-                let loops: Vec<String> = mapping.function().loops().iter().map(Name::to_string).collect();
-                return Err(LowerError::Step { source: Box::new(source), loops: loops.join(" ") });
+                return Err(LowerError::Step { source: Box::new(source), loops: mapping.function().loop_names() });
             }
         }
         Ok(mapping)

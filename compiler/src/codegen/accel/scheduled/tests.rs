@@ -1,5 +1,7 @@
 //! Layers' schedules on the cycle model with `--strict`, against the evaluator.
 
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 use tilewright_hw::HwConfig;
 use tilewright_hw::isa::VecOp;
 use tilewright_hw::num::Rounding;
@@ -14,7 +16,7 @@ use crate::codegen::accel::view::View;
 const MEMORY: u64 = 1 << 20;
 
 /// Returns configurations with several batch rows, blocks of different widths, and without what is optional.
-pub fn varied_configs() -> Vec<HwConfig> {
+fn varied_configs() -> Vec<HwConfig> {
     let load = |name: &str| HwConfig::load(name).unwrap();
     let sized = |name: &str, batch, block_in, block_out| HwConfig { batch, block_in, block_out, ..load(name) };
     vec![
@@ -31,6 +33,20 @@ pub fn varied_configs() -> Vec<HwConfig> {
         sized("1x16x16", 1, 16, 4),
         sized("1x16x16", 1, 4, 16),
     ]
+}
+
+/// Checks random layers on each of [`varied_configs`] until `check` has checked `wanted` plans of them. It checks those of
+/// one random layer, if there is one, and returns their number; at most `most` times for each configuration.
+pub fn check_varied(seed: u64, [wanted, most]: [usize; 2], check: impl Fn(&mut StdRng, &HwConfig) -> Option<usize>) {
+    let mut rng = StdRng::seed_from_u64(seed);
+    for config in varied_configs() {
+        let (mut checked, mut left) = (0, most);
+        while checked < wanted && left > 0 {
+            left -= 1;
+            checked += check(&mut rng, &config).unwrap_or(0);
+        }
+        assert!(checked >= wanted, "{} {checked}", config.name);
+    }
 }
 
 /// Returns a requantization of some channels.

@@ -15,7 +15,7 @@ use super::plan::{ChainTile, Sized, WEIGHT_SLOTS};
 use crate::codegen::accel::border::Border;
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::ops::conv::depthwise::{Share, Stages};
+use crate::codegen::accel::ops::conv::depthwise::{Share, Stages, tile_number};
 use crate::codegen::accel::ops::conv::expression::{Data, Factors, data, gemm, sums};
 use crate::codegen::accel::ops::conv::frame::Frame;
 use crate::codegen::accel::requant::Parameters;
@@ -67,16 +67,9 @@ fn array_taps(i: &[Expr], tile: &ChainTile, chain: &Chain, blocks: usize) -> Exp
     // Strips of channels are the innermost, those of images the outermost.
     let blocks = blocks.div_ceil(tile.blocks);
     let (rows, columns) = (chain.depth.h.div_ceil(tile.rows), chain.depth.w.div_ceil(tile.columns));
-    let dimensions = [(0, 1, 0), (2, tile.rows, rows), (3, tile.columns, columns), (1, tile.blocks, blocks)];
-    let number = dimensions.into_iter().fold(None, |number: Option<Expr>, (index, size, count)| {
-        let part = if size == 1 { i[index].clone() } else { i[index].clone() / Expr::int(size as i64) };
-        Some(match number {
-            None => part,
-            Some(number) if count == 1 => number,
-            Some(number) => number * count as i64 + part,
-        })
-    });
-    number.map_or(even.clone(), |number| (number % Expr::int(2)).lt(Expr::int(1)).select(even, odd))
+    let others = [(&i[2], tile.rows, rows), (&i[3], tile.columns, columns), (&i[1], tile.blocks, blocks)];
+    let number = tile_number((&i[0], 1), &others);
+    (number % Expr::int(2)).lt(Expr::int(1)).select(even, odd)
 }
 
 /// Begins with the first product and its requantization, the data of the depthwise convolution.

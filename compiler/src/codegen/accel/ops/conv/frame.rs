@@ -13,7 +13,7 @@ use super::phases::Phases;
 use super::sizes::skips_rows;
 use super::tiles::ConvTile;
 use super::windows::PooledWindows;
-use crate::codegen::accel::batch::{Fill, fill};
+use crate::codegen::accel::batch::{Fill, entry_lanes, fill, memory_lanes};
 use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::runs::Runs;
 use crate::codegen::accel::tile_groups::{GroupLoops, GroupPlace, TileGroups, TileLoops, times};
@@ -129,19 +129,14 @@ impl Frame {
         }
     }
 
-    /// Dimensions of a pixel of a block in device memory: its entries if there are several, and the channels of an entry.
+    /// See [`memory_lanes`].
     fn lanes(&self, of: usize) -> Vec<i64> {
-        let (ratio, channels) = (self.ratios[of] as i64, self.channels[of]);
-        if ratio == 1 { vec![channels] } else { vec![ratio, channels] }
+        memory_lanes(self.ratios[of], self.channels[of])
     }
 
-    /// Dimensions of a pixel of a block in a scratchpad.
+    /// See [`entry_lanes`].
     fn own_lanes(&self, of: usize) -> Vec<i64> {
-        let mut lanes = self.lanes(of);
-        if self.batch > 1 {
-            lanes.insert(lanes.len() - 1, self.batch);
-        }
-        lanes
+        entry_lanes(self.ratios[of], self.channels[of], self.batch)
     }
 
     /// Shape of the data in inp, with that many blocks, rows and columns of an image.

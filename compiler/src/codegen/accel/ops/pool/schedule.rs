@@ -15,7 +15,7 @@ use super::divisors::{Divisors, Patterns};
 use super::op::{Pool, PoolFinish, Reduce};
 use super::plan::PoolTile;
 use super::steps::{Steps, steps, tensorized};
-use crate::codegen::accel::batch::{Fill, fill};
+use crate::codegen::accel::batch::{Fill, entry_lanes, fill, memory_lanes};
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::padded_range::{inside, less, within};
 use crate::codegen::accel::requant::{Parameters, keeps_params};
@@ -151,20 +151,14 @@ impl PoolExpression<'_> {
         (self.config.block() / self.config.block_out) as usize
     }
 
-    /// Dimensions of the elements of a pixel in device memory: its entries if there are several, and the elements of an
-    /// entry.
+    /// See [`memory_lanes`].
     fn lanes(&self) -> Vec<i64> {
-        let bo = i64::from(self.config.block_out);
-        if self.ratio() == 1 { vec![bo] } else { vec![self.ratio() as i64, bo] }
+        memory_lanes(self.ratio(), self.config.block_out.into())
     }
 
-    /// Dimensions of a pixel in a scratchpad, in which an entry has the pixels of several tiles.
+    /// See [`entry_lanes`].
     fn own_lanes(&self) -> Vec<i64> {
-        let mut lanes = self.lanes();
-        if self.config.batch > 1 {
-            lanes.insert(lanes.len() - 1, self.config.batch.into());
-        }
-        lanes
+        entry_lanes(self.ratio(), self.config.block_out.into(), self.config.batch.into())
     }
 
     fn blocks(&self) -> usize {

@@ -6,4 +6,4 @@ mod stages;
 
 pub use plan::{ArrayTaps, DepthwiseTile, is_shared, tile, tiles};
 pub use schedule::schedule;
-pub use stages::{Share, Stages};
+pub use stages::{Share, Stages, tile_number};

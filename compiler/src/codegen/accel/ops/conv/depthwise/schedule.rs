@@ -7,7 +7,7 @@
 //! | 2 | | the other taps, and the requantization |
 
 use super::plan::{ArrayTaps, DepthwiseTile, PARAM_SLOTS, Shape, WEIGHT_SLOTS};
-use super::stages::{Share, Stages};
+use super::stages::{Share, Stages, tile_number};
 use crate::codegen::accel::emit::Constants;
 use crate::codegen::accel::layer::Layer;
 use crate::codegen::accel::limits::MOST_SLOTS;
@@ -94,9 +94,9 @@ pub fn schedule(
 /// The order of tiles: blocks of channels, then images, rows and columns. If the data stay in both halves of inp, each
 /// tile of the first blocks is followed by the same tile of the blocks that are `distance` behind.
 struct Order {
-    sizes: [i64; 3],
+    sizes: [usize; 3],
     /// Number of tiles of images, rows and columns.
-    tiles: [i64; 3],
+    tiles: [usize; 3],
     distance: i64,
     in_pairs: bool,
     /// The number of the last tile, plus 1.
@@ -115,8 +115,8 @@ impl Order {
             others => 2 * of_blocks - usize::from(others.div_ceil(tile.blocks) < distance.div_ceil(tile.blocks)),
         };
         Order {
-            sizes: [tile.blocks, tile.rows, tile.columns].map(|n| n as i64),
-            tiles: tiles.map(|n| n as i64),
+            sizes: [tile.blocks, tile.rows, tile.columns],
+            tiles,
             distance: distance as i64,
             in_pairs: distance < blocks,
             count: count as i64,
@@ -148,16 +148,11 @@ impl Order {
 
     /// Returns the number of the tile that computes an output.
     fn number(&self, i: &[Expr]) -> Expr {
-        let part = |e: Expr, size: i64| if size == 1 { e } else { e / Expr::int(size) };
         let [images, rows, columns] = self.tiles;
         let [block, block_rows, block_columns] = self.sizes;
         let blocks = if self.in_pairs { i[1].clone() % Expr::int(self.distance) } else { i[1].clone() };
-        let mut number = part(blocks, block);
-        for (index, size, count) in [(0, 1, images), (2, block_rows, rows), (3, block_columns, columns)] {
-            if count > 1 {
-                number = number * count + part(i[index].clone(), size);
-            }
-        }
+        let others = [(&i[0], 1, images), (&i[2], block_rows, rows), (&i[3], block_columns, columns)];
+        let number = tile_number((&blocks, block), &others);
         if self.in_pairs { number * 2 + i[1].clone() / Expr::int(self.distance) } else { number }
     }
 

@@ -12,6 +12,17 @@ use crate::codegen::accel::view::View;
 use crate::te::{Array, Builder, DType, Expr, TensorRef};
 use tilewright_hw::config::HwConfig;
 
+/// Returns the number of the tile that computes an output. For each dimension, the outermost first: an index of the output,
+/// the tile's size along it, and the number of tiles.
+pub fn tile_number(first: (&Expr, usize), others: &[(&Expr, usize, usize)]) -> Expr {
+    let part =
+        |(index, size): (&Expr, usize)| if size == 1 { index.clone() } else { index.clone() / Expr::int(size as i64) };
+    others
+        .iter()
+        .filter(|(.., count)| *count > 1)
+        .fold(part(first), |number, &(index, size, count)| number * count as i64 + part((index, size)))
+}
+
 /// How many taps the array sums.
 pub struct Share<'s> {
     /// The least and the greatest number over all outputs.

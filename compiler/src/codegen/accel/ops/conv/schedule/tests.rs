@@ -5,7 +5,7 @@ use crate::codegen::accel::ops::conv::ConvPlan;
 use crate::codegen::accel::ops::conv::epilogue::Epilogue;
 use crate::codegen::accel::ops::pairwise::PairOp;
 use crate::codegen::accel::ops::pool::random_pool;
-use crate::codegen::accel::scheduled::tests::{check_layer, finish, kept, slope, varied_configs};
+use crate::codegen::accel::scheduled::tests::{check_layer, check_varied, finish, kept, slope};
 use crate::graph::ValueId;
 use crate::graph::op::Layout;
 use rand::rngs::StdRng;
@@ -227,15 +227,10 @@ fn many_poolings_read_the_results_on_the_chip() {
 
 /// Checks at least `wanted` plans of random convolutions with poolings on each of several configurations.
 fn check_pooled(wanted: usize) {
-    let mut rng = StdRng::seed_from_u64(3);
-    for config in varied_configs() {
-        let (mut checked, mut most) = (0, 30 * wanted);
-        while checked < wanted && most > 0 {
-            most -= 1;
-            checked += pooled(&mut rng).map_or(0, |(conv, layer)| check_plans(&conv, &layer, &config, 3));
-        }
-        assert!(checked >= wanted, "{} {checked}", config.name);
-    }
+    check_varied(3, [wanted, 30 * wanted], |rng, config| {
+        let (conv, layer) = pooled(rng)?;
+        Some(check_plans(&conv, &layer, config, 3))
+    });
 }
 
 #[test]
@@ -383,14 +378,8 @@ fn many_random_convolutions_run_on_other_configurations() {
 
 /// Checks at least `wanted` plans of random convolutions on each of several configurations.
 fn check_random(wanted: usize) {
-    let mut rng = StdRng::seed_from_u64(3);
-    for config in varied_configs() {
-        let (mut checked, mut most) = (0, 15 * wanted);
-        while checked < wanted && most > 0 {
-            most -= 1;
-            let Some((conv, layer)) = random(&mut rng) else { continue };
-            checked += check_plans(&conv, &layer, &config, 3);
-        }
-        assert!(checked >= wanted, "{} {checked}", config.name);
-    }
+    check_varied(3, [wanted, 15 * wanted], |rng, config| {
+        let (conv, layer) = random(rng)?;
+        Some(check_plans(&conv, &layer, config, 3))
+    });
 }
