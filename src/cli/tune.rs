@@ -130,7 +130,7 @@ impl Tune {
         progress.end();
         let tuning = tuning.with_context(|| self.file.display().to_string())?;
         for (reason, n) in &tuning.skipped {
-            note(&format!("{}: {n} lines skipped: {reason}", self.log.display()));
+            note(&format!("{}: {n} line(s) skipped: {reason}", self.log.display()));
         }
         if tuning.report.stale > 0 {
             note(&format!(
@@ -153,7 +153,7 @@ impl Tune {
         progress.end();
         let tuning = tuning.with_context(|| self.file.display().to_string())?;
         for (reason, n) in &tuning.skipped {
-            note(&format!("{}: {n} lines skipped: {reason}", self.log.display()));
+            note(&format!("{}: {n} line(s) skipped: {reason}", self.log.display()));
         }
         let text = if self.json { format!("{}\n", cpu_json(&tuning)) } else { self.cpu_text(&tuning) };
         write_or_print(None, text.as_bytes())?;
@@ -215,15 +215,20 @@ impl Tune {
             report.layers.len(),
             self.log.display()
         );
-        let _ = writeln!(
-            text,
-            "they are the best of {} plans that were timed without neighbors, {:.0} a second on each core, and of {} \
-             that were estimated, {:.0} a second",
-            report.alone,
-            rate(report.alone, report.alone_seconds),
-            report.estimated,
-            rate(report.estimated, report.estimate_seconds)
-        );
+        if report.alone > 0 {
+            let _ = writeln!(
+                text,
+                "they are the best of {} plans that were timed without neighbors, {:.0} a second on each core, and of {} \
+                 that were estimated, {:.0} a second",
+                report.alone,
+                rate(report.alone, report.alone_seconds),
+                report.estimated,
+                rate(report.estimated, report.estimate_seconds)
+            );
+        }
+        if report.exhausted {
+            text += "the search ended because no other plan is worth a trial\n";
+        }
         let mut better: Vec<(&LayerResult, u64)> =
             report.layers.iter().map(|l| (l, l.gain)).filter(|(_, gain)| *gain > 0).collect();
         better.sort_by_key(|(_, gain)| std::cmp::Reverse(*gain));
@@ -258,6 +263,7 @@ fn json(tuning: &Tuning) -> Value {
         "trials": report.trials,
         "known_trials": report.known,
         "stale_trials": report.stale,
+        "exhausted": report.exhausted,
         "skipped_lines": skipped,
         "trial_seconds": report.seconds,
         "timed_alone": report.alone,

@@ -38,12 +38,15 @@ impl TunedOption {
         let Some(path) = self.tuned_log.as_ref().filter(|path| path.as_os_str() != "none") else { return };
         let Replay { used, unknown, refused } = replay;
         let all = used + unknown + refused.values().sum::<usize>();
-        let mut text = format!("{}: {used} of {all} layers use a record", path.display());
+        let mut text = match all {
+            0 => format!("{}: no layer uses a record", path.display()),
+            _ => format!("{}: {used} of {all} layers use a record", path.display()),
+        };
         for (reason, n) in refused {
             let _ = write!(text, "; {n} cannot: {reason}");
         }
         for (reason, n) in skipped {
-            let _ = write!(text, "; {n} lines skipped: {reason}");
+            let _ = write!(text, "; {n} line(s) skipped: {reason}");
         }
         note(&text);
     }

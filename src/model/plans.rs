@@ -1,6 +1,8 @@
 //! Plans of layers that were found earlier: which records a compilation uses.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -12,6 +14,9 @@ use super::processor;
 
 /// The log that this program brings along; `make tuned-log` writes it.
 const SHIPPED: &str = include_str!("tuned/shipped.jsonl");
+
+/// Maximum size of a log. A line has about 400 bytes; a device such as `/dev/zero` has no end.
+const MOST_BYTES: u64 = 512 << 20;
 
 /// Which plans that were found earlier a compilation uses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,10 +54,15 @@ impl Tuned {
     /// Reads a log.
     ///
     /// # Errors
-    /// [`ModelError::Log`]: the file cannot be read, or is no text.
+    /// [`ModelError::Log`]: the file cannot be read, is too long, or is no text.
     pub fn read(path: &Path) -> Result<Tuned, ModelError> {
         let fail = |reason: String| ModelError::Log { path: path.into(), reason };
-        let bytes = std::fs::read(path).map_err(|e| fail(format!("the log cannot be read: {e}")))?;
+        let mut bytes = Vec::new();
+        let read = File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes));
+        read.map_err(|e| fail(format!("the log cannot be read: {e}")))?;
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(fail(format!("the log is longer than {} MiB", MOST_BYTES >> 20)));
+        }
         let text = String::from_utf8(bytes).map_err(|_| fail("this is not a log of tilewright tune".into()))?;
         Ok(Tuned::File { path: path.into(), text })
     }

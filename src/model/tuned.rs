@@ -66,27 +66,53 @@ pub fn tune(graph: Graph, request: &TuneRequest, progress: &mut dyn FnMut(Progre
         time: request.time,
         layer: request.layer,
     };
-    // A line is written at once, so that a killed search leaves at most one incomplete line.
-    let mut write = |record: &Record| file.write_all(record.line().as_bytes());
-    let report = tune::tune(&request, &mut write, progress)?;
+    let report = tune::tune(&request, &mut |record| file.write(record), progress)?;
     Ok(Tuning { report, skipped: log.skipped })
 }
 
+/// A log to which records are appended. It is removed if it is new and gets no record.
+#[derive(Debug)]
+struct LogFile<'a> {
+    path: &'a Path,
+    file: File,
+    is_new: bool,
+}
+
+impl LogFile<'_> {
+    /// Appends a record. A line is written at once, so that a killed search leaves at most one incomplete line.
+    fn write(&mut self, record: &Record) -> io::Result<()> {
+        self.file.write_all(record.line().as_bytes())
+    }
+}
+
+impl Drop for LogFile<'_> {
+    fn drop(&mut self) {
+        if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
+            let _ = std::fs::remove_file(self.path);
+        }
+    }
+}
+
 /// Opens a log to append records to it. An incomplete last line is removed.
-fn open(path: &Path, keys: &[String]) -> Result<(Log, File), ModelError> {
+fn open<'a>(path: &'a Path, keys: &[String]) -> Result<(Log, LogFile<'a>), ModelError> {
     let fail = |what: &str, e: io::Error| ModelError::Log { path: path.into(), reason: format!("{what}: {e}") };
+    // Another process would get the records of a pipe, and devices have no end.
+    if path.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(ModelError::Log { path: path.into(), reason: "the log must be a file".into() });
+    }
     let log = match Tuned::read(path) {
         Ok(Tuned::File { text, .. }) => parse(path, &text, keys)?,
         Err(error) if path.exists() => return Err(error),
         _ => Log::default(),
     };
+    let is_new = !path.exists();
     let file = OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|e| fail("the log cannot be written", e))?;
     let length = file.metadata().map_err(|e| fail("the log cannot be read", e))?.len();
     if length > log.whole_bytes as u64 {
         file.set_len(log.whole_bytes as u64).map_err(|e| fail("the log cannot be written", e))?;
     }
-    Ok((log, file))
+    Ok((log, LogFile { path, file, is_new }))
 }
 
 #[cfg(test)]
@@ -102,12 +128,17 @@ mod tests {
         std::fs::write(&path, "\n{\"schema\":1").unwrap();
         let (log, mut file) = open(&path, &config).unwrap();
         assert_eq!(log.skipped.values().sum::<usize>(), 1);
-        file.write_all(b"x\n").unwrap();
+        file.file.write_all(b"x\n").unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "\nx\n");
         let error = open(&path, &config).unwrap_err().to_string();
         assert!(error.contains("log.jsonl: line 2 is damaged: it is not JSON"), "{error}");
         let error = open(folder.path(), &config).unwrap_err().to_string();
         assert!(error.contains("the log cannot be read"), "{error}");
+        #[cfg(unix)]
+        for device in ["/dev/full", "/dev/zero"] {
+            let error = open(Path::new(device), &config).unwrap_err().to_string();
+            assert!(error.contains("the log must be a file"), "{error}");
+        }
         let error = open(&folder.path().join("no/log"), &config).unwrap_err().to_string();
         assert!(error.contains("the log cannot be written"), "{error}");
     }

@@ -129,7 +129,7 @@ fn bad_input_is_refused_or_counted() {
     let lines = std::fs::read_to_string(dir.join("log")).unwrap();
     let count = lines.lines().count();
     let other = compile("1x8x8", "log");
-    assert!(other.contains(&format!("{count} lines skipped: for another hardware configuration")), "{other}");
+    assert!(other.contains(&format!("{count} line(s) skipped: for another hardware configuration")), "{other}");
     std::fs::write(
         dir.join("newer"),
         lines.replace(&format!("{{\"schema\":{SCHEMA},"), &format!("{{\"schema\":{},", SCHEMA + 1)),
@@ -137,7 +137,7 @@ fn bad_input_is_refused_or_counted() {
     .unwrap();
     let newer = compile("1x16x16", "newer");
     assert!(
-        newer.contains(&format!("{count} lines skipped: schema version {} instead of {SCHEMA}", SCHEMA + 1)),
+        newer.contains(&format!("{count} line(s) skipped: schema version {} instead of {SCHEMA}", SCHEMA + 1)),
         "{newer}"
     );
     // Decisions that do not fit are refused with the reason, and the layer is planned as without a record.
@@ -182,7 +182,7 @@ fn cpu_code_is_tuned_and_replayed_with_the_same_results() {
         std::fs::write(dir.join("other.jsonl"), other.join("\n") + "\n").unwrap();
         let told = run("b", "other.jsonl");
         let count = log.lines().count();
-        assert!(told.contains(&format!("0 of 0 layers use a record; {count} lines skipped: for another")), "{told}");
+        assert!(told.contains(&format!("no layer uses a record; {count} line(s) skipped: for another")), "{told}");
         // Decisions that do not fit are refused, and the layer has its usual code.
         let wrong: Vec<String> = log.lines().map(|line| line.replace("\"vectors\":", "\"vectors\":99")).collect();
         std::fs::write(dir.join("wrong.jsonl"), wrong.join("\n") + "\n").unwrap();

@@ -85,6 +85,12 @@ impl Window {
         cycles
     }
 
+    /// Returns the cycles of the window as a separate program, in the better one of two orders; `None` if it cannot be
+    /// built or run.
+    pub fn least_cycles(&self, at: &Surroundings, clock: &dyn Clock) -> Option<u64> {
+        least_cycles(&self.build(at).ok()?, clock, &[Search::FIRST])
+    }
+
     /// Builds the window's layers as a separate program.
     ///
     /// # Errors
@@ -126,9 +132,12 @@ pub fn times(built: &Built, clock: &dyn Clock, wanted: [bool; 2]) -> [Option<u64
     ]
 }
 
-/// Returns the fewer of the cycles in the program's order and in the searched one; `None` if they are unknown.
-pub fn least_cycles(built: &Built, clock: &dyn Clock) -> Option<u64> {
-    times(built, clock, [true; 2]).into_iter().flatten().min()
+/// Returns the fewest cycles of a program, of those in its own order and in the orders that `searches` find; `None` if
+/// they are unknown.
+pub fn least_cycles(built: &Built, clock: &dyn Clock, searches: &[Search]) -> Option<u64> {
+    let found = searches.iter().map(|&search| built.recording.search(search));
+    let orders = std::iter::once(Order::of_program(built.recording.len())).chain(found);
+    orders.filter_map(|order| clock.total(&built.recording, &order)).min()
 }
 
 /// Returns what determines the time of some layers: shapes, the plans that `with_plan` selects, and which layer reads

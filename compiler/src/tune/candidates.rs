@@ -7,7 +7,7 @@ use crate::codegen::accel::space::Space;
 use crate::cost::Clock;
 use crate::graph::Graph;
 use crate::partition::Partition;
-use crate::partition::window::{Surroundings, Window, least_cycles};
+use crate::partition::window::{Surroundings, Window};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use tilewright_hw::HwConfig;
@@ -71,6 +71,6 @@ impl<'a> Candidates<'a> {
     /// Returns the exact cycles of the layer with a plan together with its neighbors; `None` if the program cannot be
     /// built or run.
     pub fn cycles(&self, plan: &Planned, clock: &dyn Clock) -> Option<u64> {
-        least_cycles(&self.window.with(plan.clone()).build(&self.around).ok()?, clock)
+        self.window.with(plan.clone()).least_cycles(&self.around, clock)
     }
 }

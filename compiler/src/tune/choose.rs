@@ -7,6 +7,7 @@ use super::task::Task;
 use super::tasks::Program;
 use crate::cost::Clock;
 use crate::partition::window::least_cycles;
+use tilewright_driver::Search;
 
 /// Returns the cycles of each program; `None` for one that cannot be built or run.
 pub fn timed(programs: &[Program], clock: &dyn Clock) -> Vec<Option<u64>> {
@@ -15,7 +16,8 @@ pub fn timed(programs: &[Program], clock: &dyn Clock) -> Vec<Option<u64>> {
 
 fn one(program: &Program, clock: &dyn Clock) -> Option<u64> {
     let built = program.around.build(&program.layers, program.outputs).ok()?;
-    least_cycles(&built, clock)
+    let searches: &[Search] = if program.reorder { &Search::ALL } else { &[] };
+    least_cycles(&built, clock, searches)
 }
 
 /// Gives layers their best plans, if the programs then take fewer cycles: first all, and if that gains less than the

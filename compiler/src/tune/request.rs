@@ -97,6 +97,8 @@ pub struct Report {
     pub alone: usize,
     /// See `alone`.
     pub alone_seconds: f64,
+    /// Whether the search ended because there was nothing else to try.
+    pub exhausted: bool,
     /// The different layers.
     pub layers: Vec<LayerResult>,
 }

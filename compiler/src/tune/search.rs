@@ -7,7 +7,7 @@ use super::task::{Task, Trials};
 use super::tasks::{Program, programs, tasks};
 use crate::codegen::accel::Planned;
 use crate::codegen::accel::space::Decisions;
-use crate::partition::window::{Surroundings, least_cycles};
+use crate::partition::window::Surroundings;
 use crate::records::{Outcome, Record, config_key};
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
@@ -126,7 +126,8 @@ impl<'a> Search<'a> {
         while !self.is_over(share) {
             let mut order: Vec<usize> = (0..tasks.len()).filter(|&i| tasks[i].worth() > 0).collect();
             order.sort_by_key(|&i| (std::cmp::Reverse(tasks[i].worth()), i));
-            if order.is_empty() {
+            self.report.exhausted = order.is_empty();
+            if self.report.exhausted {
                 break;
             }
             order.truncate(LAYERS);
@@ -185,9 +186,7 @@ impl<'a> Search<'a> {
 
     /// Returns the cycles of a task's window with this plan of its layer.
     fn judge(&self, task: &Task, planned: Planned) -> Option<u64> {
-        let around = &self.around[task.places.first()?[0]];
-        let built = task.window.with(planned).build(around).ok()?;
-        least_cycles(&built, self.request.clock)
+        task.window.with(planned).least_cycles(&self.around[task.places.first()?[0]], self.request.clock)
     }
 
     /// Makes trials on all threads, and writes a record of each as it ends.

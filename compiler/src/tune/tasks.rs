@@ -16,6 +16,8 @@ pub struct Program<'a> {
     pub layers: Vec<PlannedLayer>,
     /// Values that the host reads.
     pub outputs: &'a [ValueId],
+    /// Whether the order of instructions is a decision.
+    pub reorder: bool,
 }
 
 /// Returns the accelerator's programs of a partition.
@@ -24,7 +26,8 @@ pub fn programs<'a>(graph: &'a Graph, config: &'a HwConfig, partition: &'a Parti
         let Code::Accel(region) = &region.code else { return None };
         let source = &region.source;
         let around = Surroundings { graph, config, roots: &source.roots, seen: &source.seen };
-        Some(Program { around, layers: source.layers.clone(), outputs: &source.outputs })
+        let (layers, reorder) = (source.layers.clone(), source.reorder);
+        Some(Program { around, layers, outputs: &source.outputs, reorder })
     };
     partition.regions.iter().filter_map(program).collect()
 }

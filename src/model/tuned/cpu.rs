@@ -1,7 +1,6 @@
 //! `tune --device cpu`: a search for faster code of this machine's processor, by measured times.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 use tilewright_compiler::backend::Backend;
@@ -97,8 +96,8 @@ pub fn tune_cpu(
         artifact.write(&path).ok()?;
         measure(&path)
     };
-    let mut write = |record: &Record| file.write_all(record.line().as_bytes());
-    let report = tune_measured(&measured, &mut time, &mut write, progress).map_err(TuneError::Write)?;
+    let report =
+        tune_measured(&measured, &mut time, &mut |record| file.write(record), progress).map_err(TuneError::Write)?;
     let layers = found.into_iter().map(|layer| (layer.name, layer.places)).collect();
     Ok(CpuTuning { layers, report, skipped: log.skipped })
 }

@@ -100,6 +100,7 @@ pub fn schedule(pool: &Pool, tile: PoolTile, layer: &Layer, config: &HwConfig) -
         config,
         layer,
         fill,
+        groups: e.is_in_groups().then(|| e.groups()),
         view: e.views[1],
         is_copy,
         data: &data,
@@ -213,7 +214,9 @@ impl PoolExpression<'_> {
 
     /// Adds the data of groups of tiles: row `i` of an entry has a pixel of tile `i` of the group.
     fn data_of_groups(&mut self, x: &TensorRef) -> TensorRef {
-        let (input, tile, groups) = (self.views[0], self.tile, self.groups());
+        let ([input, output], tile, groups) = (self.views, self.tile, self.groups());
+        let needed = [self.pool.span(0, output.h), self.pool.span(1, output.w)];
+        let omits = groups.can_omit();
         let spans = [self.pool.span(0, tile.rows), self.pool.span(1, tile.columns)];
         let steps = [tile.rows * self.pool.strides[0], tile.columns * self.pool.strides[1]];
         let pads = [self.pool.pads[0], self.pool.pads[1]];
@@ -225,7 +228,12 @@ impl PoolExpression<'_> {
             let ([image, row, column], mut conditions) = groups.tile(&i[0], &i[lane]);
             let mut place = |k: usize, tile: Expr| {
                 let at = groups.position(k, tile, &i[2 + k], steps[k]);
-                let (at, inside) = padded(&at, (groups.along(k) - 1) * steps[k] + spans[k], pads[k], sizes[k]);
+                let count = (groups.along(k) - 1) * steps[k] + spans[k];
+                let read = if omits { count.min(needed[k]) } else { count };
+                if count > read {
+                    conditions.push(at.clone().lt(Expr::int(read as i64)));
+                }
+                let (at, inside) = padded(&at, read, pads[k], sizes[k]);
                 conditions.extend(inside);
                 at
             };

@@ -19,6 +19,8 @@ pub struct Steps<'a> {
     pub layer: &'a Layer,
     /// How batch rows are filled.
     pub fill: Fill,
+    /// The groups of tiles whose pixels share entries, if any do.
+    pub groups: Option<TileGroups>,
     /// The output as the tiles see it.
     pub view: View,
     /// Whether the data are a tensor of their own and no input.
@@ -55,7 +57,12 @@ struct Loops {
 pub fn steps(s: &Steps) -> String {
     let on_chip = &s.layer.on_chip;
     let (d, w, r) = (s.data_buffer(), &s.reduced.name, &s.result.name);
-    let mut steps = match s.is_copy {
+    let mut steps = if s.groups.is_some_and(|groups| groups.can_omit()) {
+        format!("omit {}; ", s.data.name)
+    } else {
+        String::new()
+    };
+    steps += &match s.is_copy {
         true => format!("set_scope {d} {}; ", source(s.config).name()),
         false => format!("cache_read {w} {} {}; ", s.data.name, source(s.config).name()),
     };
@@ -94,7 +101,7 @@ pub fn steps(s: &Steps) -> String {
     for l in &loops.tiles {
         steps += &format!("annotate {l} pipeline; ");
     }
-    if s.is_in_groups() {
+    if s.groups.is_some() {
         // The rows of an entry are in different places of device memory.
         let lane = s.data.shape.len() - 2;
         let inner = (0..lane).map(|k| format!("{d}.i{k} ")).collect::<String>();
@@ -137,10 +144,6 @@ impl Steps<'_> {
         self.output.name == self.result.name
     }
 
-    fn is_in_groups(&self) -> bool {
-        self.fill == Fill::Tiles && self.config.batch > 1
-    }
-
     /// Returns the loops over tiles.
     fn loops(&self) -> Loops {
         let (tile, batch) = (self.tile, self.config.batch);
@@ -159,13 +162,12 @@ impl Steps<'_> {
             return Loops { steps, blocks: l("i1.0"), tiles: vec![l("i0"), l("i1.0"), l(&entries)] };
         }
         let blocks = l("i1.0");
-        if !self.is_in_groups() {
+        let Some(groups) = self.groups else {
             steps += &format!("split {} {}; split {} {}; ", l("i2"), tile.rows, l("i3"), tile.columns);
             let tiles = [l("i0"), blocks.clone(), l("i2.0"), l("i3.0")];
             steps += &format!("reorder {} {} {} {}; ", tiles.join(" "), l("i1.1"), l("i2.1"), l("i3.1"));
             return Loops { steps, blocks, tiles: tiles.to_vec() };
-        }
-        let groups = TileGroups::new(self.view, [tile.rows, tile.columns], self.config);
+        };
         let TileLoops { steps: divided, outer, inner } = groups.loops(&write, ["i2", "i3"]);
         let inner = [vec![l("i1.1")], inner].concat().join(" ");
         let GroupLoops { steps: fused, groups: tiles, .. } = groups.grouped(&outer);
@@ -187,7 +189,7 @@ impl Steps<'_> {
     fn slots(&self) -> Vec<(String, usize)> {
         let (config, on_chip, tile) = (self.config, &self.layer.on_chip, self.tile);
         let blocks = self.view.layout(config).blocks();
-        let at_once = if self.is_in_groups() { config.batch as usize } else { 1 };
+        let at_once = if self.groups.is_some() { config.batch as usize } else { 1 };
         let pixels = self.view.n * self.view.h.div_ceil(tile.rows) * self.view.w.div_ceil(tile.columns);
         let tiles = blocks.div_ceil(tile.blocks) * pixels.div_ceil(at_once);
         let ratio = (config.block() / config.block_out) as usize;
