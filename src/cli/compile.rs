@@ -142,7 +142,9 @@ impl OpenSizes {
             let (symbol, size) =
                 text.split_once('=').ok_or_else(|| anyhow!("--bind {text} is not of the form SYMBOL=SIZE"))?;
             let size = whole(size).ok_or_else(|| anyhow!("--bind {text}: the size is not a whole number above 0"))?;
-            sizes.symbols.insert(symbol.to_string(), size);
+            if sizes.symbols.insert(symbol.to_string(), size).is_some() {
+                bail!("--bind gives {symbol} two sizes; give it one");
+            }
         }
         for text in &self.shape {
             // A name can contain an equals sign, a size cannot.
@@ -150,7 +152,9 @@ impl OpenSizes {
                 text.rsplit_once('=').ok_or_else(|| anyhow!("--shape {text} is not of the form INPUT=SIZExSIZE"))?;
             let shape: Option<Vec<usize>> = shape.split(['x', ',']).map(whole).collect();
             let shape = shape.ok_or_else(|| anyhow!("--shape {text}: a size is not a whole number above 0"))?;
-            sizes.inputs.insert(input.to_string(), shape);
+            if sizes.inputs.insert(input.to_string(), shape).is_some() {
+                bail!("--shape gives {input} two shapes; give it one");
+            }
         }
         Ok(sizes)
     }

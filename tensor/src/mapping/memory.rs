@@ -61,7 +61,12 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
     };
     let holds = if matches!(mem, Mem::Acc | Mem::Param) { DType::I32 } else { DType::I8 };
     if b.dtype != holds {
-        let reason = format!("its elements are {}, and {} holds {holds}", b.dtype, mem.name());
+        let remedy = match b.dtype {
+            DType::I8 => "move it to inp, wgt or out",
+            DType::I32 => "move it to acc",
+            _ => "scratchpads hold i8 and i32",
+        };
+        let reason = format!("its elements are {}, and {} holds {holds}; {remedy}", b.dtype, mem.name());
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });
     }
     Ok(i64::from(bytes) / holds.size_bytes() as i64)

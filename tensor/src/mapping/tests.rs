@@ -151,7 +151,10 @@ fn slots_let_loads_run_ahead() {
         wrong("cache_read c a inp; slots a.inp 0"),
         "cannot apply `slots a.inp 0`: a buffer has 1 to 64 slots, not 0"
     );
-    assert_eq!(wrong("slots a 3"), "cannot apply `slots a 3`: a is not a local buffer");
+    assert_eq!(
+        wrong("slots a 3"),
+        "cannot apply `slots a 3`: a is not a local buffer; there are none, cache_read makes one"
+    );
     assert_eq!(
         wrong("cache_read c a inp; cache_read c b out; cache_write c out; slots a.inp 3; tensorize c.j add"),
         "buffer a.inp: it has a number of slots, but no pipeline loop is around all its uses, or it holds all elements \
@@ -251,7 +254,19 @@ fn values_that_the_hardware_computes_otherwise_are_refused() {
     let steps = "cache_read c a inp; cache_read c b out; cache_write c out; tensorize c.j add";
     assert_eq!(
         refused(&config, &ADD.replace("input b: i8", "input b: u8"), steps),
-        "buffer b.out: its elements are u8, and out holds i8"
+        "cannot apply `tensorize c.j add`: add computes with elements of i8 and i32, but b.out holds u8"
+    );
+    assert_eq!(
+        refused(&config, ADD, "cache_read c a acc; cache_read c b out; cache_write c out; tensorize c.j add"),
+        "buffer a.acc: its elements are i8, and acc holds i32; move it to inp, wgt or out"
+    );
+    let floats = "te t { input a: f32[64, 16]\n output c: f32[i in 64, j in 16] = max(a[i, j], 0.0f32) }";
+    let steps = "cache_read c a inp; cache_write c out; tensorize c.j max";
+    assert!(refused(&config, floats, steps).ends_with("max computes with elements of i8 and i32, but c.out holds f32"));
+    let twice = ADD.replace("b[i, j]", "a[i, j]");
+    let text = refused(&config, &twice, "cache_read c a inp; cache_write c out; tensorize c.j add");
+    assert!(
+        text.ends_with("add needs two buffers, but both operands are a.inp; copy one of them to a buffer of its own")
     );
     let wraps = PRODUCT.replace("127i32", "200i32");
     assert!(refused(&config, &wraps, PRODUCT_STEPS).ends_with("and bounds from -128 to 127"));

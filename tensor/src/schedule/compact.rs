@@ -2,7 +2,7 @@
 
 use super::access::{Access, accesses_in, private, region, touches};
 use super::error::{Reason, refuse};
-use super::tree::bounds;
+use super::tree::{bounds, local};
 use crate::te::{Expr, Name};
 use crate::tir::{Action, Function, Stmt, simplify};
 
@@ -24,9 +24,7 @@ fn around<'a>(f: &Function, s: &'a Stmt, buffer: &Name) -> &'a Stmt {
 
 /// Shrinks a local buffer to the box accessed by the innermost statement around its uses, and shifts the indices.
 pub fn compact(f: &mut Function, buffer: &Name) -> Result<Vec<Name>, Reason> {
-    let Some(b) = f.locals.iter().find(|b| &b.name == buffer).cloned() else {
-        refuse!("{buffer} is not a local buffer")
-    };
+    let b = local(f, buffer)?.clone();
     let ranges = bounds(f);
     let scope = around(f, &f.body, buffer).clone();
     let uses: Vec<Access> = accesses_in(f, &scope).into_iter().filter(|a| &a.buffer == buffer).collect();

@@ -1,15 +1,14 @@
 //! `overlay`: gives a buffer the entries of another one, whose elements are needed no more.
 
 use super::error::{Reason, refuse};
+use super::tree::local;
 use crate::te::Name;
 use crate::tir::{Function, Scope};
 
 /// Checks the step. The loop program stays the same; that the elements of `other` are needed no more is checked when
 /// buffers get their entries of a scratchpad, because later steps can move blocks.
 pub fn overlay(f: &Function, buffer: &Name, other: &Name) -> Result<Vec<Name>, Reason> {
-    let scope = |name: &Name| f.locals.iter().find(|b| b.name == *name).map(|b| b.scope);
-    let Some(own) = scope(buffer) else { refuse!("{buffer} is not a local buffer") };
-    let Some(theirs) = scope(other) else { refuse!("{other} is not a local buffer") };
+    let (own, theirs) = (local(f, buffer)?.scope, local(f, other)?.scope);
     if buffer == other {
         refuse!("name two buffers");
     }

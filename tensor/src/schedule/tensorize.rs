@@ -8,7 +8,11 @@ use crate::tir::{Action, Affine, Block, Function, Intrinsic, Stmt, View, simplif
 /// Replaces loop `var` by a call of `intrinsic`. The nest must match the intrinsic's loops: the same extents in the
 /// same order, the same operations, and buffers in the scopes of the parameters.
 pub fn tensorize(f: &mut Function, var: &Name, intrinsic: &Name) -> Result<Vec<Name>, Reason> {
-    let Some(desc) = f.intrinsic(intrinsic).cloned() else { refuse!("there is no intrinsic {intrinsic}") };
+    let Some(desc) = f.intrinsic(intrinsic).cloned() else {
+        refuse!(
+            "there is no intrinsic {intrinsic}; only the accelerator has instructions, so leave the step out for a CPU"
+        )
+    };
     let target = Stmt::For(find_loop(f, var)?.clone());
     let ranges = bounds(f);
     let simple = |e: &Expr| simplify(e, &ranges);
@@ -59,7 +63,7 @@ impl Match<'_> {
             (Stmt::For(s), Stmt::For(d)) => {
                 if s.extent != d.extent {
                     refuse!(
-                        "loop {} has {} iterations, but {} of {} has {}",
+                        "loop {} has {} iterations, but {} of {} has {}; split the loop, or change the tensor's shape",
                         s.var,
                         s.extent,
                         d.var,
@@ -80,7 +84,21 @@ impl Match<'_> {
                 s.iter().zip(d).try_for_each(|(s, d)| self.stmt(s, d))
             }
             (Stmt::Block(s), Stmt::Block(d)) => self.block(s, d),
-            _ => refuse!("the loop nest has a different structure than {}", self.desc.name),
+            (Stmt::For(s), Stmt::Block(_)) => {
+                refuse!("{} has no loop for {}; tensorize a loop further inside", self.desc.name, s.var)
+            }
+            (Stmt::Block(s), Stmt::For(d)) => refuse!(
+                "{} has another loop, {} with {} iterations, but block {} has none there; tensorize a loop further outside, \
+                 or split one",
+                self.desc.name,
+                d.var,
+                d.extent,
+                s.name
+            ),
+            _ => refuse!(
+                "the loop contains several blocks, but {} is one; reorder loops so that it has one",
+                self.desc.name
+            ),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::error::{Reason, refuse};
 use crate::te::{Expr, Name};
-use crate::tir::{Block, Bounds, For, Function, Stmt, simplify};
+use crate::tir::{Block, Bounds, Buffer, For, Function, Stmt, simplify};
 
 /// Returns the range of every loop variable of a function.
 pub fn bounds(f: &Function) -> Bounds {
@@ -24,6 +24,16 @@ pub fn fresh(f: &Function, wanted: &str) -> Name {
         name.push('_');
     }
     name.into()
+}
+
+/// Returns the local buffer with that name.
+pub fn local<'a>(f: &'a Function, name: &Name) -> Result<&'a Buffer, Reason> {
+    let names = || f.locals.iter().map(|b| b.name.as_str()).collect::<Vec<_>>().join(", ");
+    match f.locals.iter().find(|b| b.name == *name) {
+        Some(buffer) => Ok(buffer),
+        None if f.locals.is_empty() => refuse!("{name} is not a local buffer; there are none, cache_read makes one"),
+        None => refuse!("{name} is not a local buffer; there are: {}", names()),
+    }
 }
 
 /// Returns the loop with that variable.

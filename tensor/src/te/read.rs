@@ -294,6 +294,10 @@ impl<'a> Reader<'a> {
         if !self.eat("(") {
             return Ok(self.size(&name).map_or(Expr::Var(name), Expr::int));
         }
+        if self.starts_axis() {
+            let message = format!("{name} over an axis must be all of a tensor's value; define a tensor for it");
+            return self.refuse_at(start, message);
+        }
         let args = self.separated(")", Self::expr)?;
         self.applied(start, name.as_str(), args)
     }
@@ -352,6 +356,10 @@ impl<'a> Reader<'a> {
                 self.at += end + suffix.map_or(0, |t| t.to_string().len());
                 Ok(e)
             }
+            None if !float && suffix == Some(DType::F32) => {
+                self.fail(&format!("a float with a point, such as {digits}.0f32"))
+            }
+            None if float && suffix.is_none() => self.fail(&format!("a float with its type, such as {digits}f32")),
             None => self.fail("a number in range, with its type unless it is i64"),
         }
     }

@@ -353,6 +353,12 @@ mod tests {
             wrong("y: i8[i in 4] = x[i]"),
             "line 4, column 2: expected at least one `output` before the end of the program, found ``"
         );
+        assert_eq!(
+            wrong("output y: i8[i in 4] = 1i8 + sum(k in 4) x[k]"),
+            "line 3, column 32: sum over an axis must be all of a tensor's value; define a tensor for it"
+        );
+        assert!(wrong("output y: f32[i in 4] = 0f32").contains("expected a float with a point, such as 0.0f32,"));
+        assert!(wrong("output y: f32[i in 4] = 0.5").contains("expected a float with its type, such as 0.5f32,"));
         assert!(wrong("output y: i32[i in 65536, j in 65536] = 0i32").contains("at most"));
         assert!(wrong("output y: i32[] = sum(i in 4294967296, j in 4294967296) 1i32").contains("at most"));
         // An operator chain is a tree as deep as it is long.

@@ -24,6 +24,7 @@ mod text;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::VecOp;
 
+use crate::te::{DType, Expr, Name};
 use crate::tir::{Action, Block, Function};
 use entry::layouts;
 use simple::SIMPLE;
@@ -47,11 +48,35 @@ fn is_known(op: VecOp) -> bool {
         || matches!(op, VecOp::Requant | VecOp::Mul | VecOp::Qadd | VecOp::Lut | VecOp::Mac)
 }
 
+/// Checks that a block reads and writes elements that instructions can have.
+///
+/// # Errors
+/// The buffer with others.
+fn check_types(f: &Function, block: &Block, name: &str) -> Result<(), String> {
+    let mut wrong = None;
+    let mut check = |buffer: &Name| {
+        let found = f.buffer(buffer).filter(|b| !matches!(b.dtype, DType::I8 | DType::I32));
+        wrong = wrong.take().or(found.map(|b| format!("{buffer} holds {}", b.dtype)));
+    };
+    if let Action::Store { buffer, .. } = &block.action {
+        check(buffer);
+    }
+    block.each_expr(&mut |e| {
+        e.visit(&mut |e| {
+            if let Expr::Load { buffer, .. } = e {
+                check(buffer);
+            }
+        });
+    });
+    wrong.map_or(Ok(()), |wrong| Err(format!("{name} computes with elements of i8 and i32, but {wrong}")))
+}
+
 /// Returns the intrinsics that the instruction `name` could be for a block.
 ///
 /// # Errors
 /// Why no intrinsic of that name can compute the block.
 pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) -> Result<Vec<Candidate>, String> {
+    check_types(f, block, name)?;
     if name == "gemm" {
         return layouts(config).map(|entry| gemm::gemm(config, entry, block)).collect();
     }

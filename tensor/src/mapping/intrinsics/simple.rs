@@ -6,7 +6,7 @@ use tilewright_hw::num::Rounding;
 use super::entry::{Entry, layouts};
 use super::instruction::{Candidate, Instruction, VectorCall};
 use super::stored::{Operand, StoredValue};
-use crate::te::{DType, Expr};
+use crate::te::{DType, Expr, Name};
 use crate::tir::Scope;
 
 /// A simple operation: its value for operands `A` and `B`, and for bounds `LO` and `HI`.
@@ -40,6 +40,12 @@ impl StoredValue<'_> {
         if let Some(x) = operands.iter().find(|x| x.source == VecSrc::Param) {
             return Err(format!("{} cannot take {} from param", simple.op.name(), x.name));
         }
+        if let (true, Some(both)) = (simple.op.has_b(), self.read_twice()) {
+            return Err(format!(
+                "{} needs two buffers, but both operands are {both}; copy one of them to a buffer of its own",
+                simple.op.name()
+            ));
+        }
         let constants = self.constants();
         let mut found = Vec::new();
         for entry in layouts(self.config) {
@@ -69,6 +75,18 @@ impl StoredValue<'_> {
             return Err(format!("{} needs operands in scratchpads; the block has none", simple.op.name()));
         }
         Ok(found)
+    }
+
+    /// Returns the buffer of the only element that the value loads, if it loads it more than once.
+    fn read_twice(&self) -> Option<Name> {
+        let mut loads = Vec::new();
+        self.value.visit(&mut |e| {
+            if let Expr::Load { buffer, indices, .. } = e {
+                loads.push((buffer.clone(), indices.clone()));
+            }
+        });
+        let (buffer, _) = loads.first().filter(|first| loads.len() > 1 && loads.iter().all(|load| load == *first))?;
+        Some(buffer.clone())
     }
 
     /// Returns the candidates of a clip that writes a constant: both of its bounds.

@@ -46,7 +46,10 @@ fn elements_that_are_still_needed_keep_their_entries() {
         refused("overlay narrow wide"),
         "cannot apply `overlay narrow wide`: both buffers must be in inp, wgt, acc or out; narrow is in out and wide in acc"
     );
-    assert_eq!(refused("overlay a wide"), "cannot apply `overlay a wide`: a is not a local buffer");
+    assert_eq!(
+        refused("overlay a wide"),
+        "cannot apply `overlay a wide`: a is not a local buffer; there are: wide, narrow, windows, a.inp, z.out"
+    );
     assert_eq!(refused("overlay wide wide"), "cannot apply `overlay wide wide`: name two buffers");
     assert_eq!(
         refused("overlay windows wide; slots wide 1"),
