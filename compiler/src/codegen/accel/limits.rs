@@ -18,6 +18,41 @@ pub const ROWS: usize = isa::MOST_ROWS as usize;
 /// Most slots of a buffer that tiles use in turn.
 pub const MOST_SLOTS: usize = 8;
 
+/// A limit that a tile exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Limit {
+    /// Entries of a scratchpad.
+    #[error("{need} entries of {}, but only {most} are available", .mem.name())]
+    Entries {
+        /// The scratchpad.
+        mem: Mem,
+        /// What the tile needs.
+        need: usize,
+        /// What there is for a tile.
+        most: usize,
+    },
+    /// Banks of acc.
+    #[error("banks of their own for the sums and for the sums of each operand, but acc has only {0}")]
+    Banks(u32),
+    /// Fields of loads and stores.
+    #[error("more rows or bytes than the fields of a load or store hold")]
+    Fields,
+    /// Padding.
+    #[error("rows or columns that are all outside the image, or more padding than a load can have")]
+    Pads,
+}
+
+/// Checks what a tile needs: scratchpads, each with the entries that are needed and those that are available.
+///
+/// # Errors
+/// The first scratchpad with too few entries.
+pub fn check_entries(needs: impl IntoIterator<Item = (Mem, usize, usize)>) -> Result<(), Limit> {
+    match needs.into_iter().find(|(_, need, most)| need > most) {
+        Some((mem, need, most)) => Err(Limit::Entries { mem, need, most }),
+        None => Ok(()),
+    }
+}
+
 /// Returns the number of slots for a buffer of some entries, in a memory with room for `room`, that tiles use in turn.
 pub fn slots(room: usize, entries: usize, tiles: usize) -> usize {
     (room / entries.max(1)).min(tiles).clamp(1, MOST_SLOTS)

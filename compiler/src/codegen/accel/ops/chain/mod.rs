@@ -82,7 +82,7 @@ impl AccelOperator for Chain {
         if self.last.is_some() && tile.blocks != sized.blocks() {
             return Err(format!("blocks must be {}: the last product reads all channels", sized.blocks()));
         }
-        sized.cost(tile).ok_or_else(|| "the strip does not fit the scratchpads".into())
+        sized.cost(tile).map_err(|limit| format!("the strip needs {limit}"))
     }
 
     fn cycles(&self, plan: &ChainTile, _: &Layer, _: &HwConfig) -> u64 {

@@ -2,6 +2,7 @@
 
 use super::op::Chain;
 use crate::codegen::accel::layer::Layer;
+use crate::codegen::accel::limits::{Limit, check_entries};
 use crate::codegen::accel::ops::conv::sizes::{column_span, row_span, skips_rows};
 use crate::codegen::accel::padded_range::{PaddedRange, reach};
 use crate::codegen::accel::parts::{cut, parts};
@@ -129,12 +130,16 @@ impl<'a> Sized<'a> {
         )
     }
 
-    fn along(&self, k: usize, step: usize) -> Option<Along> {
+    /// Returns what strips of `step` rows (`k` = 0) or columns read.
+    ///
+    /// # Errors
+    /// A strip reads only padding.
+    fn along(&self, k: usize, step: usize) -> Result<Along, Limit> {
         let mut sum = Along::default();
         for part in cut([self.chain.depth.h, self.chain.depth.w][k], step) {
             let wide = self.span(k, &part);
             if wide.inside == 0 {
-                return None;
+                return Err(Limit::Pads);
             }
             let first = &self.chain.first;
             let data = match k {
@@ -154,22 +159,22 @@ impl<'a> Sized<'a> {
             sum.data += data.inside;
             sum.longest = sum.longest.max(longest);
         }
-        Some(sum)
+        Ok(sum)
     }
 
-    /// Returns a tile with its estimated cycles; `None` if it does not fit.
-    pub fn cost(&self, tile: ChainTile) -> Option<ChainTile> {
+    /// Returns a tile with its estimated cycles.
+    ///
+    /// # Errors
+    /// The limit that it exceeds.
+    pub fn cost(&self, tile: ChainTile) -> Result<ChainTile, Limit> {
         self.cost_of(tile, [self.along(0, tile.rows)?, self.along(1, tile.columns)?])
     }
 
-    fn cost_of(&self, tile: ChainTile, [y, x]: [Along; 2]) -> Option<ChainTile> {
+    fn cost_of(&self, tile: ChainTile, [y, x]: [Along; 2]) -> Result<ChainTile, Limit> {
         let ChainTile { rows, columns, blocks, array_taps, .. } = tile;
         let (chain, config) = (self.chain, self.config);
         let taps = chain.depthwise.taps();
-        let [least, most] = tile.tap_range();
-        if least == 0 || most >= taps {
-            return None;
-        }
+        let [_, most] = tile.tap_range();
         let (all, in_blocks) = (self.blocks(), self.in_blocks());
         let half = |mem: Mem| (config.entries(mem) / 2) as usize;
         let narrow = self.last_blocks();
@@ -183,13 +188,18 @@ impl<'a> Sized<'a> {
         let out = if last == 1 { narrow } else { blocks } * outputs;
         let keeps_weights = self.keeps_weights(most);
         let iteration = WEIGHT_SLOTS * blocks * self.tiles_of_block(most);
-        let fits = inp <= half(Mem::Inp)
-            && acc <= half(Mem::Acc)
-            && (keeps_weights || (last == 0 && iteration <= config.entries(Mem::Wgt) as usize))
-            && 2 * out <= config.entries(Mem::Out) as usize;
-        if !fits {
-            return None;
-        }
+        // A chain with a last product has all weights at once.
+        let weights = match (keeps_weights, last) {
+            (true, _) => 0,
+            (false, 0) => iteration,
+            (false, _) => wgt,
+        };
+        check_entries([
+            (Mem::Inp, inp, half(Mem::Inp)),
+            (Mem::Acc, acc, half(Mem::Acc)),
+            (Mem::Wgt, weights, config.entries(Mem::Wgt) as usize),
+            (Mem::Out, 2 * out, config.entries(Mem::Out) as usize),
+        ])?;
         let images = self.output.n as u64;
         let wide = images * (all * y.wide * x.wide) as u64;
         let depth = images * (all * chain.depth.h * chain.depth.w) as u64;
@@ -217,14 +227,14 @@ impl<'a> Sized<'a> {
         let longest = gemm.max(vector).max(bus + bus / 16);
         // The first iterations of the pipeline and its last ones run alone.
         let ends = (gemm + vector) / iterations.max(1) * 3 / 2;
-        Some(ChainTile { cycles: longest + ends, ..tile })
+        Ok(ChainTile { cycles: longest + ends, ..tile })
     }
 
     /// Returns at most `most` tiles with the fewest estimated cycles, the fastest first.
     pub fn tiles(&self, most: usize) -> Vec<ChainTile> {
         let mut found = Vec::new();
         let along = |k: usize, size: usize| -> Vec<(usize, Along)> {
-            parts(size).into_iter().filter_map(|step| Some((step, self.along(k, step)?))).collect()
+            parts(size).into_iter().filter_map(|step| Some((step, self.along(k, step).ok()?))).collect()
         };
         let (rows, columns) = (along(0, self.chain.depth.h), along(1, self.chain.depth.w));
         let all_blocks = if self.chain.last.is_some() { vec![self.blocks()] } else { parts(self.blocks()) };
@@ -232,7 +242,8 @@ impl<'a> Sized<'a> {
             for &(columns, x) in &columns {
                 for &blocks in &all_blocks {
                     let each = 1..self.chain.depthwise.taps();
-                    for array_taps in each.flat_map(|taps| [[taps; 2], [taps, taps + 1]]) {
+                    let pairs = each.clone().flat_map(|taps| [[taps; 2], [taps, taps + 1]]);
+                    for array_taps in pairs.filter(|[_, odd]| each.contains(odd)) {
                         let tile = ChainTile { rows, columns, blocks, array_taps, cycles: 0 };
                         found.extend(self.cost_of(tile, [y, x]));
                     }

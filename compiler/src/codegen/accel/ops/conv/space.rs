@@ -41,10 +41,12 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
     }
     if let Some((flat, search, views)) = conv.packed_search(layer, config) {
         let knobs = tile_knobs(&flat, search, views, config);
-        forms.extend(knobs.map(|knobs| {
-            let whole = |knob: &Knob| knob.name != "in_blocks";
-            [vec![form(FORMS[2])], knobs.into_iter().filter(whole).collect()].concat()
-        }));
+        // All channels of a window are in one block of entries.
+        let whole = |knob: Knob| match knob.name.as_str() {
+            "in_blocks" => Knob { values: vec![all_blocks(views[0], config).into()], ..knob },
+            _ => knob,
+        };
+        forms.extend(knobs.map(|knobs| [vec![form(FORMS[2])], knobs.into_iter().map(whole).collect()].concat()));
     }
     Space { forms }
 }
@@ -77,8 +79,11 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
     if form == 2 {
         let packed = conv.packed_search(layer, config);
         let (flat, search, views) = packed.ok_or("loads cannot turn whole windows into channels")?;
-        let all = Decisions::new([("in_blocks", views[0].c.div_ceil(config.block() as usize).into())]);
-        return tile_of(&flat, search, views, &decisions.clone().and(all), config).map(ConvPlan::Packed);
+        let (all, tile) = (all_blocks(views[0], config), tile_of(&flat, search, views, decisions, config)?);
+        return match tile.in_blocks == all {
+            true => Ok(ConvPlan::Packed(tile)),
+            false => Err(format!("in_blocks must be {all}: windows are loaded as a whole")),
+        };
     }
     if form == 0 {
         let need = Need::of(conv, layer, config)?;
@@ -102,6 +107,11 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
         cycles: 0,
     };
     depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)
+}
+
+/// Blocks of all channels of a view.
+fn all_blocks(view: View, config: &HwConfig) -> usize {
+    view.c.div_ceil(config.block() as usize)
 }
 
 /// Returns the decisions on a product's tiles with their possible values; `None` if no tile can compute it.

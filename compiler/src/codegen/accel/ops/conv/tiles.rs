@@ -7,7 +7,9 @@ use super::sizes::{Sizes, column_span, row_span, skips_rows};
 use super::windows::Needed;
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::dma::{self, load_row, store_row};
-use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, inp_room, loadable};
+use crate::codegen::accel::limits::{
+    Limit, PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_entries, check_lanes, inp_room, loadable,
+};
 use crate::codegen::accel::parts::parts;
 use crate::codegen::accel::view::View;
 use crate::codegen::accel::work::{UnitWork, overhead};
@@ -40,17 +42,6 @@ pub enum Wanted {
     First,
     /// Every tile that fits.
     All,
-}
-
-/// The limit that a tile exceeds.
-#[derive(Debug, thiserror::Error)]
-enum Limit {
-    #[error("{need} entries of {}, but only {most} are available", .mem.name())]
-    Entries { mem: Mem, need: usize, most: usize },
-    #[error("more rows or bytes than the fields of a load or store hold")]
-    Fields,
-    #[error("rows or columns that are all outside the image, or more padding than a load can have")]
-    Pads,
 }
 
 /// How much of inp and of wgt a tile uses.
@@ -273,7 +264,7 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
     let padded = pooling.as_ref().map_or(0, |(_, n)| channels * n.padded[0] * n.padded[1] + apart(n));
     // Operands of fused operators have the other half of their memory.
     let share = |mem: Mem| if need.operands > 0 && tile.operands == mem { 2 } else { 1 };
-    let memories = [
+    check_entries([
         (Mem::Inp, if kept { 0 } else { inp }, inp_room / share(Mem::Inp)),
         (Mem::Acc, out.max(stored), acc_half),
         (Mem::Out, out, half(Mem::Out) / share(Mem::Out)),
@@ -282,10 +273,7 @@ fn cost(costed: Costed, share: Share, tile: ConvTile, config: &HwConfig) -> Resu
         (Mem::Wgt, wgt, wgt_room),
         (Mem::Param, PARAM_ROWS as usize * params, half(Mem::Param)),
         (Mem::GemmUop, in_tiles * taps, config.gemm_uop_depth as usize),
-    ];
-    if let Some((mem, need, most)) = memories.into_iter().find(|(_, need, most)| need > most) {
-        return Err(Limit::Entries { mem, need, most });
-    }
+    ])?;
     let fields = rows.max(tile.rows) <= ROWS
         && if kept {
             tile.columns * config.block() as usize <= ROW_BYTES

@@ -2,7 +2,7 @@
 
 use super::op::MatMul;
 use crate::codegen::accel::layer::Layer;
-use crate::codegen::accel::limits::{ROW_BYTES, ROWS};
+use crate::codegen::accel::limits::{Limit, ROW_BYTES, ROWS, check_entries};
 use crate::codegen::accel::space::{Decisions, Knob, Space};
 use crate::codegen::accel::work::{UnitWork, beats, overhead, simple_row};
 use tilewright_hw::config::{HwConfig, Mem};
@@ -110,21 +110,26 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
         sizes.dedup();
         sizes
     };
-    let mut found = Vec::new();
+    let (mut found, mut limit) = (Vec::new(), None);
     for blocks in parts(s.column_blocks) {
         for rows in parts(s.row_entries) {
             for keeps_rows in [true, false] {
                 for zero_points in [ZeroPoints::Subtracted, ZeroPoints::Added] {
                     let tile = MatMulTile { rows, blocks, keeps_rows, zero_points };
-                    if !is_useless(m, &tile, &s, config) && fits(m, &tile, &s, config) {
-                        found.push(tile);
+                    if is_useless(m, &tile, &s, config) {
+                        continue;
+                    }
+                    match check_tile(m, &tile, &s, config) {
+                        Ok(()) => found.push(tile),
+                        // The first tile is the smallest, so its limit is the one to report.
+                        Err(reason) => _ = limit.get_or_insert(reason),
                     }
                 }
             }
         }
     }
-    if found.is_empty() {
-        return Err(format!("even the smallest tile, with its depth of {depth}, does not fit the scratchpads"));
+    if let (true, Some(limit)) = (found.is_empty(), limit) {
+        return Err(format!("no tile fits for products of {depth} channels: the smallest needs {limit}"));
     }
     found.sort_by_cached_key(|tile| cycles(m, tile, layer, config));
     Ok(found)
@@ -183,14 +188,15 @@ pub fn tile_of(m: &MatMul, decisions: &Decisions, layer: &Layer, config: &HwConf
             "there is nothing to keep or to add; other words for data or zero_points give the same program".into()
         );
     }
-    if !fits(m, &tile, &s, config) {
-        return Err("two tiles do not fit the scratchpads, or a tile exceeds the fields of instructions".into());
-    }
+    check_tile(m, &tile, &s, config).map_err(|limit| format!("two tiles need {limit}"))?;
     Ok(tile)
 }
 
-/// Returns whether the buffers of two tiles fit, so that one is loaded or stored while the other is computed.
-fn fits(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) -> bool {
+/// Checks that the buffers of two tiles fit, so that one is loaded or stored while the other is computed.
+///
+/// # Errors
+/// The limit that they exceed.
+fn check_tile(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) -> Result<(), Limit> {
     let entries = |mem: Mem| config.entries(mem) as usize;
     let (tiles, [columns, rows]) = (t.blocks * s.ratio, m.sums(config));
     let results = tiles * t.rows;
@@ -204,14 +210,19 @@ fn fits(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) -> bool 
         VecOp::Sub.is_built(config) && (2 * results).div_ceil(bank) + own <= config.acc_banks as usize
     };
     let params = config.descriptor_entries() as usize + 2 * tiles;
-    2 * row_entries * s.depth < entries(Mem::Inp)
-        && 2 * tiles * s.depth < entries(Mem::Wgt)
-        && 2 * results <= entries(Mem::Acc)
-        && 2 * results <= entries(Mem::Out)
-        && PARAM_ROWS as usize * params <= entries(Mem::Param)
-        && t.rows * (config.batch * config.block()) as usize <= ROW_BYTES
-        && s.depth <= ROWS.min(config.gemm_uop_depth as usize / 2)
-        && (!subtracts || in_banks())
+    check_entries([
+        (Mem::Inp, 2 * row_entries * s.depth, entries(Mem::Inp) - 1),
+        (Mem::Wgt, 2 * tiles * s.depth, entries(Mem::Wgt) - 1),
+        (Mem::Acc, 2 * results, entries(Mem::Acc)),
+        (Mem::Out, 2 * results, entries(Mem::Out)),
+        (Mem::Param, PARAM_ROWS as usize * params, entries(Mem::Param)),
+        (Mem::GemmUop, 2 * s.depth, config.gemm_uop_depth as usize),
+    ])?;
+    match t.rows * (config.batch * config.block()) as usize <= ROW_BYTES && s.depth <= ROWS {
+        false => Err(Limit::Fields),
+        true if subtracts && !in_banks() => Err(Limit::Banks(config.acc_banks)),
+        true => Ok(()),
+    }
 }
 
 /// Returns the estimated cycles of a product.

@@ -4,7 +4,9 @@ use super::divisors::Divisors;
 use super::op::Pool;
 use crate::codegen::accel::batch::{self, Fill};
 use crate::codegen::accel::kept::OnChip;
-use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_lanes, inp_room, loadable};
+use crate::codegen::accel::limits::{
+    Limit, PAD_ENTRIES, PAD_ROWS, ROW_BYTES, ROWS, check_entries, check_lanes, inp_room, loadable,
+};
 use crate::codegen::accel::parts::parts;
 use crate::codegen::accel::view::View;
 use tilewright_hw::config::{HwConfig, Mem};
@@ -88,8 +90,11 @@ impl<'a> Tiles<'a> {
         fields && loads
     }
 
-    /// Returns the cost of a tile whose pixels can be moved; `None` if it does not fit the scratchpads.
-    fn cost(&self, t: PoolTile) -> Option<u64> {
+    /// Returns the cost of a tile whose pixels can be moved.
+    ///
+    /// # Errors
+    /// The scratchpad that it does not fit.
+    fn cost(&self, t: PoolTile) -> Result<u64, Limit> {
         let Tiles { output, on_chip, config, blocks, .. } = *self;
         let (ratio, source, kept) = (self.ratio(), source(config), on_chip.input.is_some());
         let half = |mem: Mem| config.entries(mem) as usize / 2;
@@ -106,18 +111,19 @@ impl<'a> Tiles<'a> {
         let entries = self.params.max(config.descriptor_entries() as usize + t.blocks * ratio);
         let only = t.blocks == blocks && t.rows == output.h && t.columns == output.w && output.n == 1;
         let free = if source == Mem::Inp { inp_room(on_chip, only, config) } else { half(source) };
-        let fits = (kept || data <= free)
-            && room <= half(Mem::Out)
-            && out <= half(Mem::Acc)
-            && PARAM_ROWS as usize * entries <= half(Mem::Param);
+        check_entries([
+            (source, if kept { 0 } else { data }, free),
+            (Mem::Out, room, half(Mem::Out)),
+            (Mem::Acc, out, half(Mem::Acc)),
+            (Mem::Param, PARAM_ROWS as usize * entries, half(Mem::Param)),
+        ])?;
         let at_once = if self.by_pixel() { config.batch as usize } else { 1 };
         let tiles = (output.n * output.h.div_ceil(t.rows) * output.w.div_ceil(t.columns)).div_ceil(at_once);
         let tiles = (tiles * blocks.div_ceil(t.blocks)) as u64;
         // Each tile loads its halo rows again. A few large tiles have fewer halo rows; many small tiles overlap
         // better.
         let (loaded, ends) = if kept { (0, out) } else { (data as u64 * 2, data + out) };
-        let cost = tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64;
-        fits.then_some(cost)
+        Ok(tiles * (loaded * at_once as u64 + 60) + 4 * (at_once * ends) as u64)
     }
 }
 
@@ -137,7 +143,7 @@ pub fn check(
     if !all.moves(tile.rows, tile.columns) {
         return Err("a tile exceeds the fields of loads or stores, or all its data are padding".into());
     }
-    all.cost(tile).map(|_| tile).ok_or_else(|| "two tiles do not fit the scratchpads".into())
+    all.cost(tile).map(|_| tile).map_err(|limit| format!("the tile needs {limit}"))
 }
 
 /// Returns the tiles of a pooling that fit, the cheapest first. There is at least one.
@@ -153,24 +159,27 @@ pub fn tiles(
 ) -> Result<Vec<PoolTile>, String> {
     let all = Tiles::new(pool, [input, output], on_chip, config)?;
     let Tiles { input, output, .. } = all;
-    let source = source(config);
     let mut found: Vec<(u64, PoolTile)> = Vec::new();
     // With one batch row, only rows are cut. Several batch rows need enough tiles to fill them, so columns are cut too.
     let widths = if config.batch == 1 { vec![output.w] } else { parts(output.w) };
+    let mut limit = Limit::Fields;
     for (columns, rows) in widths.into_iter().flat_map(|c| parts(output.h).into_iter().map(move |r| (c, r))) {
         if all.moves(rows, columns) {
             let tiles = parts(all.blocks).into_iter().map(|blocks| PoolTile { blocks, rows, columns });
-            found.extend(tiles.filter_map(|tile| Some((all.cost(tile)?, tile))));
+            for tile in tiles {
+                match all.cost(tile) {
+                    Ok(cost) => found.push((cost, tile)),
+                    // The last tile is the smallest, so its limit is the one to report.
+                    Err(reason) => limit = reason,
+                }
+            }
         }
     }
     if found.is_empty() {
+        let [rows, columns] = pool.kernel;
+        let width = input.w;
         return Err(format!(
-            "a row of {}x{} windows over {} columns does not fit half of {} ({} entries), or its padding a load",
-            pool.kernel[0],
-            pool.kernel[1],
-            input.w,
-            source.name(),
-            config.entries(source)
+            "no tile fits for {rows}x{columns} windows over {width} columns: the smallest needs {limit}"
         ));
     }
     found.sort_by_key(|(cost, _)| *cost);

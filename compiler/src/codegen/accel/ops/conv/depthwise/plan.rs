@@ -9,7 +9,7 @@
 //! their number alternates from tile to tile. With few taps on the array in the first tile, the vector unit starts early.
 
 use crate::codegen::accel::kept::{Kept, OnChip};
-use crate::codegen::accel::limits::{PAD_ENTRIES, PAD_ROWS};
+use crate::codegen::accel::limits::{Limit, PAD_ENTRIES, PAD_ROWS, check_entries};
 use crate::codegen::accel::ops::conv::Conv;
 use crate::codegen::accel::ops::conv::rest::array_subtracts;
 use crate::codegen::accel::ops::conv::sizes::{column_span, row_span};
@@ -166,19 +166,25 @@ impl Shape<'_> {
         keeps_params(self.blocks() * self.param_entries(least) + descriptors, self.config)
     }
 
-    /// Whether a tile's weights and parameters fit.
-    fn fits(&self, blocks: usize, [least, most]: [usize; 2]) -> bool {
+    /// Checks that a tile's weights and parameters fit.
+    ///
+    /// # Errors
+    /// The scratchpad that they do not fit.
+    fn check_constants(&self, blocks: usize, [least, most]: [usize; 2]) -> Result<(), Limit> {
         let config = self.config;
-        let weights = WEIGHT_SLOTS * blocks * most <= config.entries(Mem::Wgt) as usize;
+        let weights = if self.keeps_weights(most) { 0 } else { WEIGHT_SLOTS * blocks * most };
         let descriptors = 2 * config.descriptor_entries() as usize;
-        let entries = (config.entries(Mem::Param) / PARAM_ROWS) as usize;
-        let params = PARAM_SLOTS * blocks * self.param_entries(least) + descriptors <= entries;
-        (weights || self.keeps_weights(most)) && (params || self.keeps_params(least))
+        let rows = PARAM_ROWS as usize * (PARAM_SLOTS * blocks * self.param_entries(least) + descriptors);
+        let params = if self.keeps_params(least) { 0 } else { rows };
+        let all = |mem: Mem| config.entries(mem) as usize;
+        check_entries([(Mem::Wgt, weights, all(Mem::Wgt)), (Mem::Param, params, all(Mem::Param))])
     }
 
-    /// Returns the tile with its estimated cycles, and with the best numbers of taps unless they are given; `None` if it
-    /// does not fit.
-    fn cost(&self, tile: DepthwiseTile, given: Option<ArrayTaps>) -> Option<DepthwiseTile> {
+    /// Returns the tile with its estimated cycles, and with the best numbers of taps unless they are given.
+    ///
+    /// # Errors
+    /// The limit that the tile exceeds.
+    fn cost(&self, tile: DepthwiseTile, given: Option<ArrayTaps>) -> Result<DepthwiseTile, Limit> {
         let config = self.config;
         let (images, all) = (self.output.n as u64, self.blocks());
         let kept = self.on_chip.input;
@@ -189,12 +195,13 @@ impl Shape<'_> {
         let columns: Vec<PaddedRange> = cut(self.output.w, tile.columns).iter().map(|c| self.column_span(c)).collect();
         let pads = |s: &PaddedRange, most: usize| s.inside > 0 && s.before.max(s.after) <= most;
         let loadable = rows.iter().all(|s| pads(s, PAD_ROWS)) && columns.iter().all(|s| pads(s, PAD_ENTRIES));
-        let fits = (kept.is_some() || loadable && self.data_entries(&tile) <= self.half())
-            && outputs <= half(Mem::Acc)
-            && (hides || outputs <= half(Mem::Out))
-            && (kept.is_none() || self.distance().is_multiple_of(tile.blocks));
-        if !fits {
-            return None;
+        check_entries([
+            (Mem::Inp, if kept.is_some() { 0 } else { self.data_entries(&tile) }, self.half()),
+            (Mem::Acc, outputs, half(Mem::Acc)),
+            (Mem::Out, if hides { 0 } else { outputs }, half(Mem::Out)),
+        ])?;
+        if kept.is_none() && !loadable {
+            return Err(Limit::Pads);
         }
         let inside = |spans: &[PaddedRange]| spans.iter().map(|s| s.inside).sum::<usize>() as u64;
         let pixel_tiles = images * (rows.len() * columns.len()) as u64;
@@ -220,11 +227,12 @@ impl Shape<'_> {
             true => vector(vector_taps) + gemm(array_taps),
             false => vector(vector_taps).max(gemm(array_taps)),
         };
-        let mut best: Option<DepthwiseTile> = None;
+        let (mut best, mut limit): (Option<DepthwiseTile>, _) = (None, Limit::Fields);
         for array_taps in given.map_or_else(|| self.choices(&gemm, &vector), |taps| vec![taps]) {
             let ArrayTaps { first, even, odd, last } = array_taps;
             let [least, most] = array_taps.range();
-            if !self.fits(tile.blocks, [least, most]) {
+            if let Err(reason) = self.check_constants(tile.blocks, [least, most]) {
+                limit = reason;
                 continue;
             }
             let units = match tiles {
@@ -253,7 +261,7 @@ impl Shape<'_> {
                 best = Some(DepthwiseTile { array_taps, cycles, ..tile });
             }
         }
-        best
+        best.ok_or(limit)
     }
 
     /// The numbers of taps between which a plan decides, given the cycles of each unit. Both units get at least one tap.
@@ -302,7 +310,9 @@ pub fn tiles(
     // Loads of the last columns would be row by row if there were fewer of them.
     for columns in parts(output.w).into_iter().filter(|&columns| output.w.is_multiple_of(columns)) {
         for rows in parts(output.h) {
-            for blocks in parts(shape.distance()) {
+            // If the data stay in inp, all blocks of a tile are in the same half of it.
+            let together = |blocks: &usize| on_chip.input.is_none() || shape.distance().is_multiple_of(*blocks);
+            for blocks in parts(shape.distance()).into_iter().filter(together) {
                 let array_taps = ArrayTaps { first: 1, even: 1, odd: 1, last: 1 };
                 let tile = DepthwiseTile { blocks, rows, columns, array_taps, cycles: 0 };
                 found.extend(shape.cost(tile, None));
@@ -337,5 +347,5 @@ pub fn tile(
     if on_chip.input.is_some() && !shape.distance().is_multiple_of(tile.blocks) {
         return Err(format!("the data stay in inp, so blocks must divide {}", shape.distance()));
     }
-    shape.cost(tile, Some(tile.array_taps)).ok_or_else(|| "the tile does not fit".into())
+    shape.cost(tile, Some(tile.array_taps)).map_err(|limit| format!("the tile needs {limit}"))
 }
