@@ -266,3 +266,26 @@ fn tables_of_the_tutorials_are_exact() {
         assert_eq!(cycles(&text), of(schedule), "{schedule}");
     }
 }
+
+/// A program runs a schedule with the lines that the page shows.
+#[test]
+fn a_schedule_runs_from_rust() -> Result<(), Box<dyn std::error::Error>> {
+    use tilewright_hw::HwConfig;
+    use tilewright_tensor::mapping::Mapping;
+    use tilewright_tensor::schedule::file;
+
+    let file = file::parse(&std::fs::read_to_string("examples/schedules/vector_add.te")?)?;
+    let mut mapping = Mapping::new(&HwConfig::load("1x16x16")?, &file.program)?;
+    for (_, step) in file.steps {
+        mapping.apply(step)?;
+    }
+    let lowered = mapping.lower()?; // lowered.run(&mut device, &inputs, &outputs)
+
+    assert_eq!(lowered.program.insn_count(), 33);
+    let page = include_str!("../../docs/schedule.md");
+    let shown = page.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).ok_or("no block of Rust")?;
+    for line in shown.lines().map(str::trim) {
+        assert!(include_str!("schedule.rs").contains(line), "{line}");
+    }
+    Ok(())
+}
