@@ -29,6 +29,7 @@ mod error;
 pub mod intrinsics;
 mod lists;
 pub mod lower;
+mod lowered;
 pub mod memory;
 pub mod needs;
 mod overlays;
@@ -47,7 +48,7 @@ mod windows;
 use tilewright_hw::config::HwConfig;
 
 pub use error::LowerError;
-pub use lower::{HostInput, Lowered};
+pub use lowered::{HostInput, Lowered};
 pub use memory::MemoryUse;
 pub use sized::{SizedError, SizedMapping};
 
@@ -195,7 +196,7 @@ impl Mapping {
     /// A buffer that does not fit its scratchpad, a block that no instruction computes, or a copy that no load or store
     /// does, with what to change.
     pub fn lower(&self) -> Result<Lowered, LowerError> {
-        lower::lower(&self.config, &self.function(), &self.instructions, &self.marks())
+        lowered::lower(&self.config, &self.function(), &self.instructions, &self.marks())
     }
 
     /// Returns what the steps say about buffers that the loop program does not.

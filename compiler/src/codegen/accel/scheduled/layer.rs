@@ -13,7 +13,8 @@ use crate::codegen::accel::kept_border::BorderClip;
 use crate::codegen::accel::layer::Layer;
 use crate::te::{Array, DType, NameMap, NameSet};
 use crate::tir::{Function, Scope};
-use tilewright_tensor::mapping::lower::{Address, Done, HostInput, Lower, OnceSummed};
+use tilewright_tensor::mapping::HostInput;
+use tilewright_tensor::mapping::lower::{Address, Done, Lower, OnceSummed};
 use tilewright_tensor::mapping::memory::Place;
 use tilewright_tensor::mapping::needs::Needs;
 
