@@ -8,7 +8,6 @@ use std::rc::Rc;
 
 use tilewright_driver::{Builder, DriverError, RegionId, Role};
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::Device;
 use tilewright_hw::isa::PARAM_ROWS;
 use tilewright_hw::layout::pack_descriptor;
 
