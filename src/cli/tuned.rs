@@ -40,7 +40,7 @@ impl TunedOption {
         let all = used + unknown + refused.values().sum::<usize>();
         let mut text = match all {
             0 => format!("{}: no layer uses a record", path.display()),
-            _ => format!("{}: {used} of {all} layers use a record", path.display()),
+            _ => format!("{}: {used} of {all} layers use a record, of this log or built in", path.display()),
         };
         for (reason, n) in refused {
             let _ = write!(text, "; {n} cannot: {reason}");

@@ -76,11 +76,16 @@ struct LogFile<'a> {
     path: &'a Path,
     file: File,
     is_new: bool,
+    /// The length of the log without its incomplete last line, until that line is removed.
+    cut: Option<u64>,
 }
 
 impl LogFile<'_> {
     /// Appends a record. A line is written at once, so that a killed search leaves at most one incomplete line.
     fn write(&mut self, record: &Record) -> io::Result<()> {
+        if let Some(length) = self.cut.take() {
+            self.file.set_len(length)?;
+        }
         self.file.write_all(record.line().as_bytes())
     }
 }
@@ -93,7 +98,7 @@ impl Drop for LogFile<'_> {
     }
 }
 
-/// Opens a log to append records to it. An incomplete last line is removed.
+/// Opens a log to append records to it. The first record replaces an incomplete last line.
 fn open<'a>(path: &'a Path, keys: &[String]) -> Result<(Log, LogFile<'a>), ModelError> {
     let fail = |what: &str, e: io::Error| ModelError::Log { path: path.into(), reason: format!("{what}: {e}") };
     // Another process would get the records of a pipe, and devices have no end.
@@ -109,15 +114,14 @@ fn open<'a>(path: &'a Path, keys: &[String]) -> Result<(Log, LogFile<'a>), Model
     let file = OpenOptions::new().create(true).append(true).open(path);
     let file = file.map_err(|e| fail("the log cannot be written", e))?;
     let length = file.metadata().map_err(|e| fail("the log cannot be read", e))?.len();
-    if length > log.whole_bytes as u64 {
-        file.set_len(log.whole_bytes as u64).map_err(|e| fail("the log cannot be written", e))?;
-    }
-    Ok((log, LogFile { path, file, is_new }))
+    let cut = Some(log.whole_bytes as u64).filter(|whole| length > *whole);
+    Ok((log, LogFile { path, file, is_new, cut }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tilewright_compiler::records::Outcome;
     use tilewright_hw::config::HwConfig;
 
     #[test]
@@ -128,8 +132,14 @@ mod tests {
         std::fs::write(&path, "\n{\"schema\":1").unwrap();
         let (log, mut file) = open(&path, &config).unwrap();
         assert_eq!(log.skipped.values().sum::<usize>(), 1);
-        file.file.write_all(b"x\n").unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "\nx\n");
+        let text = || std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text(), "\n{\"schema\":1", "nothing is removed before there is a record");
+        let [layer, near, config_of] = [(); 3].map(|()| String::new());
+        let (decisions, outcome) = (Default::default(), Outcome::Fastest { ns: 1 });
+        let record = Record { schema: 0, config: config_of, layer, near, text: String::new(), decisions, outcome };
+        file.write(&record).unwrap();
+        assert_eq!(text(), format!("\n{}", record.line()));
+        std::fs::write(&path, "\nx\n").unwrap();
         let error = open(&path, &config).unwrap_err().to_string();
         assert!(error.contains("log.jsonl: line 2 is damaged: it is not JSON"), "{error}");
         let error = open(folder.path(), &config).unwrap_err().to_string();

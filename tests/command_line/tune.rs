@@ -199,3 +199,41 @@ fn cpu_code_is_tuned_and_replayed_with_the_same_results() {
     let outcome = tilewright(dir, &["tune", "zoo:lenet", "--device", "cpu", "--log", "damaged", "--trials", "3"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("damaged: line 1 is damaged"), "{}", outcome.stderr);
 }
+
+/// Layers without trials have records too, so that a replay gives the programs whose cycles `tune` prints.
+#[test]
+fn a_replay_takes_the_cycles_that_tune_prints() {
+    let dir = tempfile::tempdir().unwrap();
+    let lenet = lenet();
+    let cases: [&[&str]; 4] = [
+        &["--layer", "/MaxPool_1", "--trials", "10"],
+        &["--trials", "20"],
+        &["--trials", "12", "--hw", "1x32x32"],
+        &["--trials", "30", "--tuned", "none", "--hw", "1x8x8"],
+    ];
+    for (n, case) in cases.into_iter().enumerate() {
+        let log = format!("{n}.jsonl");
+        let tuned = |trials: &[&str]| {
+            let all = [&["tune", &lenet, "-O2", "--log", &log, "--json", "--quiet"], case, trials].concat();
+            json(&fine(dir.path(), &all))["cycles"].as_u64().unwrap()
+        };
+        let first = tuned(&[]);
+        let hw: &[&str] = if case.contains(&"--hw") { &case[case.len() - 2..] } else { &[] };
+        let run = [&["run", &lenet, "-O2", "--device", "csim", "--json", "--quiet", "--tuned", &log], hw].concat();
+        assert_eq!(json(&fine(dir.path(), &run))["cycles"].as_u64(), Some(first), "{case:?}");
+        // The same search again starts from its own choice.
+        assert!(tuned(&[]) <= first, "{case:?}");
+    }
+}
+
+/// A file that is no log stays as it is.
+#[test]
+fn other_files_are_not_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    for text in ["{\"a\": 1}", "hello", "[1,\n2]"] {
+        std::fs::write(dir.path().join("other"), text).unwrap();
+        let outcome = tilewright(dir.path(), &["tune", &lenet(), "--trials", "3", "--log", "other"]);
+        assert!(outcome.code == 2 && outcome.stderr.contains("is damaged"), "{}", outcome.stderr);
+        assert_eq!(std::fs::read_to_string(dir.path().join("other")).unwrap(), text);
+    }
+}

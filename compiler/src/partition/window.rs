@@ -81,8 +81,7 @@ impl Window {
     /// Returns the cycles of the window as a separate program, in the program's own order; `None` if it cannot be built
     /// or run.
     pub fn cycles_in_order(&self, at: &Surroundings, clock: &dyn Clock) -> Option<u64> {
-        let [cycles, _] = times(&self.build(at).ok()?, clock, [true, false]);
-        cycles
+        least_cycles(&self.build(at).ok()?, clock, &[])
     }
 
     /// Returns the cycles of the window as a separate program, in the better one of two orders; `None` if it cannot be

@@ -1,6 +1,6 @@
 //! Reads logs.
 
-use super::record::{OLDEST_SCHEMA, Record, SCHEMA, config_key};
+use super::record::{Record, SCHEMA, config_key};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tilewright_hw::HwConfig;
@@ -46,15 +46,19 @@ impl Log {
         let mut skip = |reason: String| *log.skipped.entry(reason).or_default() += 1;
         let (whole, rest) = text.split_at(whole_bytes);
         if !rest.trim().is_empty() {
+            if !begins_a_record(rest.trim()) {
+                let reason = "it is not the beginning of a record".into();
+                return Err(LogError { line: whole.lines().count() + 1, reason });
+            }
             skip("the last line is incomplete".into());
         }
         for (i, line) in whole.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let damaged = |reason: String| LogError { line: i + 1, reason };
             let value: Value = serde_json::from_str(line).map_err(|e| damaged(format!("it is not JSON ({e})")))?;
             match value.get("schema").and_then(Value::as_u64) {
-                Some(version) if (u64::from(OLDEST_SCHEMA)..=u64::from(SCHEMA)).contains(&version) => {}
+                Some(version) if version == u64::from(SCHEMA) => {}
                 Some(version) => {
-                    skip(format!("schema version {version} instead of {SCHEMA}"));
+                    skip(format!("schema version {version} instead of {SCHEMA}; tune again"));
                     continue;
                 }
                 None => return Err(damaged("it has no schema version".into())),
@@ -68,6 +72,12 @@ impl Log {
         }
         Ok(log)
     }
+}
+
+/// Whether a text can be what a killed search wrote of a record's line.
+fn begins_a_record(text: &str) -> bool {
+    const BEGIN: &str = "{\"schema\":";
+    text.starts_with(BEGIN) || BEGIN.starts_with(text)
 }
 
 #[cfg(test)]
@@ -96,10 +106,8 @@ mod tests {
         let log = Log::parse(&format!("{lines}\n{{\"schema\":1,\"conf"), &config).unwrap();
         assert_eq!(log.records, vec![record(&config); 2]);
         assert_eq!(log.whole_bytes, lines.len() + 1);
-        let old = Record { schema: OLDEST_SCHEMA, ..record(&config) };
-        assert_eq!(Log::parse(&old.line(), &config).unwrap().records, [old]);
         let skipped: Vec<_> = log.skipped.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-        let newer = format!("1 schema version {} instead of {SCHEMA}", SCHEMA + 1);
+        let newer = format!("1 schema version {} instead of {SCHEMA}; tune again", SCHEMA + 1);
         assert_eq!(
             skipped,
             ["1 for another hardware configuration or processor", &newer, "1 the last line is incomplete"]
@@ -122,5 +130,11 @@ mod tests {
         check(&good.trim().replace("\"layer\"", "\"lair\""), "missing field `layer`");
         check(&good.trim().replace(":5", ":-5"), "invalid value");
         assert_eq!(Log::parse("", &config), Ok(Log::default()));
+        for other in ["[1, 2]", "{\"a\": 1}", "hello"] {
+            let error = Log::parse(&format!("{good}{other}"), &config).unwrap_err();
+            assert_eq!(error.to_string(), "line 2 is damaged: it is not the beginning of a record; remove the line");
+        }
+        let begun = &good[..good.len() / 2];
+        assert!((1..begun.len()).all(|n| Log::parse(&begun[..n], &config).is_ok()));
     }
 }

@@ -11,5 +11,5 @@ mod workload;
 
 pub use book::{Records, Replay};
 pub use log::{Log, LogError};
-pub use record::{OLDEST_SCHEMA, Outcome, Record, SCHEMA, config_key};
+pub use record::{Outcome, Record, SCHEMA, config_key};
 pub use workload::Workload;

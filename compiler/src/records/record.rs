@@ -5,11 +5,9 @@ use crate::codegen::accel::space::Decisions;
 use serde::{Deserialize, Serialize};
 use tilewright_hw::HwConfig;
 
-/// Version of the lines. It changes with their fields, and with the meaning of hashes and decisions.
+/// Version of the lines. It changes with their fields, and with the meaning of hashes and decisions; lines of other
+/// versions are skipped.
 pub const SCHEMA: u32 = 3;
-
-/// The oldest version that can be read. Plans of depthwise layers had other decisions before version 3.
-pub const OLDEST_SCHEMA: u32 = 3;
 
 /// A trial of `tune`, or its final choice for a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +40,7 @@ pub enum Outcome {
         /// Cycles of that program; `None` if it cannot be built or run.
         cycles: Option<u64>,
     },
-    /// The choice after all trials.
+    /// The choice after all trials. The last one of a log counts.
     Chosen {
         /// Cycles of the program of the layer and its neighbors.
         cycles: u64,

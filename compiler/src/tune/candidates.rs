@@ -1,4 +1,4 @@
-//! Plans of a layer one by one, for measurements and for other ways to search.
+//! Plans of a layer one by one, to measure how fast they are drawn, estimated and timed.
 
 use super::draw::random;
 use super::tasks::programs;

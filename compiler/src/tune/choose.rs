@@ -5,8 +5,10 @@
 
 use super::task::Task;
 use super::tasks::Program;
+use crate::codegen::accel::space::Decisions;
 use crate::cost::Clock;
 use crate::partition::window::least_cycles;
+use crate::records::{Outcome, Record};
 use tilewright_driver::Search;
 
 /// Returns the cycles of each program; `None` for one that cannot be built or run.
@@ -24,31 +26,59 @@ fn one(program: &Program, clock: &dyn Clock) -> Option<u64> {
 /// windows promise, one task after the other, the greatest gain first. `cycles` are those of the programs, before and
 /// after.
 pub fn choose(programs: &mut [Program], tasks: &[Task], cycles: &mut [Option<u64>], clock: &dyn Clock) {
-    let mut better: Vec<(u64, &Task)> = tasks.iter().map(|task| (task.gain(), task)).collect();
-    better.retain(|(gain, _)| *gain > 0);
+    let mut better: Vec<(u64, Choice)> = tasks
+        .iter()
+        .filter_map(|task| Some((task.gain(), Choice { task, decisions: &task.best.as_ref()?.1 })))
+        .filter(|(gain, _)| *gain > 0)
+        .collect();
     better.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
     let promised: u64 = better.iter().map(|(gain, _)| gain).sum();
-    let all: Vec<&Task> = better.iter().map(|(_, task)| *task).collect();
+    let all: Vec<Choice> = better.into_iter().map(|(_, choice)| choice).collect();
     if all.is_empty() || attempt(programs, &all, cycles, clock, promised * 9 / 10) {
         return;
     }
-    for task in all {
-        attempt(programs, &[task], cycles, clock, 1);
+    for choice in all {
+        attempt(programs, &[choice], cycles, clock, 1);
     }
 }
 
-/// Gives the layers of some tasks their best plans. If the programs do not gain at least this many cycles, takes that
+/// Gives layers the plans that an earlier search chose, if the programs then take fewer cycles.
+pub fn resume(
+    programs: &mut [Program],
+    tasks: &[Task],
+    known: &[Record],
+    cycles: &mut [Option<u64>],
+    clock: &dyn Clock,
+) {
+    let chosen = |task: &Task| {
+        let is_own = |record: &&Record| record.layer == task.workloads[0].hash && record.near == task.workloads[1].hash;
+        known.iter().filter(is_own).rfind(|record| matches!(record.outcome, Outcome::Chosen { .. }))
+    };
+    let all: Vec<Choice> =
+        tasks.iter().filter_map(|task| Some(Choice { task, decisions: &chosen(task)?.decisions })).collect();
+    if !all.is_empty() {
+        attempt(programs, &all, cycles, clock, 1);
+    }
+}
+
+/// A plan for all layers of a task.
+#[derive(Clone, Copy)]
+struct Choice<'a> {
+    task: &'a Task,
+    decisions: &'a Decisions,
+}
+
+/// Gives the layers of some tasks other plans. If the programs do not gain at least this many cycles, takes that
 /// back and returns false.
 fn attempt(
     programs: &mut [Program],
-    tasks: &[&Task],
+    choices: &[Choice],
     cycles: &mut [Option<u64>],
     clock: &dyn Clock,
     least: u64,
 ) -> bool {
     let mut before = Vec::new();
-    for task in tasks {
-        let Some((_, decisions)) = &task.best else { continue };
+    for Choice { task, decisions } in choices {
         for &[p, at] in &task.places {
             let program = &mut programs[p];
             let (layer, planned) = &program.layers[at];

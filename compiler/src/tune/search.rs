@@ -1,6 +1,6 @@
 //! The search over all layers: which layer is next, and when it ends.
 
-use super::choose::{choose, timed};
+use super::choose::{choose, resume, timed};
 use super::judge::{Judged, Trial, judge_all};
 use super::request::{LayerResult, Progress, Report, Request, TuneError};
 use super::task::{Task, Trials};
@@ -34,6 +34,8 @@ struct Search<'a> {
     known: HashMap<String, Trials>,
     /// Cycles of layers without neighbors, by the layer's workload.
     alone: HashMap<String, Trials>,
+    /// Contexts of each task in the rounds so far.
+    contexts: HashMap<usize, HashSet<String>>,
     /// Contexts whose known trials are counted.
     counted: HashSet<String>,
     start: Instant,
@@ -47,20 +49,38 @@ struct Search<'a> {
 pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progress)) -> Result<Report, TuneError> {
     let Request { graph, config, partition, clock, layer, seed, .. } = *request;
     let mut programs = programs(graph, config, partition);
-    let mut all = tasks(&programs, layer, seed, config)?;
     let mut cycles = timed(&programs, clock);
     let before = cycles.iter().copied().sum::<Option<u64>>().ok_or(TuneError::Untimed)?;
     let mut search = Search::new(request, programs.iter().map(|p| p.around).collect());
     search.report.cycles = [before; 2];
+    // All layers, whatever the request selects: their plans become records, so that a replay gives the same programs.
+    let every = tasks(&programs, None, seed, config)?;
+    unite(&mut programs, &every);
+    cycles = timed(&programs, clock);
+    resume(&mut programs, &every, request.known, &mut cycles, clock);
     for share in [FIRST_ROUND, 1.0] {
+        let mut all = tasks(&programs, layer, seed, config)?;
         search.remember(&mut all);
         search.round(&mut all, share, write, progress)?;
         choose(&mut programs, &all, &mut cycles, clock);
         search.report.cycles[1] = cycles.iter().flatten().sum();
-        search.results(&all, &programs, write)?;
-        all = tasks(&programs, layer, seed, config)?;
+        search.results(&all, &programs);
     }
+    search.record_all(&tasks(&programs, None, seed, config)?, write)?;
     Ok(search.report)
+}
+
+/// Gives all layers of a task the plan of the first one. A record holds for all of them.
+fn unite(programs: &mut [Program], tasks: &[Task]) {
+    for task in tasks {
+        for &[program, at] in task.places.iter().skip(1) {
+            let Program { around, layers, .. } = &mut programs[program];
+            let (layer, planned) = &mut layers[at];
+            if let Ok(same) = planned.with(&task.current, layer, around.config) {
+                *planned = same;
+            }
+        }
+    }
 }
 
 impl<'a> Search<'a> {
@@ -72,8 +92,8 @@ impl<'a> Search<'a> {
             }
         }
         let (config, counted, start) = (config_key(request.config), HashSet::new(), Instant::now());
-        let (alone, report) = (HashMap::new(), Report::default());
-        Search { request, config, around, known, alone, counted, start, report }
+        let (alone, contexts, report) = (HashMap::new(), HashMap::new(), Report::default());
+        Search { request, config, around, known, alone, contexts, counted, start, report }
     }
 
     /// Gives tasks the trials of earlier searches. Trials of a context are dropped if the best of them takes other
@@ -210,22 +230,38 @@ impl<'a> Search<'a> {
         Ok(judged)
     }
 
-    /// Writes the choices and adds them to the report.
-    fn results(&mut self, tasks: &[Task], programs: &[Program], write: &mut Write) -> Result<(), TuneError> {
+    /// Writes the plans of all layers, except those that are the last choice of the log.
+    fn record_all(&mut self, tasks: &[Task], write: &mut Write) -> Result<(), TuneError> {
+        for task in tasks {
+            let known = self.known.get(&task.workloads[2].hash).and_then(|trials| trials.get(&task.current).copied());
+            let cycles = known.unwrap_or_else(|| self.judge(task, task.window.own().1.clone()));
+            let Some(cycles) = cycles else { continue };
+            let record = task.chosen(&self.config, cycles);
+            let is_chosen = |r: &&Record| matches!(r.outcome, Outcome::Chosen { .. });
+            let same = |r: &&Record| r.config == record.config && r.layer == record.layer && r.near == record.near;
+            if self.request.known.iter().filter(is_chosen).rfind(same) != Some(&record) {
+                write(&record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the choices to the report.
+    fn results(&mut self, tasks: &[Task], programs: &[Program]) {
         for (i, task) in tasks.iter().enumerate() {
             let Some(&[program, at]) = task.places.first() else { continue };
             let decisions = programs[program].layers[at].1.decisions();
-            if let Some(record) = task.chosen(&self.config, decisions.clone()) {
-                write(&record)?;
-            }
             // The tasks of both rounds are the same, in the same order.
-            let before = self.report.layers.get(i).map_or((0, 0), |layer| (layer.gain, layer.trials));
+            let before = self.report.layers.get(i).map_or(0, |layer| layer.gain);
+            let contexts = self.contexts.entry(i).or_default();
+            contexts.insert(task.workloads[2].hash.clone());
+            let trials = contexts.iter().filter_map(|context| self.known.get(context)).map(Trials::len).sum();
             let new = LayerResult {
                 name: task.name().to_string(),
                 places: task.places.len(),
                 combinations: task.combinations(),
-                trials: task.trials.len().max(before.1),
-                gain: before.0 + task.gain_of(&decisions),
+                trials,
+                gain: before + task.gain_of(&decisions),
                 decisions,
             };
             match self.report.layers.get_mut(i) {
@@ -233,6 +269,5 @@ impl<'a> Search<'a> {
                 None => self.report.layers.push(new),
             }
         }
-        Ok(())
     }
 }

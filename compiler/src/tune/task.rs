@@ -200,10 +200,9 @@ impl Task {
         self.record(config, decisions, Outcome::Trial { context, cycles })
     }
 
-    /// Returns the record of the choice of these decisions.
-    pub fn chosen(&self, config: &str, decisions: Decisions) -> Option<Record> {
-        let cycles = self.trials.get(&decisions).copied().flatten()?;
-        Some(self.record(config, decisions, Outcome::Chosen { cycles }))
+    /// Returns the record of the choice of the plan that the layer has, with the cycles of its window.
+    pub fn chosen(&self, config: &str, cycles: u64) -> Record {
+        self.record(config, self.current.clone(), Outcome::Chosen { cycles })
     }
 
     fn record(&self, config: &str, decisions: Decisions, outcome: Outcome) -> Record {

@@ -64,6 +64,14 @@ pub enum LowerError {
         /// The limit.
         most: usize,
     },
+    /// The loops around instructions have too many iterations.
+    #[error(
+        "the loops around instructions run more than {most} iterations; make the tiles larger, and factors of splits smaller"
+    )]
+    TooManyIterations {
+        /// The limit.
+        most: usize,
+    },
     /// The driver refuses an instruction that computes a block.
     #[error("block {block}: {source}")]
     Instruction {

@@ -24,6 +24,9 @@ use crate::tir::{Action, Block, Bounds, For, Function, LoopKind, Scope, Stmt};
 /// Most instructions of a program.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
+/// Most iterations of loops around instructions. Some add none.
+const MOST_ITERATIONS: usize = 1 << 23;
+
 /// Where a tensor begins in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
@@ -108,6 +111,8 @@ pub struct Lower<'l> {
     sums: RefCell<LoopSums>,
     /// Tensors that are not in device memory, because a buffer is the tensor itself.
     pub on_chip: NameSet,
+    /// Iterations so far of loops that run one after the other.
+    iterations: usize,
     /// What to add once there is an entry of acc with sums, given that entry.
     pub once_summed: Option<OnceSummed<'l>>,
     /// The last entry of acc with sums, if any. The tiles of the next layer begin at the first entries, so an instruction
@@ -216,6 +221,7 @@ impl<'l> Lower<'l> {
             instructions,
             descriptors: needs.descriptors.iter().map(|bytes| (bytes.clone(), 0)).collect(),
             scalars: None,
+            iterations: 0,
             pads: HashMap::new(),
         }
     }
@@ -352,8 +358,12 @@ impl<'l> Lower<'l> {
                 *self.begun.entry(l.var.clone()).or_default() += 1;
             }
             body(self)?;
+            self.iterations += 1;
             if self.b.len() > MOST_INSTRUCTIONS {
                 return Err(LowerError::TooLong { most: MOST_INSTRUCTIONS });
+            }
+            if self.iterations > MOST_ITERATIONS {
+                return Err(LowerError::TooManyIterations { most: MOST_ITERATIONS });
             }
         }
         set(&mut self.values, None);

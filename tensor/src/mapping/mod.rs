@@ -20,6 +20,17 @@
 //! | any other loop | its iterations, one after the other |
 //!
 //! Dependency tokens are not part of it; the driver derives them.
+//!
+//! | files | what they have |
+//! |---|---|
+//! | `intrinsics` | the instructions that `tensorize` can make of a nest |
+//! | `needs`, `params` | what the program needs besides its tensors: descriptors, parameters, tables |
+//! | `memory`, `scopes`, `overlays`, `reuse`, `pipelines` | which entries of a scratchpad each buffer has, and its slots |
+//! | `lower`, `stages`, `choices`, `conditions`, `terms` | the walk through the loops: positions, software pipelines, and the parts of nests between which conditions change |
+//! | `copies`, `windows` | loads and stores |
+//! | `calls`, `lists`, `periods` | gemm and vector instructions, with loops and micro-ops |
+//! | `lowered` | a program with tensors of its own, and how the host feeds it |
+//! | `sized` | programs for sizes that are given late |
 
 mod calls;
 mod choices;

@@ -1,5 +1,7 @@
 //! `cache_read`, `cache_write` and `set_scope`: moving data through another memory.
 
+use tilewright_hw::list;
+
 use super::access::touches;
 use super::error::{Reason, refuse};
 use super::tree::{find_block, fresh, holds_block, nest, seq, top};
@@ -19,7 +21,10 @@ fn copy(f: &Function, from: &Buffer, to: &Buffer, block: &Name) -> Stmt {
 fn buffer_of(f: &Function, name: &Name) -> Result<Buffer, Reason> {
     match f.buffer(name) {
         Some(b) => Ok(b.clone()),
-        None => refuse!("there is no buffer {name}"),
+        None => {
+            let names: Vec<&Name> = f.params.iter().chain(&f.locals).map(|b| &b.name).collect();
+            refuse!("there is no buffer {name}; there are: {}", list::first(&names, ", "))
+        }
     }
 }
 

@@ -137,20 +137,29 @@ fn unread_by(f: &Function, block: &Block, buffer: &Name, condition: &Expr, range
     })
 }
 
+/// Whether an expression is linear in each loop that `uses` finds, for any values of the others.
+fn is_linear(e: &Expr, uses: &dyn Fn(&Expr) -> bool) -> bool {
+    match e {
+        _ if !uses(e) => true,
+        Expr::Var(_) => true,
+        Expr::Binary(BinOp::Add | BinOp::Sub, a, b) => is_linear(a, uses) && is_linear(b, uses),
+        Expr::Binary(BinOp::Mul, a, b) => !(uses(a) && uses(b)) && is_linear(a, uses) && is_linear(b, uses),
+        _ => false,
+    }
+}
+
 /// Returns conditions that hold where a condition holds for all iterations of loops: at the first and at the last one, if
-/// the loops are in no division; `None` if one is.
+/// the condition is linear in the loops; `None` if it is not.
 fn always(condition: &Expr, loops: &[Name], ranges: &Bounds) -> Option<Vec<Expr>> {
     let uses = |e: &Expr| loops.iter().any(|l| e.uses(l));
     if !uses(condition) {
         return Some(vec![condition.clone()]);
     }
     let Expr::Binary(BinOp::Lt | BinOp::Le, a, b) = condition else { return None };
-    let mut is_linear = true;
-    for side in [a, b] {
-        side.visit(&mut |e| is_linear &= !uses(e) || !matches!(e, Expr::Binary(BinOp::Div | BinOp::Mod, ..)));
-        side.visit(&mut |e| is_linear &= matches!(e, Expr::Int(..) | Expr::Var(_) | Expr::Binary(..)) || !uses(e));
+    if !(is_linear(a, &uses) && is_linear(b, &uses)) {
+        return None;
     }
-    let l = loops.iter().find(|l| condition.uses(l)).filter(|_| is_linear)?;
+    let l = loops.iter().find(|l| condition.uses(l))?;
     let (first, last) = *ranges.get(l)?;
     let ends = [first, last].map(|end| {
         let at = condition.substitute(&|v| (v == l).then(|| Expr::int(end)));

@@ -5,6 +5,9 @@ use super::tree::{bounds, find_loop, fresh, nest, replace_loop, substitute};
 use crate::te::{Expr, Name};
 use crate::tir::{Function, LoopKind, Stmt};
 
+/// The new loops have at most this many times the iterations of the old one. A last part may be mostly empty.
+const MOST_WASTE: i64 = 64;
+
 /// Splits loop `var`, serial or parallel, into an outer loop and one loop per factor, all of its kind. If the product
 /// of the extents exceeds the original extent, blocks get a guard.
 pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>, Reason> {
@@ -20,6 +23,9 @@ pub fn split(f: &mut Function, var: &Name, factors: &[i64]) -> Result<Vec<Name>,
     let Some(inner) = factors.iter().try_fold(1i64, |a, &b| a.checked_mul(b)).filter(|&n| n < i64::MAX / 2) else {
         refuse!("the product of {factors:?} is too large")
     };
+    if inner > extent.saturating_mul(MOST_WASTE) {
+        refuse!("the product of {factors:?} is {inner}, much more than the {extent} iterations of {var}");
+    }
     let outer = (extent + inner - 1) / inner;
     let extents: Vec<i64> = std::iter::once(outer).chain(factors.iter().copied()).collect();
     let names: Vec<Name> = (0..extents.len()).map(|i| fresh(f, &format!("{var}.{i}"))).collect();

@@ -94,9 +94,34 @@ fn parse_step(line: &str, sizes: &[(Name, i64)]) -> Result<Step, String> {
         "decompose_reduction" => two("BLOCK LOOP").map(|(block, target)| Step::DecomposeReduction { block, target })?,
         "split_sum" => two("BLOCK LOOP").map(|(block, target)| Step::SplitSum { block, target })?,
         "tensorize" => two("LOOP INTRINSIC").map(|(target, intrinsic)| Step::Tensorize { target, intrinsic })?,
-        _ => return Err(format!("there is no primitive `{primitive}`")),
+        _ => return Err(format!("there is no primitive `{primitive}`; there are: {}", PRIMITIVES.join(", "))),
     })
 }
+
+/// Names of all primitives.
+const PRIMITIVES: [&str; 21] = [
+    "split",
+    "fuse",
+    "merge",
+    "reorder",
+    "compute_at",
+    "compute_inline",
+    "cache_read",
+    "cache_write",
+    "keep",
+    "set_scope",
+    "compact",
+    "slots",
+    "overlay",
+    "annotate",
+    "stage",
+    "bind",
+    "omit",
+    "decompose_padding",
+    "decompose_reduction",
+    "split_sum",
+    "tensorize",
+];
 
 /// Reads an expression of numbers and sizes.
 fn whole(text: &str, sizes: &[(Name, i64)]) -> Result<i64, ParseError> {
@@ -148,7 +173,10 @@ mod tests {
                     cache_read b x inp; cache_write b acc; keep b i out; set_scope b out; compact b; slots b 3; overlay c b; annotate i pipeline; stage b 1; bind i block_x\n\
                     omit b; decompose_padding b i; decompose_reduction b k; split_sum b i; tensorize i gemm";
         let steps = parse_steps(text).unwrap();
-        assert_eq!(steps.len(), 21);
+        assert_eq!(steps.len(), PRIMITIVES.len());
+        for (name, (_, step)) in PRIMITIVES.iter().zip(&steps) {
+            assert!(step.to_string().starts_with(&format!("{name} ")), "{name}: {step}");
+        }
         assert_eq!(steps[4], (2, Step::ComputeAt { block: "b".into(), target: "i".into() }));
         for (_, step) in &steps {
             assert_eq!(parse(&step.to_string()).as_ref(), Ok(step));
@@ -168,6 +196,7 @@ mod tests {
         let e = sized("split i m").unwrap_err();
         assert!(e.ends_with("there is no size m, the sizes are: n, found `m`"), "{e}");
         assert!(sized("slots b n/0").unwrap_err().contains("without a division by 0"));
-        assert_eq!(wrong("tensorise i gemm"), (1, "there is no primitive `tensorise`".into()));
+        let (_, told) = wrong("tensorise i gemm");
+        assert!(told.starts_with("there is no primitive `tensorise`; there are: split, fuse, "), "{told}");
     }
 }

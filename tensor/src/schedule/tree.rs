@@ -1,5 +1,7 @@
 //! Searches and replaces parts of a statement tree.
 
+use tilewright_hw::list;
+
 use super::error::{Reason, refuse};
 use crate::te::{Expr, Name};
 use crate::tir::{Block, Bounds, Buffer, For, Function, Stmt, simplify};
@@ -54,7 +56,12 @@ pub fn find_block(f: &Function, name: &Name) -> Result<(Vec<Name>, Block), Reaso
     });
     match found {
         Some(x) => Ok(x),
-        None => refuse!("there is no block {name}"),
+        None => {
+            let mut names = Vec::new();
+            f.body.visit_blocks(&mut |_, b| names.push(b.name.to_string()));
+            names.dedup();
+            refuse!("there is no block {name}; there are: {}", list::first(&names, ", "))
+        }
     }
 }
 

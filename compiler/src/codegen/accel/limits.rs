@@ -31,6 +31,9 @@ pub enum Limit {
         /// What there is for a tile.
         most: usize,
     },
+    /// An operation of the vector unit.
+    #[error("the operation {0}, without which the configuration is built")]
+    Operation(&'static str),
     /// Banks of acc.
     #[error("banks of their own for the sums and for the sums of each operand, but acc has only {0}")]
     Banks(u32),

@@ -6,15 +6,15 @@ use super::entry::Entry;
 use super::instruction::{Candidate, Instruction};
 use super::text::intrinsic;
 use crate::te::{BinOp, DType, Expr};
-use crate::tir::{Block, Intrinsic, TirError};
+use crate::tir::{Block, Function, Intrinsic, Scope, TirError};
 
 /// Returns the candidate of gemm for a form of its entries, with the zero point that the block's value subtracts from
 /// weights.
 ///
 /// # Errors
 /// The configuration is built without zero points of weights.
-pub fn gemm(config: &HwConfig, entry: Entry, block: &Block) -> Result<Candidate, String> {
-    let [zero_of_data, zero_point] = subtracted(block);
+pub fn gemm(config: &HwConfig, entry: Entry, f: &Function, block: &Block) -> Result<Candidate, String> {
+    let [zero_of_data, zero_point] = subtracted(f, block);
     if zero_of_data != 0 {
         return Err(format!(
             "gemm subtracts no zero point from data; multiply the data as they are, and subtract {zero_of_data} times the \
@@ -28,8 +28,17 @@ pub fn gemm(config: &HwConfig, entry: Entry, block: &Block) -> Result<Candidate,
     Ok(Candidate { intrinsic, instruction: Instruction::Gemm { zero_point } })
 }
 
-/// Returns what a block subtracts from the factors of its product.
-fn subtracted(block: &Block) -> [i8; 2] {
+/// Returns what a block subtracts from the data and from the weights of its product. Weights are in wgt, on either side.
+fn subtracted(f: &Function, block: &Block) -> [i8; 2] {
+    let is_weight = |factor: &Expr| {
+        let mut found = false;
+        factor.visit(&mut |e| {
+            if let Expr::Load { buffer, .. } = e {
+                found |= f.buffer(buffer).is_some_and(|b| b.scope == Scope::Wgt);
+            }
+        });
+        found
+    };
     let zero = |factor: &Expr| match factor {
         Expr::Binary(BinOp::Sub, _, zero) => match zero.as_ref() {
             Expr::Int(zero, _) => i8::try_from(*zero).ok(),
@@ -40,9 +49,10 @@ fn subtracted(block: &Block) -> [i8; 2] {
     let mut found = [0, 0];
     block.each_expr(&mut |e| {
         e.visit(&mut |e| {
-            if let Expr::Binary(BinOp::Mul, data, weight) = e
+            if let Expr::Binary(BinOp::Mul, a, b) = e
                 && e.dtype() == DType::I32
             {
+                let (data, weight) = if is_weight(a) { (b, a) } else { (a, b) };
                 found = [zero(data).unwrap_or(found[0]), zero(weight).unwrap_or(found[1])];
             }
         });

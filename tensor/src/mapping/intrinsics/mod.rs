@@ -76,9 +76,9 @@ fn check_types(f: &Function, block: &Block, name: &str) -> Result<(), String> {
 /// # Errors
 /// Why no intrinsic of that name can compute the block.
 pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) -> Result<Vec<Candidate>, String> {
-    check_types(f, block, name)?;
     if name == "gemm" {
-        return layouts(config).map(|entry| gemm::gemm(config, entry, block)).collect();
+        check_types(f, block, name)?;
+        return layouts(config).map(|entry| gemm::gemm(config, entry, f, block)).collect();
     }
     let Action::Store { buffer, indices, value } = &block.action else {
         return Err(format!("block {} already calls an intrinsic", block.name));
@@ -89,8 +89,10 @@ pub fn candidates(config: &HwConfig, f: &Function, block: &Block, name: &str) ->
         return Err(format!("there is no instruction {name}; there are {}", names(config).join(", ")));
     };
     if !op.is_built(config) {
-        return Err(format!("the configuration is built without the operation {name}"));
+        let there = names(config).join(", ");
+        return Err(format!("the configuration is built without the operation {name}; it has {there}"));
     }
+    check_types(f, block, name)?;
     match SIMPLE.iter().find(|s| s.op == op) {
         Some(simple) => stored.simple(simple),
         None => match op {

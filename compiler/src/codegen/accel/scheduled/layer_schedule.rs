@@ -54,14 +54,15 @@ impl LayerSchedule {
     /// # Errors
     /// The same as [`LayerSchedule::mapping`].
     pub(super) fn mapping_of_operator(&self, config: &HwConfig) -> Result<Mapping, LowerError> {
-        if !cfg!(debug_assertions) {
-            let mut quick = Mapping::new(config, &self.program)?.without_checks();
-            let applied = self.steps.iter().try_for_each(|step| quick.apply(step.clone()).map(|_| ()));
-            if let (Ok(()), Some(quick)) = (applied, quick.with_checks()) {
-                return Ok(quick);
-            }
-        }
-        self.mapping(config)
+        let quick = if cfg!(debug_assertions) { None } else { self.without_checks(config) };
+        quick.map_or_else(|| self.mapping(config), Ok)
+    }
+
+    /// Applies the steps without checks after each; `None` if one does not apply, or if the result is wrong.
+    pub(super) fn without_checks(&self, config: &HwConfig) -> Option<Mapping> {
+        let mut quick = Mapping::new(config, &self.program).ok()?.without_checks();
+        self.steps.iter().try_for_each(|step| quick.apply(step.clone()).map(|_| ())).ok()?;
+        quick.with_checks()
     }
 
     /// Applies the steps for a configuration.

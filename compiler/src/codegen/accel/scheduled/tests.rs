@@ -83,6 +83,8 @@ pub fn kept(view: View, border: u32, entry: u32, pad_value: i8) -> Kept {
 /// Runs a layer's schedule on random operands and compares with the evaluator. Returns exact cycles.
 pub fn check_layer(config: &HwConfig, layer: &LayerSchedule) -> u64 {
     let m = layer.mapping(config).unwrap_or_else(|e| panic!("{e}\n{}", layer.program));
+    let quick = layer.without_checks(config).map(|quick| quick.function().to_string());
+    assert_eq!(quick, Some(m.function().to_string()));
     let mut inputs = data(&layer.program);
     for (array, input) in inputs.iter_mut().zip(&layer.inputs) {
         if let LayerInput::Constant(values) = input {

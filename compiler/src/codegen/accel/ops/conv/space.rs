@@ -41,12 +41,7 @@ pub fn space(conv: &Conv, layer: &Layer, config: &HwConfig) -> Space {
     }
     if let Some((flat, search, views)) = conv.packed_search(layer, config) {
         let knobs = tile_knobs(&flat, search, views, config);
-        // All channels of a window are in one block of entries.
-        let whole = |knob: Knob| match knob.name.as_str() {
-            "in_blocks" => Knob { values: vec![all_blocks(views[0], config).into()], ..knob },
-            _ => knob,
-        };
-        forms.extend(knobs.map(|knobs| [vec![form(FORMS[2])], knobs.into_iter().map(whole).collect()].concat()));
+        forms.extend(knobs.map(|knobs| [vec![form(FORMS[2])], knobs].concat()));
     }
     Space { forms }
 }
@@ -79,11 +74,7 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
     if form == 2 {
         let packed = conv.packed_search(layer, config);
         let (flat, search, views) = packed.ok_or("loads cannot turn whole windows into channels")?;
-        let (all, tile) = (all_blocks(views[0], config), tile_of(&flat, search, views, decisions, config)?);
-        return match tile.in_blocks == all {
-            true => Ok(ConvPlan::Packed(tile)),
-            false => Err(format!("in_blocks must be {all}: windows are loaded as a whole")),
-        };
+        return tile_of(&flat, search, views, decisions, config).map(ConvPlan::Packed);
     }
     if form == 0 {
         let need = Need::of(conv, layer, config)?;
@@ -109,20 +100,16 @@ pub fn plan_of(conv: &Conv, decisions: &Decisions, layer: &Layer, config: &HwCon
     depthwise::tile(conv, views, layer.on_chip, tile, config).map(ConvPlan::Depthwise)
 }
 
-/// Blocks of all channels of a view.
-fn all_blocks(view: View, config: &HwConfig) -> usize {
-    view.c.div_ceil(config.block() as usize)
-}
-
 /// Returns the decisions on a product's tiles with their possible values; `None` if no tile can compute it.
 pub fn tile_knobs(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -> Option<Vec<Knob>> {
-    let TileSpace { sizes, output, .. } = TileSpace::new(conv, &search, views, config).ok()?;
+    let space = TileSpace::new(conv, &search, views, config).ok()?;
+    let TileSpace { sizes, output, .. } = &space;
     let all = Knob { name: "in_blocks".into(), values: vec![sizes.in_blocks.into()] };
     Some(vec![
         Knob::size("rows", output.h),
         Knob::size("columns", output.w),
         Knob::size("out_blocks", sizes.out_blocks),
-        if conv.groups == 1 { Knob::size("in_blocks", sizes.in_blocks) } else { all },
+        if space.cuts_input(conv) { Knob::size("in_blocks", sizes.in_blocks) } else { all },
         Knob::words("inner", &INNER),
         Knob::words("operands", &search.need.operand_memories.iter().map(|mem| mem.name()).collect::<Vec<_>>()),
     ])
@@ -161,8 +148,9 @@ pub fn tile_of(
         operands: operands(&search, decisions)?,
         cycles: 0,
     };
-    if conv.groups > 1 && tile.in_blocks != space.sizes.in_blocks {
-        return Err(format!("in_blocks must be {}: the product has groups of channels", space.sizes.in_blocks));
+    if !space.cuts_input(conv) && tile.in_blocks != space.sizes.in_blocks {
+        let all = space.sizes.in_blocks;
+        return Err(format!("in_blocks must be {all}: the product has groups of channels, or loads whole windows"));
     }
     space.tile(conv, &search.need, tile, config)
 }

@@ -128,6 +128,11 @@ impl TileSpace {
         Ok(TileSpace { sizes, output, input, rest, pixel_load, fill })
     }
 
+    /// Whether a tile can sum some input channels before it loads the next ones.
+    pub fn cuts_input(&self, conv: &Conv) -> bool {
+        conv.groups == 1 && self.pixel_load.is_none()
+    }
+
     fn costed<'a>(&'a self, conv: &'a Conv, need: &'a Need<'a>) -> Costed<'a> {
         let TileSpace { sizes, output, input, rest, pixel_load, fill } = self;
         Costed { conv, sizes, rest, need, pixel_load: *pixel_load, input: *input, output: *output, fill: *fill }
@@ -152,7 +157,7 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
     let Search { need, wanted, .. } = search;
     let space = TileSpace::new(conv, &search, views, config)?;
     let costed = space.costed(conv, &need);
-    let Costed { sizes, pixel_load, input, output, fill, .. } = costed;
+    let Costed { sizes, input, output, fill, .. } = costed;
     let columns = parts(output.w);
     // Cutting columns shortens the rows of every transfer, so it is the last resort. But several tiles are needed to
     // fill batch rows.
@@ -161,8 +166,7 @@ pub fn tiles(conv: &Conv, search: Search, views: [View; 2], config: &HwConfig) -
         (Fill::Tiles, _) if output.h > 1 => columns.len().min(4),
         _ => columns.len(),
     };
-    let in_parts =
-        if conv.groups == 1 && pixel_load.is_none() { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
+    let in_parts = if space.cuts_input(conv) { parts(sizes.in_blocks) } else { vec![sizes.in_blocks] };
     let mut limit = None;
     let chunks = [(0..first, Share::Half), (first..columns.len(), Share::Half), (0..columns.len(), Share::Whole)];
     for (chunk, share) in chunks {

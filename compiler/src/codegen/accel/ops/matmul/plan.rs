@@ -111,8 +111,9 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
         sizes
     };
     let (mut found, mut limit) = (Vec::new(), None);
-    for blocks in parts(s.column_blocks) {
-        for rows in parts(s.row_entries) {
+    let (all_blocks, all_rows) = (parts(s.column_blocks), parts(s.row_entries));
+    for &blocks in &all_blocks {
+        for &rows in &all_rows {
             for keeps_rows in [true, false] {
                 for zero_points in [ZeroPoints::Subtracted, ZeroPoints::Added] {
                     let tile = MatMulTile { rows, blocks, keeps_rows, zero_points };
@@ -121,8 +122,9 @@ pub fn tiles(m: &MatMul, layer: &Layer, config: &HwConfig) -> Result<Vec<MatMulT
                     }
                     match check_tile(m, &tile, &s, config) {
                         Ok(()) => found.push(tile),
-                        // The first tile is the smallest, so its limit is the one to report.
-                        Err(reason) => _ = limit.get_or_insert(reason),
+                        // Of the tiles with the fewest blocks and rows, the last one needs the least.
+                        Err(reason) if [blocks, rows] == [all_blocks[0], all_rows[0]] => limit = Some(reason),
+                        Err(_) => {}
                     }
                 }
             }
@@ -207,7 +209,7 @@ fn check_tile(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) ->
     // Operands of one instruction are in different banks.
     let in_banks = || {
         let own: usize = sums.map(|n| (2 * n).div_ceil(bank)).sum();
-        VecOp::Sub.is_built(config) && (2 * results).div_ceil(bank) + own <= config.acc_banks as usize
+        (2 * results).div_ceil(bank) + own <= config.acc_banks as usize
     };
     let params = config.descriptor_entries() as usize + 2 * tiles;
     check_entries([
@@ -220,6 +222,7 @@ fn check_tile(m: &MatMul, t: &MatMulTile, s: &MatMulSizes, config: &HwConfig) ->
     ])?;
     match t.rows * (config.batch * config.block()) as usize <= ROW_BYTES && s.depth <= ROWS {
         false => Err(Limit::Fields),
+        true if subtracts && !VecOp::Sub.is_built(config) => Err(Limit::Operation(VecOp::Sub.name())),
         true if subtracts && !in_banks() => Err(Limit::Banks(config.acc_banks)),
         true => Ok(()),
     }

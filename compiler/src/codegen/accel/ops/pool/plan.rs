@@ -71,8 +71,11 @@ impl<'a> Tiles<'a> {
         [self.pool.span(0, rows), self.pool.span(1, columns)]
     }
 
-    /// Whether loads and stores can move the pixels of such tiles.
-    fn moves(&self, rows: usize, columns: usize) -> bool {
+    /// Checks that loads and stores can move the pixels of such tiles.
+    ///
+    /// # Errors
+    /// The limit that prevents it.
+    fn check_moves(&self, rows: usize, columns: usize) -> Result<(), Limit> {
         let Tiles { pool, input, output, config, .. } = *self;
         let (ratio, by_pixel, kept) = (self.ratio(), self.by_pixel(), self.on_chip.input.is_some());
         let [rows_in, columns_in] = self.read(rows, columns);
@@ -87,7 +90,11 @@ impl<'a> Tiles<'a> {
         let loads = kept
             || loadable(output.h, rows, |f, n| pool.rows(f, n, input), PAD_ROWS)
                 && loadable(output.w, columns, |f, n| pool.columns(f, n, input), pads);
-        fields && loads
+        match (fields, loads) {
+            (false, _) => Err(Limit::Fields),
+            (true, false) => Err(Limit::Pads),
+            (true, true) => Ok(()),
+        }
     }
 
     /// Returns the cost of a tile whose pixels can be moved.
@@ -140,10 +147,8 @@ pub fn check(
 ) -> Result<PoolTile, String> {
     let all = Tiles::new(pool, views, on_chip, config)?;
     let tile = tile([all.blocks, all.output.h, all.output.w])?;
-    if !all.moves(tile.rows, tile.columns) {
-        return Err("a tile exceeds the fields of loads or stores, or all its data are padding".into());
-    }
-    all.cost(tile).map(|_| tile).map_err(|limit| format!("the tile needs {limit}"))
+    let cost = all.check_moves(tile.rows, tile.columns).and_then(|()| all.cost(tile));
+    cost.map(|_| tile).map_err(|limit| format!("the tile needs {limit}"))
 }
 
 /// Returns the tiles of a pooling that fit, the cheapest first. There is at least one.
@@ -164,14 +169,12 @@ pub fn tiles(
     let widths = if config.batch == 1 { vec![output.w] } else { parts(output.w) };
     let mut limit = Limit::Fields;
     for (columns, rows) in widths.into_iter().flat_map(|c| parts(output.h).into_iter().map(move |r| (c, r))) {
-        if all.moves(rows, columns) {
-            let tiles = parts(all.blocks).into_iter().map(|blocks| PoolTile { blocks, rows, columns });
-            for tile in tiles {
-                match all.cost(tile) {
-                    Ok(cost) => found.push((cost, tile)),
-                    // The last tile is the smallest, so its limit is the one to report.
-                    Err(reason) => limit = reason,
-                }
+        let moves = all.check_moves(rows, columns);
+        for tile in parts(all.blocks).into_iter().map(|blocks| PoolTile { blocks, rows, columns }) {
+            match moves.and_then(|()| all.cost(tile)) {
+                Ok(cost) => found.push((cost, tile)),
+                // The last tile is the smallest, so its limit is the one to report.
+                Err(reason) => limit = reason,
             }
         }
     }
