@@ -8,7 +8,7 @@ use super::tasks::Program;
 use crate::codegen::accel::space::Decisions;
 use crate::cost::Clock;
 use crate::partition::window::least_cycles;
-use crate::records::{Outcome, Record};
+use crate::records::Record;
 use tilewright_driver::Search;
 
 /// Returns the cycles of each program; `None` for one that cannot be built or run.
@@ -50,12 +50,8 @@ pub fn resume(
     cycles: &mut [Option<u64>],
     clock: &dyn Clock,
 ) {
-    let chosen = |task: &Task| {
-        let is_own = |record: &&Record| record.layer == task.workloads[0].hash && record.near == task.workloads[1].hash;
-        known.iter().filter(is_own).rfind(|record| matches!(record.outcome, Outcome::Chosen { .. }))
-    };
-    let all: Vec<Choice> =
-        tasks.iter().filter_map(|task| Some(Choice { task, decisions: &chosen(task)?.decisions })).collect();
+    let chosen = |task| Some(Choice { task, decisions: &Task::last_choice(task, known)?.decisions });
+    let all: Vec<Choice> = tasks.iter().filter_map(chosen).collect();
     if !all.is_empty() {
         attempt(programs, &all, cycles, clock, 1);
     }

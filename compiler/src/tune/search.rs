@@ -55,8 +55,9 @@ pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progr
     search.report.cycles = [before; 2];
     // All layers, whatever the request selects: their plans become records, so that a replay gives the same programs.
     let every = tasks(&programs, None, seed, config)?;
-    unite(&mut programs, &every);
-    cycles = timed(&programs, clock);
+    if unite(&mut programs, &every) {
+        cycles = timed(&programs, clock);
+    }
     resume(&mut programs, &every, request.known, &mut cycles, clock);
     for share in [FIRST_ROUND, 1.0] {
         let mut all = tasks(&programs, layer, seed, config)?;
@@ -70,17 +71,21 @@ pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progr
     Ok(search.report)
 }
 
-/// Gives all layers of a task the plan of the first one. A record holds for all of them.
-fn unite(programs: &mut [Program], tasks: &[Task]) {
+/// Gives all layers of a task the plan of the first one, because a record holds for all of them. Returns whether that
+/// changed a plan.
+fn unite(programs: &mut [Program], tasks: &[Task]) -> bool {
+    let mut changed = false;
     for task in tasks {
         for &[program, at] in task.places.iter().skip(1) {
             let Program { around, layers, .. } = &mut programs[program];
             let (layer, planned) = &mut layers[at];
             if let Ok(same) = planned.with(&task.current, layer, around.config) {
+                changed |= same != *planned;
                 *planned = same;
             }
         }
     }
+    changed
 }
 
 impl<'a> Search<'a> {
@@ -237,9 +242,7 @@ impl<'a> Search<'a> {
             let cycles = known.unwrap_or_else(|| self.judge(task, task.window.own().1.clone()));
             let Some(cycles) = cycles else { continue };
             let record = task.chosen(&self.config, cycles);
-            let is_chosen = |r: &&Record| matches!(r.outcome, Outcome::Chosen { .. });
-            let same = |r: &&Record| r.config == record.config && r.layer == record.layer && r.near == record.near;
-            if self.request.known.iter().filter(is_chosen).rfind(same) != Some(&record) {
+            if task.last_choice(self.request.known) != Some(&record) {
                 write(&record)?;
             }
         }

@@ -200,6 +200,13 @@ impl Task {
         self.record(config, decisions, Outcome::Trial { context, cycles })
     }
 
+    /// Returns the last choice for the layer next to its neighbors, of records for the configuration.
+    pub fn last_choice<'r>(&self, known: &'r [Record]) -> Option<&'r Record> {
+        let [layer, near, _] = &self.workloads;
+        let is_own = |record: &&Record| record.layer == layer.hash && record.near == near.hash;
+        known.iter().filter(is_own).rfind(|record| matches!(record.outcome, Outcome::Chosen { .. }))
+    }
+
     /// Returns the record of the choice of the plan that the layer has, with the cycles of its window.
     pub fn chosen(&self, config: &str, cycles: u64) -> Record {
         self.record(config, self.current.clone(), Outcome::Chosen { cycles })
