@@ -60,11 +60,12 @@ fn elements(config: &HwConfig, mem: Mem, b: &Buffer) -> Result<i64, LowerError> 
         _ => config.entry_bytes(mem),
     };
     let holds = if matches!(mem, Mem::Acc | Mem::Param) { DType::I32 } else { DType::I8 };
-    if b.dtype != holds {
+    // A truth value is a byte, 0 or 1.
+    if b.dtype != holds && (b.dtype, holds) != (DType::Bool, DType::I8) {
         let remedy = match b.dtype {
-            DType::I8 => "move it to inp, wgt or out",
+            DType::I8 | DType::Bool => "move it to inp, wgt or out",
             DType::I32 => "move it to acc",
-            _ => "scratchpads hold i8 and i32",
+            _ => "scratchpads hold i8, bool and i32",
         };
         let reason = format!("its elements are {}, and {} holds {holds}; {remedy}", b.dtype, mem.name());
         return Err(LowerError::Buffer { buffer: b.name.clone(), reason });

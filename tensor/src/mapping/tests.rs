@@ -254,7 +254,7 @@ fn values_that_the_hardware_computes_otherwise_are_refused() {
     let steps = "cache_read c a inp; cache_read c b out; cache_write c out; tensorize c.j add";
     assert_eq!(
         refused(&config, &ADD.replace("input b: i8", "input b: u8"), steps),
-        "cannot apply `tensorize c.j add`: add computes with elements of i8 and i32, but b.out holds u8"
+        "cannot apply `tensorize c.j add`: add computes with elements of i8, bool and i32, but b.out holds u8"
     );
     assert_eq!(
         refused(&config, ADD, "cache_read c a acc; cache_read c b out; cache_write c out; tensorize c.j add"),
@@ -262,7 +262,10 @@ fn values_that_the_hardware_computes_otherwise_are_refused() {
     );
     let floats = "te t { input a: f32[64, 16]\n output c: f32[i in 64, j in 16] = max(a[i, j], 0.0f32) }";
     let steps = "cache_read c a inp; cache_write c out; tensorize c.j max";
-    assert!(refused(&config, floats, steps).ends_with("max computes with elements of i8 and i32, but c.out holds f32"));
+    assert!(
+        refused(&config, floats, steps)
+            .ends_with("max computes with elements of i8, bool and i32, but c.out holds f32")
+    );
     let twice = ADD.replace("b[i, j]", "a[i, j]");
     let text = refused(&config, &twice, "cache_read c a inp; cache_write c out; tensorize c.j add");
     assert!(
@@ -352,6 +355,13 @@ fn each_instruction_computes_its_value() {
         let steps = format!("cache_read c a inp; cache_write c out; tensorize c.j {instruction}");
         check(&config, &one(value), &steps);
     }
+    // Truth values are bytes.
+    let truth = one("a[i, j]").replace("i8", "bool");
+    check(&config, &truth, "cache_read c a inp; cache_write c out; tensorize c.j move");
+    assert!(
+        refused(&config, &truth, "cache_read c a acc; cache_write c out; tensorize c.j move")
+            .contains("buffer a.acc: its elements are bool, and acc holds i32; move it to inp, wgt or out")
+    );
 }
 
 #[test]

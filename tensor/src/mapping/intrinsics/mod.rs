@@ -55,7 +55,7 @@ fn is_known(op: VecOp) -> bool {
 fn check_types(f: &Function, block: &Block, name: &str) -> Result<(), String> {
     let mut wrong = None;
     let mut check = |buffer: &Name| {
-        let found = f.buffer(buffer).filter(|b| !matches!(b.dtype, DType::I8 | DType::I32));
+        let found = f.buffer(buffer).filter(|b| !matches!(b.dtype, DType::I8 | DType::Bool | DType::I32));
         wrong = wrong.take().or(found.map(|b| format!("{buffer} holds {}", b.dtype)));
     };
     if let Action::Store { buffer, .. } = &block.action {
@@ -68,7 +68,7 @@ fn check_types(f: &Function, block: &Block, name: &str) -> Result<(), String> {
             }
         });
     });
-    wrong.map_or(Ok(()), |wrong| Err(format!("{name} computes with elements of i8 and i32, but {wrong}")))
+    wrong.map_or(Ok(()), |wrong| Err(format!("{name} computes with elements of i8, bool and i32, but {wrong}")))
 }
 
 /// Returns the intrinsics that the instruction `name` could be for a block.

@@ -16,7 +16,7 @@ pub(super) struct Simple {
 }
 
 /// The simple operations with the forms in which a block can write them.
-pub(super) const SIMPLE: [Simple; 8] = [
+pub(super) const SIMPLE: &[Simple] = &[
     Simple { op: VecOp::Move, values: &["A"] },
     Simple { op: VecOp::Min, values: &["min(A, B)"] },
     Simple { op: VecOp::Max, values: &["max(A, B)"] },
@@ -158,7 +158,7 @@ impl StoredValue<'_> {
     ) -> Result<(), String> {
         let dst = self.dst()?;
         let keeps = matches!(simple.op, VecOp::Move | VecOp::Min | VecOp::Max | VecOp::Clip);
-        let is_byte = |x: &Operand| x.dtype == DType::I8;
+        let is_byte = |x: &Operand| matches!(x.dtype, DType::I8 | DType::Bool);
         let scalars = descriptor.unwrap_or_default();
         let filled = |form: &str, narrow: bool| {
             let suffix = if narrow { "i8" } else { "i32" };
@@ -176,11 +176,16 @@ impl StoredValue<'_> {
         for form in simple.values {
             let wide = filled(form, false);
             let mut values = Vec::new();
-            if self.dst.dtype == DType::I8 {
+            let bytes = is_byte(a) && is_byte(b);
+            let small = [scalars.scalar, scalars.lo, scalars.hi].iter().all(|v| i8::try_from(*v).is_ok());
+            if self.dst.dtype == DType::Bool {
+                values.push(wide);
+                if bytes && small {
+                    values.push(filled(form, true));
+                }
+            } else if self.dst.dtype == DType::I8 {
                 values.push(format!("i8(min(max({wide}, -128i32), 127i32))"));
                 values.push(format!("i8(max(min({wide}, 127i32), -128i32))"));
-                let bytes = is_byte(a) && is_byte(b);
-                let small = [scalars.scalar, scalars.lo, scalars.hi].iter().all(|v| i8::try_from(*v).is_ok());
                 if keeps && bytes && small {
                     values.push(filled(form, true));
                     values.push(format!("i8({wide})"));
@@ -199,7 +204,8 @@ impl StoredValue<'_> {
                         inputs.push(x);
                     }
                 }
-                let intrinsic = self.intrinsic(simple.op.name(), entry, &inputs, &value)?;
+                // A form that is no truth value cannot be stored as one, and the other way round.
+                let Ok(intrinsic) = self.intrinsic(simple.op.name(), entry, &inputs, &value) else { continue };
                 let param = |x: &Operand| intrinsic.params.iter().position(|p| p.name.as_str() == x.name);
                 let with_b = simple.op.has_b();
                 let combines = match (a.name.as_str(), b.name.as_str()) {
