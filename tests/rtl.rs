@@ -69,8 +69,11 @@ fn yosys_complaint(python: &Path, config: &HwConfig) -> Option<String> {
     let mut yosys = Command::new(python);
     yosys.arg(root().join("scripts/yosys_elaborate.py")).arg(PERIPHERAL).args(&files);
     let text = complaint(&mut yosys)?;
-    let tail: Vec<&str> = text.lines().rev().take(30).collect();
-    Some(tail.into_iter().rev().collect::<Vec<_>>().join("\n"))
+    let lines: Vec<&str> = text.lines().collect();
+    // The warnings, wherever they are, and the end, where it stopped.
+    let (before, end) = lines.split_at(lines.len().saturating_sub(30));
+    let warnings = before.iter().filter(|line| line.to_lowercase().contains("warning"));
+    Some(warnings.chain(end).copied().collect::<Vec<_>>().join("\n"))
 }
 
 #[test]

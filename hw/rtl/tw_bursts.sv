@@ -59,8 +59,9 @@ module tw_bursts #(
       addr = {row_addr_i[AddrW-1:Log], Log'(0)};
       rest = BeatsW'(total >> Log);
     end
-    // The end of the page limits a burst only in the page's last MaxBeats beats.
-    if ((addr[PageLog-1:0] >> BurstLog) == PageLog'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
+    // The end of the page limits a burst only in the page's last MaxBeats beats, which can be the whole page: hence the
+    // one bit more, so that the shift stays inside the operand.
+    if (({1'b0, addr[PageLog-1:0]} >> BurstLog) == (PageLog+1)'((tw_isa_pkg::PageBytes - 1) >> BurstLog)) begin
       page = BurstW'(MaxBeats) - BurstW'((addr[PageLog-1:0] >> Log) & PageLog'(MaxBeats - 1));
     end
   end
