@@ -3,7 +3,8 @@
 //! [`Builder`] turns instructions in program order into an [`AccelProgram`]. It shares micro-op kernels, loads those
 //! that are not resident, and derives dependency tokens from what the instructions touch. [`Recording`] changes the
 //! order of the instructions. [`Loaded`] puts a program into a device's memory and runs it. [`link`] connects to boards
-//! over a serial port or SPI, [`peripheral`] to the core as a peripheral of this processor.
+//! over a serial port or SPI, [`peripheral`] to the core as a peripheral of this processor, and [`port`] to either, by
+//! the name that `--device` accepts.
 
 pub mod access;
 mod affine;
@@ -16,6 +17,7 @@ pub mod link;
 mod memory;
 mod order;
 pub mod peripheral;
+pub mod port;
 mod program;
 pub mod race;
 mod recording;

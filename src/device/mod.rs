@@ -6,12 +6,11 @@ pub mod board;
 pub mod dram;
 mod name;
 mod open;
-mod port;
 pub mod stream;
 mod table;
 pub mod virtual_board;
 
 pub use name::{DeviceKind, DeviceNameError};
 pub use open::{Extras, open, tell_build};
-pub use port::{Board, BoardPort};
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
+pub use tilewright_driver::port::{Board, BoardPort, PortError};

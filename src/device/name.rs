@@ -1,6 +1,7 @@
 //! Devices by the names that `--device` accepts.
 
-use super::port::BoardPort;
+use tilewright_driver::port::{BoardPort, PortError};
+
 use super::table::{DEVICES, ModelRunner, Spec, Way, names};
 
 /// A device of the table, with its port if it is a board.
@@ -21,14 +22,8 @@ pub enum DeviceNameError {
         name: String,
     },
     /// A port without a path, or whose speed is not a number.
-    #[error(
-        "{name} is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), \
-         spi:PATH or spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
-    )]
-    Port {
-        /// The name.
-        name: String,
-    },
+    #[error(transparent)]
+    Port(#[from] PortError),
     /// No device at all.
     #[error("no device is named {name}; use {}", names(|_| true))]
     Unknown {
@@ -48,8 +43,7 @@ impl std::str::FromStr for DeviceKind {
         });
         match found {
             Some(spec) if spec.way == Way::Board => {
-                let port = BoardPort::parse(name).flatten();
-                let port = port.ok_or_else(|| DeviceNameError::Port { name: name.to_string() })?;
+                let port: BoardPort = name.parse()?;
                 Ok(DeviceKind { spec, port: Some(Box::leak(Box::new(port))) })
             }
             Some(spec) => Ok(DeviceKind { spec, port: None }),

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use tilewright_driver::port::Board;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
 
 use super::name::DeviceKind;
-use super::port::Board;
 use super::table::{Spec, Way, names};
 
 /// What a device must do beyond running commands.

@@ -1,7 +1,7 @@
 //! Connections between boards and this machine.
 
-use tilewright_driver::link::{DEFAULT_BAUD, DEFAULT_HZ, LinkDevice, LinkError, LinkOptions, SerialPort, SpiPort};
-use tilewright_driver::peripheral::{Names, PeripheralDevice, PeripheralError, PeripheralOptions, Uio};
+use crate::link::{DEFAULT_BAUD, DEFAULT_HZ, LinkDevice, LinkError, LinkOptions, SerialPort, SpiPort};
+use crate::peripheral::{Names, PeripheralDevice, PeripheralError, PeripheralOptions, Uio};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_hw::host;
@@ -30,18 +30,30 @@ pub enum BoardPort {
     Uio(Names),
 }
 
-impl BoardPort {
-    /// Parses the value of `--device`. The outer result is none if it does not start with the kind of a port, the inner
-    /// one if the rest is invalid.
-    pub(super) fn parse(name: &str) -> Option<Option<BoardPort>> {
+/// A text that names no port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name} is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's bitstream), \
+     spi:PATH or spi:PATH@HZ, or uio, uio:NAME or uio:NAME@BUFFER"
+)]
+pub struct PortError {
+    /// The text.
+    pub name: String,
+}
+
+impl std::str::FromStr for BoardPort {
+    type Err = PortError;
+
+    fn from_str(name: &str) -> Result<BoardPort, PortError> {
         let (kind, text) = name.split_once(':').unwrap_or((name, ""));
         let of = |default| path_and_number(text, default);
-        match kind {
-            "serial" => Some(of(DEFAULT_BAUD).map(|(path, baud)| BoardPort::Serial { path, baud })),
-            "spi" => Some(of(DEFAULT_HZ).map(|(path, hz)| BoardPort::Spi { path, hz })),
-            "uio" => Some(names(name, text).map(BoardPort::Uio)),
+        let port = match kind {
+            "serial" => of(DEFAULT_BAUD).map(|(path, baud)| BoardPort::Serial { path, baud }),
+            "spi" => of(DEFAULT_HZ).map(|(path, hz)| BoardPort::Spi { path, hz }),
+            "uio" => names(name, text).map(BoardPort::Uio),
             _ => None,
-        }
+        };
+        port.ok_or_else(|| PortError { name: name.to_string() })
     }
 }
 
@@ -146,11 +158,11 @@ fn peripheral(names: &Names, config: &HwConfig) -> Result<PeripheralDevice<Uio>,
 
 #[cfg(test)]
 mod tests {
-    use crate::device::{DeviceKind, DeviceNameError};
+    use super::*;
 
     #[test]
     fn ports_are_read_with_their_speed() {
-        let parsed = |name: &str| name.parse::<DeviceKind>().map(|kind| kind.to_string());
+        let parsed = |name: &str| name.parse::<BoardPort>().map(|port| port.to_string());
         for (name, kept) in [
             ("serial:/dev/ttyUSB1", "serial:/dev/ttyUSB1"),
             ("serial:/dev/ttyUSB1@115200", "serial:/dev/ttyUSB1@115200"),
@@ -166,7 +178,7 @@ mod tests {
         let wrong = ["serial:", "serial", "serial:@9600", "serial:/dev/ttyUSB1@fast", "serial:/dev/ttyUSB1@0"];
         for wrong in wrong.into_iter().chain(["spi:", "spi:/dev/spidev0.0@1MHz", "uio:", "uio:@udmabuf0", "uio:uio3@"])
         {
-            assert_eq!(parsed(wrong), Err(DeviceNameError::Port { name: wrong.into() }), "{wrong}");
+            assert_eq!(parsed(wrong), Err(PortError { name: wrong.into() }), "{wrong}");
         }
     }
 }
