@@ -15,7 +15,7 @@ type Generated = (&'static str, fn() -> String);
 /// The generated files that the repository carries.
 pub const GENERATED: &[Generated] = &[
     ("hw/rtl/gen/tw_isa_pkg.sv", isa_package),
-    ("hw/include/tilewright.h", c_header),
+    ("hw/include/tilewright_hw.h", c_header),
     ("docs/isa.md", manual),
     ("docs/configuration.md", configuration_page),
 ];
@@ -182,7 +182,7 @@ pub fn config_package(config: &HwConfig) -> String {
 fn c_header() -> String {
     let mut s = String::from(
         "/* Registers and codes of the accelerator. Written from the tables in hw/src; do not edit. */\n\
-         #ifndef TILEWRIGHT_H\n#define TILEWRIGHT_H\n\n",
+         #ifndef TILEWRIGHT_HW_H\n#define TILEWRIGHT_HW_H\n\n",
     );
     let mut define = |name: String, value: u64, doc: &str| {
         let _ = writeln!(

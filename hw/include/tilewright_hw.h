@@ -1,6 +1,6 @@
 /* Registers and codes of the accelerator. Written from the tables in hw/src; do not edit. */
-#ifndef TILEWRIGHT_H
-#define TILEWRIGHT_H
+#ifndef TILEWRIGHT_HW_H
+#define TILEWRIGHT_HW_H
 
 #define TW_ISA_VERSION_VALUE 0x1u
 #define TW_ID_VALUE 0x54574c54u
