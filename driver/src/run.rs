@@ -145,9 +145,9 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         Ok(report)
     }
 
-    /// Frees the program's memory.
-    pub fn unload(self, memory: &mut DeviceMemory) {
-        memory.release(&self.taken);
+    /// Frees the program's memory; it must not run again.
+    pub fn unload(&mut self, memory: &mut DeviceMemory) {
+        memory.release(&std::mem::take(&mut self.taken));
     }
 }
 

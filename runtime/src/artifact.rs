@@ -22,6 +22,7 @@ mod tests;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use tilewright_hw::config::HwConfig;
@@ -33,7 +34,7 @@ pub use about::{About, Edge, Normalization};
 pub use layers::{InsnLayers, LayerEnd, LayerRun};
 pub use manifest::{
     AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, Manifest, NodeCost, NodeInfo, Packing, Place, Source,
-    Step, StepKind, TensorPlace, Value, ValueId,
+    Step, StepKind, TensorPlace, ValueId, ValueInfo,
 };
 pub use memory::DeviceNeed;
 
@@ -107,7 +108,8 @@ pub struct Artifact {
     pub path: String,
     /// Description of the contents.
     pub manifest: Manifest,
-    blobs: Vec<AlignedBytes>,
+    /// Copies of an artifact share them.
+    blobs: Arc<[AlignedBytes]>,
 }
 
 impl Artifact {
@@ -134,6 +136,16 @@ impl Artifact {
             *blob = bytes;
         }
         Artifact::new(&self.path, self.manifest.clone(), blobs)
+    }
+
+    /// The same blobs with another manifest, for example one with fewer steps.
+    ///
+    /// # Errors
+    /// [`ArtifactError::Damaged`] if the manifest refers to something that does not exist.
+    pub fn with_manifest(&self, manifest: Manifest) -> Result<Artifact, ArtifactError> {
+        let artifact = Artifact { path: self.path.clone(), manifest, blobs: self.blobs.clone() };
+        artifact.check()?;
+        Ok(artifact)
     }
 
     /// Whether `bytes` start like an artifact, or are all that is left of one that was cut within its first bytes.
@@ -197,7 +209,7 @@ impl Artifact {
             }
             blobs.push(AlignedBytes::copy_of(content));
         }
-        let artifact = Artifact { path, manifest, blobs };
+        let artifact = Artifact { path, manifest, blobs: blobs.into() };
         artifact.check()?;
         Ok(artifact)
     }
@@ -218,7 +230,7 @@ impl Artifact {
         let mut start = 0;
         let text = loop {
             let mut offset = start;
-            for (info, blob) in manifest.blobs.iter_mut().zip(&self.blobs) {
+            for (info, blob) in manifest.blobs.iter_mut().zip(self.blobs.iter()) {
                 info.offset = offset as u64;
                 offset += blob.len().next_multiple_of(ALIGN);
             }
@@ -238,7 +250,7 @@ impl Artifact {
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend_from_slice(&text);
         bytes.resize(start, 0);
-        for blob in &self.blobs {
+        for blob in self.blobs.iter() {
             bytes.extend_from_slice(blob);
             bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
         }

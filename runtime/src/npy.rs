@@ -140,7 +140,7 @@ pub fn parse(bytes: &[u8]) -> Result<Tensor, String> {
     if fortran_order && shape.len() > 1 && !bytes.is_empty() {
         bytes = to_row_major(&bytes, dtype, &shape);
     }
-    Ok(Tensor { dtype, shape, bytes })
+    Ok(Tensor { dtype, shape, bytes: bytes.into() })
 }
 
 fn to_row_major(bytes: &[u8], dtype: DType, shape: &[usize]) -> Vec<u8> {

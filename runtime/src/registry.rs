@@ -1,15 +1,14 @@
-//! Packed functions: the host functions that a step can call, all with one signature and found by name.
+//! Functions by name: what packed steps call, and what opens devices.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
-/// A packed function: it reads the bytes of each input and writes the bytes of each output.
-pub type PackedFn = dyn Fn(&[&[u8]], &mut [&mut [u8]]) -> Result<(), String> + Send + Sync;
+use crate::function::Function;
 
-/// Functions by name. A later function replaces an earlier one of the same name.
+/// Functions by name. A later function replaces an earlier one of the same name. Copies refer to the same registry.
 #[derive(Clone, Default)]
 pub struct Registry {
-    functions: HashMap<String, Arc<PackedFn>>,
+    functions: Arc<RwLock<HashMap<String, Function>>>,
 }
 
 impl Registry {
@@ -18,23 +17,32 @@ impl Registry {
         Registry::default()
     }
 
-    /// Adds a function.
-    pub fn add(
-        &mut self,
-        name: impl Into<String>,
-        function: impl Fn(&[&[u8]], &mut [&mut [u8]]) -> Result<(), String> + Send + Sync + 'static,
-    ) {
-        self.functions.insert(name.into(), Arc::new(function));
+    /// The process's registry, which C and Python use.
+    pub fn global() -> &'static Registry {
+        static GLOBAL: LazyLock<Registry> = LazyLock::new(Registry::new);
+        &GLOBAL
+    }
+
+    /// Adds a function under its name.
+    pub fn add(&self, function: Function) {
+        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        functions.insert(function.name().to_string(), function);
+    }
+
+    /// Removes a function; sessions that were opened before still call it. Returns whether there was one.
+    pub fn remove(&self, name: &str) -> bool {
+        self.functions.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
     }
 
     /// The function of that name.
-    pub fn get(&self, name: &str) -> Option<Arc<PackedFn>> {
-        self.functions.get(name).cloned()
+    pub fn get(&self, name: &str) -> Option<Function> {
+        self.functions.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 
     /// The names, sorted.
-    pub fn names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self.functions.keys().map(String::as_str).collect();
+    pub fn names(&self) -> Vec<String> {
+        let functions = self.functions.read().unwrap_or_else(PoisonError::into_inner);
+        let mut names: Vec<String> = functions.keys().cloned().collect();
         names.sort_unstable();
         names
     }

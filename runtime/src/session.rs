@@ -1,4 +1,5 @@
-//! Runs an artifact: CPU steps through packed functions, accelerator steps on a device.
+//! Runs an artifact: CPU steps by its object code, packed steps by functions of the program, accelerator steps on a
+//! device.
 
 mod accel;
 #[cfg(feature = "cuda")]
@@ -7,26 +8,29 @@ mod gpu;
 #[path = "session/no_gpu.rs"]
 mod gpu;
 mod native;
+mod packed;
 mod report;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod values;
 
-use std::sync::Arc;
 use std::time::Instant;
 
+use bytes::Bytes;
 use tilewright_driver::DriverError;
 use tilewright_hw::device::Device;
 
 use crate::artifact::{Artifact, ArtifactError, Manifest, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
 use crate::cuda::CudaError;
+use crate::device::SharedDevice;
 use crate::loader::LoadError;
-use crate::registry::{PackedFn, Registry};
+use crate::registry::Registry;
 use crate::tensor::{DType, Tensor, shape_text};
 use accel::{Accelerator, LoadedProgram};
 use gpu::OnGpu;
 use native::Native;
+use packed::Packed;
 pub use report::{RunReport, StepReport};
 use values::{Taken, Values};
 
@@ -36,11 +40,19 @@ pub enum SessionError {
     /// The artifact is not for this device.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
-    /// A CPU step calls a function that is neither in the object code nor registered.
-    #[error(
-        "step {step} calls {function}, which neither the artifact's object code nor the registry has; compile the model again"
-    )]
+    /// The object code lacks the function of a CPU step.
+    #[error("step {step} calls {function}, which the artifact's object code does not have; compile the model again")]
     NoFunction {
+        /// The step.
+        step: String,
+        /// The function.
+        function: String,
+    },
+    /// A packed step calls a function that is not registered.
+    #[error(
+        "step {step} calls the function {function}, which is not registered; register it before the model is opened"
+    )]
+    NotRegistered {
         /// The step.
         step: String,
         /// The function.
@@ -111,6 +123,27 @@ pub enum SessionError {
         /// Shape that the model expects.
         wanted: Vec<usize>,
     },
+    /// The wrong number of outputs.
+    #[error("memory for {given} outputs given, but the model has {}: {}", names.len(), names.join(", "))]
+    OutputCount {
+        /// Outputs given.
+        given: usize,
+        /// Names of the model's outputs.
+        names: Vec<String>,
+    },
+    /// Memory for an output that has another type or shape.
+    #[error("the memory for output {name} is for {found}, but the model writes {wanted}")]
+    Output {
+        /// The output.
+        name: String,
+        /// Type and shape given.
+        found: String,
+        /// Type and shape that the model writes.
+        wanted: String,
+    },
+    /// The session is in use.
+    #[error("another thread runs this session; open a session for each thread")]
+    Busy,
     /// The device or the driver rejected a step, or a trap ended it.
     #[error("step {step}: {source}")]
     Accel {
@@ -132,11 +165,51 @@ pub enum SessionError {
     },
 }
 
+impl SessionError {
+    /// Whether the inputs or outputs of a run were not what the model has, so that nothing ran.
+    pub fn is_of_arguments(&self) -> bool {
+        matches!(
+            self,
+            SessionError::InputCount { .. }
+                | SessionError::InputType { .. }
+                | SessionError::InputShape { .. }
+                | SessionError::OutputCount { .. }
+                | SessionError::Output { .. }
+        )
+    }
+}
+
+/// A tensor in the caller's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct TensorRef<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Lengths of the axes, slowest first.
+    pub shape: &'a [usize],
+    /// The elements.
+    pub bytes: &'a [u8],
+}
+
+/// The caller's memory for a tensor.
+#[derive(Debug)]
+pub struct TensorMut<'a> {
+    /// Element type.
+    pub dtype: DType,
+    /// Lengths of the axes, slowest first.
+    pub shape: &'a [usize],
+    /// Room for the elements.
+    pub bytes: &'a mut [u8],
+}
+
+fn refs(tensors: &[Tensor]) -> Vec<TensorRef<'_>> {
+    tensors.iter().map(|t| TensorRef { dtype: t.dtype, shape: &t.shape, bytes: &t.bytes }).collect()
+}
+
 /// Receives what steps write, as soon as each has ended.
 type Watch<'a> = dyn FnMut(ValueId, &[u8]) + 'a;
 
 enum Action {
-    Call(Arc<PackedFn>),
+    Packed(Packed),
     Native(Native),
     Accel(LoadedProgram),
     Cuda,
@@ -154,16 +227,24 @@ pub struct Session {
 }
 
 impl Session {
-    /// Prepares an artifact. `functions` holds the functions that CPU steps call; `device` runs accelerator steps.
+    /// Prepares an artifact. `functions` holds the functions that packed steps call; `device` runs accelerator steps.
     ///
     /// # Errors
-    /// [`SessionError::NoFunction`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] if the device's
+    /// [`SessionError::NoFunction`], [`SessionError::NotRegistered`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] if the device's
     /// configuration is not the artifact's.
     pub fn new(
         artifact: Artifact,
         functions: &Registry,
         device: Option<Box<dyn Device>>,
     ) -> Result<Session, SessionError> {
+        Session::on(artifact, functions, device.map(SharedDevice::new))
+    }
+
+    /// Like [`Session::new`], on a device that other sessions may use too.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn on(artifact: Artifact, functions: &Registry, device: Option<SharedDevice>) -> Result<Session, SessionError> {
         if let Some(device) = &device {
             artifact.check_hardware(device.config())?;
         }
@@ -189,12 +270,13 @@ impl Session {
                     Action::Native(native.ok_or_else(|| no_function(step, function))?)
                 }
                 StepKind::Packed { function } => {
-                    Action::Call(functions.get(function).ok_or_else(|| no_function(step, function))?)
+                    let function = functions.get(function).ok_or_else(|| not_registered(step, function))?;
+                    Action::Packed(Packed::new(function, step, &artifact.manifest))
                 }
                 StepKind::Cuda { .. } => Action::Cuda,
                 StepKind::Accel(accel) => {
                     let accelerator =
-                        accelerator.as_mut().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
+                        accelerator.as_ref().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
                     let program = LoadedProgram::load(accel, &artifact, accelerator)
                         .map_err(|source| SessionError::Accel { step: step.name.clone(), source })?;
                     Action::Accel(program)
@@ -212,8 +294,8 @@ impl Session {
     }
 
     /// The device of accelerator steps.
-    pub fn device(&mut self) -> Option<&mut (dyn Device + 'static)> {
-        self.accelerator.as_mut().map(|accelerator| accelerator.device.as_mut())
+    pub fn device(&self) -> Option<&SharedDevice> {
+        self.accelerator.as_ref().map(|accelerator| &accelerator.device)
     }
 
     /// Runs the model once on inputs in its order.
@@ -221,7 +303,21 @@ impl Session {
     /// # Errors
     /// The input variants of [`SessionError`], before anything runs; [`SessionError::Step`] with the step that failed.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
-        self.run_steps(inputs, None)
+        let report = self.run_steps(&refs(inputs), None)?;
+        Ok((self.outputs(), report))
+    }
+
+    /// Like [`Session::run`], but on the caller's memory: it writes the outputs there, in the model's order.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and the output variants of [`SessionError`], before anything runs.
+    pub fn run_into(&mut self, inputs: &[TensorRef], outputs: &mut [TensorMut]) -> Result<RunReport, SessionError> {
+        self.check_outputs(outputs)?;
+        let report = self.run_steps(inputs, None)?;
+        for (id, output) in self.artifact.manifest.outputs.iter().zip(outputs) {
+            output.bytes.copy_from_slice(self.values.read(&self.artifact, *id));
+        }
+        Ok(report)
     }
 
     /// Like [`Session::run`]; calls `watch` with the inputs, and with what each step wrote as soon as it has ended.
@@ -233,24 +329,21 @@ impl Session {
         inputs: &[Tensor],
         watch: &mut dyn FnMut(ValueId, &[u8]),
     ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
-        self.run_steps(inputs, Some(watch))
+        let report = self.run_steps(&refs(inputs), Some(watch))?;
+        Ok((self.outputs(), report))
     }
 
     /// Runs all steps. Values that GPU steps write are copied to the host if they are watched, read there, or outputs.
-    fn run_steps(
-        &mut self,
-        inputs: &[Tensor],
-        mut watch: Option<&mut Watch>,
-    ) -> Result<(Vec<Tensor>, RunReport), SessionError> {
+    fn run_steps(&mut self, inputs: &[TensorRef], mut watch: Option<&mut Watch>) -> Result<RunReport, SessionError> {
         self.check_inputs(inputs)?;
         let manifest = &self.artifact.manifest;
         for (id, tensor) in manifest.inputs.iter().zip(inputs) {
-            self.values.write(*id).copy_from_slice(&tensor.bytes);
+            self.values.write(*id).copy_from_slice(tensor.bytes);
             if let Some(gpu) = &mut self.gpu {
                 gpu.host_wrote(*id);
             }
             if let Some(watch) = &mut watch {
-                watch(*id, &tensor.bytes);
+                watch(*id, tensor.bytes);
             }
         }
         let mut report = RunReport::default();
@@ -285,7 +378,8 @@ impl Session {
                         .call(&read, &mut written, &mut self.workspace)
                         .map(|()| StepReport::on(Place::Cpu))
                         .map_err(|reason| SessionError::Step { step: step(), reason }),
-                    (Action::Call(function), _) => function(&read, &mut written)
+                    (Action::Packed(packed), _) => packed
+                        .call(&read, &mut written)
                         .map(|()| StepReport::on(Place::Cpu))
                         .map_err(|reason| SessionError::Step { step: step(), reason }),
                     (Action::Accel(program), Some(accelerator)) => program
@@ -314,18 +408,40 @@ impl Session {
                 report.steps[step].wall_s = seconds;
             }
         }
-        let outputs = manifest.outputs.iter().map(|id| self.tensor(*id)).collect();
-        Ok((outputs, report))
+        Ok(report)
+    }
+
+    fn outputs(&self) -> Vec<Tensor> {
+        self.artifact.manifest.outputs.iter().map(|id| self.tensor(*id)).collect()
     }
 
     /// An output value, as the last run left it.
     fn tensor(&self, id: ValueId) -> Tensor {
         let value = &self.artifact.manifest.values[id.0 as usize];
-        let bytes = self.values.read(&self.artifact, id).to_vec();
+        let bytes = Bytes::from_owner(AlignedBytes::copy_of(self.values.read(&self.artifact, id)));
         Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
     }
 
-    fn check_inputs(&self, inputs: &[Tensor]) -> Result<(), SessionError> {
+    fn check_outputs(&self, outputs: &[TensorMut]) -> Result<(), SessionError> {
+        let manifest = &self.artifact.manifest;
+        if manifest.outputs.len() != outputs.len() {
+            let names = manifest.named_outputs().map(|(name, _)| name.to_string()).collect();
+            return Err(SessionError::OutputCount { given: outputs.len(), names });
+        }
+        for ((name, id), output) in manifest.named_outputs().zip(outputs) {
+            let value = &manifest.values[id.0 as usize];
+            if value.dtype != output.dtype || value.shape != output.shape || value.bytes() != output.bytes.len() {
+                return Err(SessionError::Output {
+                    name: name.to_string(),
+                    found: format!("{} {}", output.dtype, shape_text(output.shape)),
+                    wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_inputs(&self, inputs: &[TensorRef]) -> Result<(), SessionError> {
         let manifest = &self.artifact.manifest;
         let values = manifest.input_values();
         if values.len() != inputs.len() {
@@ -338,12 +454,16 @@ impl Session {
                 return Err(SessionError::InputType { name, found: tensor.dtype, wanted: value.dtype });
             }
             if value.shape != tensor.shape || value.bytes() != tensor.bytes.len() {
-                let (found, wanted) = (tensor.shape.clone(), value.shape.clone());
+                let (found, wanted) = (tensor.shape.to_vec(), value.shape.clone());
                 return Err(SessionError::InputShape { name: value.name.clone(), found, wanted });
             }
         }
         Ok(())
     }
+}
+
+fn not_registered(step: &Step, function: &str) -> SessionError {
+    SessionError::NotRegistered { step: step.name.clone(), function: function.to_string() }
 }
 
 fn no_function(step: &Step, function: &str) -> SessionError {

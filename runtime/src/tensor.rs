@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use bytes::Bytes;
 use half::f16;
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,11 @@ impl DType {
         &TABLE[self as usize]
     }
 
+    /// Every type.
+    pub fn all() -> impl Iterator<Item = DType> {
+        TABLE.iter().map(|row| row.0)
+    }
+
     /// Bytes of one element.
     pub fn size(self) -> usize {
         self.row().3
@@ -133,7 +139,7 @@ impl fmt::Display for DType {
     }
 }
 
-/// A dense tensor in row-major order.
+/// A dense tensor in row-major order. Copies share the elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     /// Element type.
@@ -141,13 +147,13 @@ pub struct Tensor {
     /// Lengths of the axes, slowest first; empty for a scalar.
     pub shape: Vec<usize>,
     /// The elements, `shape.product() * dtype.size()` bytes.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
 }
 
 impl Tensor {
     /// A tensor over `bytes`, or `None` if their number does not fit the shape.
     pub fn new(dtype: DType, shape: Vec<usize>, bytes: Vec<u8>) -> Option<Tensor> {
-        (byte_len(dtype, &shape)? == bytes.len()).then_some(Tensor { dtype, shape, bytes })
+        (byte_len(dtype, &shape)? == bytes.len()).then(|| Tensor { dtype, shape, bytes: bytes.into() })
     }
 
     /// A tensor of `f32`, or `None` if the number of values does not fit the shape.
@@ -158,6 +164,26 @@ impl Tensor {
     /// A tensor of `i8`, or `None` if the number of values does not fit the shape.
     pub fn from_i8(shape: Vec<usize>, values: &[i8]) -> Option<Tensor> {
         Tensor::new(DType::I8, shape, values.iter().map(|v| *v as u8).collect())
+    }
+
+    /// Tensors one after the other along their first axis, scalars as a vector; `None` without tensors, or if their
+    /// types or their other axes differ.
+    pub fn concat(parts: &[Tensor]) -> Option<Tensor> {
+        let [first, others @ ..] = parts else { return None };
+        if others.is_empty() {
+            return Some(first.clone());
+        }
+        let rows_and_rest =
+            |part: &Tensor| part.shape.split_first().map_or((1, vec![]), |(n, rest)| (*n, rest.to_vec()));
+        let (rows, rest) = rows_and_rest(first);
+        let rows = others.iter().try_fold(rows, |rows, part| {
+            let (more, others) = rows_and_rest(part);
+            let same = part.dtype == first.dtype && part.shape.len() == first.shape.len() && others == rest;
+            same.then(|| rows + more)
+        })?;
+        let shape = [vec![rows], rest].concat();
+        let bytes: Vec<&[u8]> = parts.iter().map(|part| &part.bytes[..]).collect();
+        Some(Tensor { dtype: first.dtype, shape, bytes: bytes.concat().into() })
     }
 
     /// Number of elements.
@@ -221,12 +247,12 @@ impl Tensor {
             return Some(self.clone());
         }
         let numbers = (0..self.len()).map(|index| self.get_f64(index));
-        let bytes = match dtype {
+        let bytes: Vec<u8> = match dtype {
             DType::F16 => numbers.flat_map(|x| f16::from_f64(x).to_le_bytes()).collect(),
             DType::F32 => numbers.flat_map(|x| (x as f32).to_le_bytes()).collect(),
             _ => numbers.flat_map(f64::to_le_bytes).collect(),
         };
-        Some(Tensor { dtype, shape: self.shape.clone(), bytes })
+        Some(Tensor { dtype, shape: self.shape.clone(), bytes: bytes.into() })
     }
 
     /// For each row along the last axis, the index of its greatest element, the first of equal ones.
@@ -371,6 +397,21 @@ mod tests {
             }
         }
         assert!(near(0.05, 0.0, 0.1) && near(105.0, 100.0, 0.1) && !near(115.0, 100.0, 0.1));
+    }
+
+    #[test]
+    fn tensors_are_joined_along_their_first_axis() {
+        let of = |shape: &[usize], first: i8| {
+            let count: usize = shape.iter().product();
+            Tensor::from_i8(shape.to_vec(), &(first..).take(count).collect::<Vec<i8>>()).unwrap()
+        };
+        assert_eq!(Tensor::concat(&[of(&[1, 2], 0), of(&[2, 2], 2)]), Some(of(&[3, 2], 0)));
+        assert_eq!(Tensor::concat(&[of(&[], 0), of(&[], 1)]), Some(of(&[2], 0)));
+        assert_eq!(Tensor::concat(&[of(&[], 7)]), Some(of(&[], 7)));
+        assert_eq!(Tensor::concat(&[]), None);
+        assert_eq!(Tensor::concat(&[of(&[1, 2], 0), of(&[1, 3], 0)]), None);
+        assert_eq!(Tensor::concat(&[of(&[], 0), of(&[1], 0)]), None);
+        assert_eq!(Tensor::concat(&[of(&[1], 0), Tensor::from_f32(vec![1], &[0.0]).unwrap()]), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_compiler::passes::{self, OptLevel, Pass, optimize};
 use tilewright_compiler::records::{Records, Replay};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{About, Artifact, Value};
+use tilewright_runtime::artifact::{About, Artifact, ValueInfo};
 use tilewright_runtime::tensor::DType;
 
 use super::clock::{CycleModel, Timed};
@@ -240,13 +240,13 @@ pub fn passes(level: u8) -> Vec<Box<dyn Pass>> {
 ///
 /// # Errors
 /// [`CompileError::OpenShape`].
-pub fn inputs(graph: &Graph) -> Result<Vec<Value>, CompileError> {
+pub fn inputs(graph: &Graph) -> Result<Vec<ValueInfo>, CompileError> {
     let input = |(name, id): (&str, _)| {
         let ty = graph.ty(id);
         let found = ty.shape().zip(DType::from_name(ty.dtype.name()));
         let open = || CompileError::OpenShape { value: name.to_string(), shape: ty.to_string() };
         let (shape, dtype) = found.ok_or_else(open)?;
-        Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
+        Ok(ValueInfo { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
     graph.inputs().map(input).collect()
 }

@@ -121,8 +121,8 @@ mod tests {
     use super::*;
 
     fn floats(values: &[f32], shape: &[usize]) -> Tensor {
-        let bytes = values.iter().flat_map(|v| v.to_le_bytes()).collect();
-        Tensor { dtype: DType::F32, shape: shape.to_vec(), bytes }
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Tensor { dtype: DType::F32, shape: shape.to_vec(), bytes: bytes.into() }
     }
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn elements_of_8_bits_are_scaled() {
-        let tensor = Tensor { dtype: DType::U8, shape: vec![1, 2], bytes: vec![64, 192] };
+        let tensor = Tensor { dtype: DType::U8, shape: vec![1, 2], bytes: vec![64, 192].into() };
         let edge = Edge { quantization: Some((1.0 / 256.0, 0)), ..Edge::default() };
         let row = &likeliest(&tensor, 2, &edge, 5)[0];
         assert_eq!(row.iter().map(|g| (g.class, g.probability)).collect::<Vec<_>>(), [(1, 0.75), (0, 0.25)]);
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn probabilities_of_8_bits_need_not_sum_to_one() {
-        let tensor = Tensor { dtype: DType::I8, shape: vec![1, 3], bytes: vec![0x80, 0xc0, 0x80] };
+        let tensor = Tensor { dtype: DType::I8, shape: vec![1, 3], bytes: vec![0x80, 0xc0, 0x80].into() };
         let edge = Edge { quantization: Some((1.0 / 256.0, -128)), ..Edge::default() };
         assert_eq!(likeliest(&tensor, 3, &edge, 1), [[Guess { class: 1, probability: 0.25 }]]);
     }

@@ -213,7 +213,7 @@ impl<'g> Build<'g> {
         let dtype = DType::from_name(ty.dtype.name()).ok_or_else(open)?;
         let constant = data.map(|tensor| self.blob(tensor.to_bytes()));
         let made = artifact::ValueId(self.manifest.values.len() as u32);
-        self.manifest.values.push(artifact::Value { name, dtype, shape, constant, source: None });
+        self.manifest.values.push(artifact::ValueInfo { name, dtype, shape, constant, source: None });
         if let Some(tensor) = data {
             self.constants.insert(Arc::as_ptr(tensor), (tensor.clone(), made));
         }
@@ -226,7 +226,7 @@ impl<'g> Build<'g> {
         let open = || CompileError::OpenShape { value: name.clone(), shape: dtype.name().to_string() };
         let dtype = DType::from_name(dtype.name()).ok_or_else(open)?;
         let blob = Some(self.blob(bytes));
-        self.manifest.values.push(artifact::Value { name, dtype, shape, constant: blob, source: None });
+        self.manifest.values.push(artifact::ValueInfo { name, dtype, shape, constant: blob, source: None });
         Ok(artifact::ValueId(self.manifest.values.len() as u32 - 1))
     }
 

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, Value, ValueId};
+use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, ValueId, ValueInfo};
 use tilewright_runtime::loader::{ImportTable, LoadError, needs};
 use tilewright_runtime::placement::{Buffer, place};
 use tilewright_runtime::tensor::shape_text;
@@ -282,7 +282,7 @@ impl Laid {
 fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids: &[(&ValueId, Option<&str>)]) {
     let _ = write!(text, "\n#define {upper}_{kind}S {}\n", ids.len());
     for (i, (id, name)) in ids.iter().enumerate() {
-        let value: &Value = &artifact.manifest.values[id.0 as usize];
+        let value: &ValueInfo = &artifact.manifest.values[id.0 as usize];
         let (name, shape) = (comment(name.unwrap_or(&value.name)), shape_text(&value.shape));
         let _ = writeln!(text, "/* {name}: {} {shape} */", value.dtype);
         let _ = writeln!(text, "#define {upper}_{kind}_{i}_BYTES {}", value.bytes());

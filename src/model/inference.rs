@@ -1,6 +1,7 @@
 //! Runs a session once per sample of the inputs, and returns outputs and figures.
 
-use tilewright_runtime::artifact::{About, Artifact, Place, Value, ValueId};
+use bytes::Bytes;
+use tilewright_runtime::artifact::{About, Artifact, Place, ValueId, ValueInfo};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::{DType, Number, Tensor, shape_text};
 
@@ -133,7 +134,7 @@ pub fn shapes(arrays: &[(Option<String>, Tensor)]) -> Vec<(Option<String>, Vec<u
 /// # Errors
 /// [`InputError`], which names the input.
 pub fn arrange(
-    model: &[&Value],
+    model: &[&ValueInfo],
     given: Vec<(Option<String>, Tensor)>,
     rest: Option<Vec<Tensor>>,
     scaling: Scaling,
@@ -143,7 +144,7 @@ pub fn arrange(
 
 /// Sorts the arrays into the order of the model's inputs.
 fn ordered(
-    model: &[&Value],
+    model: &[&ValueInfo],
     given: Vec<(Option<String>, Tensor)>,
     rest: Option<Vec<Tensor>>,
 ) -> Result<Vec<Tensor>, InputError> {
@@ -174,7 +175,7 @@ fn ordered(
             slot.get_or_insert(tensor);
         }
     }
-    let missing = |value: &Value| InputError::Missing {
+    let missing = |value: &ValueInfo| InputError::Missing {
         name: value.name.clone(),
         ty: format!("{} {}", value.dtype, shape_text(&value.shape)),
         remedy: format!("give it with --input {}=FILE, or use --input random", value.name),
@@ -195,11 +196,11 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 ///
 /// # Errors
 /// [`InputError::Empty`], [`InputError::Type`] or [`InputError::Runs`].
-pub fn split(model: &[&Value], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
+pub fn split(model: &[&ValueInfo], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
     split_scaled(model, inputs, Scaling::NONE)
 }
 
-fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
+fn split_scaled(model: &[&ValueInfo], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
     // A model without inputs runs once.
     let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
     for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
@@ -216,15 +217,16 @@ fn split_scaled(model: &[&Value], inputs: &[Tensor], scaling: Scaling) -> Result
             let (name, first) = (value.name.clone(), model[0].name.clone());
             return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
         }
-        for (list, bytes) in runs.iter_mut().zip(data.chunks(size)) {
-            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: bytes.to_vec() });
+        for (run, list) in runs.iter_mut().enumerate() {
+            let bytes = data.slice(run * size..(run + 1) * size);
+            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes });
         }
     }
     Ok(runs)
 }
 
 /// Converts an array to the bytes of an input, one run after another.
-fn fitted(value: &Value, given: &Tensor, scaling: Scaling) -> Result<Vec<u8>, InputError> {
+fn fitted(value: &ValueInfo, given: &Tensor, scaling: Scaling) -> Result<Bytes, InputError> {
     let floats = if value.dtype == DType::F32 { given.to_floats(DType::F32) } else { None };
     let array = floats.as_ref().unwrap_or(given);
     let inner = |shape: &[usize]| shape.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();
@@ -243,9 +245,9 @@ fn fitted(value: &Value, given: &Tensor, scaling: Scaling) -> Result<Vec<u8>, In
             wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
         });
     }
-    let bytes = if same { array.bytes.clone() } else { channels_first(array) };
+    let bytes = if same { array.bytes.clone() } else { channels_first(array).into() };
     let real = |byte: &u8| ((f32::from(*byte) - scaling.mean) / scaling.scale).to_le_bytes();
-    Ok(if scaled { bytes.iter().flat_map(real).collect() } else { bytes })
+    Ok(if scaled { bytes.iter().flat_map(real).collect::<Vec<u8>>().into() } else { bytes })
 }
 
 /// Transposes images from `[N, H, W, C]` to `[N, C, H, W]`.
@@ -264,7 +266,7 @@ fn channels_first(images: &Tensor) -> Vec<u8> {
 
 /// Pseudo-random inputs for one run, the same each time: 8-bit integers over their whole range, floats from -1 to 1;
 /// wider integers are 0 or 1, because they can be indices. Inputs of f16 are 0.
-pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
+pub fn made_up(model: &[&ValueInfo]) -> Vec<Tensor> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut next = move || {
         state ^= state << 13;
@@ -272,7 +274,7 @@ pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
         state ^= state << 17;
         state >> 11
     };
-    let tensor = |value: &&Value| {
+    let tensor = |value: &&ValueInfo| {
         let elements = value.bytes() / value.dtype.size();
         let mut bytes = Vec::with_capacity(value.bytes());
         for _ in 0..elements {
@@ -288,7 +290,7 @@ pub fn made_up(model: &[&Value]) -> Vec<Tensor> {
                 }
             }
         }
-        Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
+        Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes: bytes.into() }
     };
     model.iter().map(tensor).collect()
 }
@@ -361,27 +363,18 @@ fn collect(
     mut run: impl FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
     mut progress: impl FnMut(usize),
 ) -> Result<Results, SessionError> {
-    let mut outputs: Vec<Tensor> = Vec::new();
+    // For each output, its value in each run.
+    let mut parts: Vec<Vec<Tensor>> = Vec::new();
     let mut reports = Vec::with_capacity(runs.len());
     for (index, inputs) in runs.iter().enumerate() {
         let (results, report) = run(inputs)?;
         reports.push(report);
-        if outputs.is_empty() {
-            outputs = results;
-        } else {
-            for (all, one) in outputs.iter_mut().zip(results) {
-                all.bytes.extend_from_slice(&one.bytes);
-            }
-        }
+        parts.resize_with(results.len(), Vec::new);
+        parts.iter_mut().zip(results).for_each(|(all, one)| all.push(one));
         progress(index + 1);
     }
-    for output in &mut outputs {
-        if let Some(first) = output.shape.first_mut() {
-            *first *= runs.len();
-        } else if runs.len() > 1 {
-            output.shape = vec![runs.len()];
-        }
-    }
+    let outputs = parts.iter().map(|all| Tensor::concat(all).expect("a model's outputs have one type and shape"));
+    let outputs = outputs.collect();
     Ok(Results { outputs, reports })
 }
 
@@ -397,7 +390,7 @@ impl Labels {
     ///
     /// # Errors
     /// [`InputError::Labels`], [`InputError::LabelType`], [`InputError::LabelRange`] or [`InputError::NoClasses`].
-    pub fn check(labels: &Tensor, output: Option<&Value>, runs: usize) -> Result<Labels, InputError> {
+    pub fn check(labels: &Tensor, output: Option<&ValueInfo>, runs: usize) -> Result<Labels, InputError> {
         let output = output.ok_or(InputError::NoClasses { what: "no output" })?;
         Labels::of(labels, &output.shape, runs)
     }

@@ -7,7 +7,7 @@ use fast_image_resize::images::Image;
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use image::metadata::Orientation;
 use image::{DynamicImage, GenericImageView, ImageDecoder, ImageError, ImageReader, Limits};
-use tilewright_runtime::artifact::{Edge, Normalization, Value};
+use tilewright_runtime::artifact::{Edge, Normalization, ValueInfo};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
 /// Extensions of picture files that can be read.
@@ -294,7 +294,7 @@ impl Preprocess {
     ///
     /// # Errors
     /// [`PictureError::Shape`] or [`PictureError::Normalization`].
-    pub fn tensor(&self, pictures: &[DynamicImage], input: &Value, edge: &Edge) -> Result<Tensor, PictureError> {
+    pub fn tensor(&self, pictures: &[DynamicImage], input: &ValueInfo, edge: &Edge) -> Result<Tensor, PictureError> {
         let plane = self.plane(input)?;
         let value = self.value(input, edge, plane.channels)?;
         let order = self.order.unwrap_or(if edge.bgr { Order::Bgr } else { Order::Rgb });
@@ -319,10 +319,10 @@ impl Preprocess {
             // Without a batch dimension, pictures are concatenated along the outermost dimension.
             shape[0] *= pictures.len();
         }
-        Ok(Tensor { dtype: input.dtype, shape, bytes })
+        Ok(Tensor { dtype: input.dtype, shape, bytes: bytes.into() })
     }
 
-    fn plane(&self, input: &Value) -> Result<Plane, PictureError> {
+    fn plane(&self, input: &ValueInfo) -> Result<Plane, PictureError> {
         let ty = format!("{} {}", input.dtype, shape_text(&input.shape));
         let wrong = |why: &str| PictureError::Shape { name: input.name.clone(), ty: ty.clone(), why: why.to_string() };
         let sizes = match input.shape.as_slice() {
@@ -354,7 +354,7 @@ impl Preprocess {
     #[allow(clippy::type_complexity)] // one closure for one type of input
     fn value(
         &self,
-        input: &Value,
+        input: &ValueInfo,
         edge: &Edge,
         channels: usize,
     ) -> Result<Box<dyn Fn(f32, usize, &mut Vec<u8>)>, PictureError> {

@@ -8,7 +8,7 @@ use tilewright_compiler::frontend::onnx::{self, WriteError};
 use tilewright_compiler::graph::{DType, Graph, Tensor, TensorType};
 use tilewright_compiler::quantize::{self, Engine, QuantizeError, RunnableNetwork};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Manifest, Value, ValueId};
+use tilewright_runtime::artifact::{Manifest, ValueId, ValueInfo};
 use tilewright_runtime::files::Unfinished;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -252,17 +252,14 @@ pub fn accuracy(
     told: &mut dyn FnMut(usize),
 ) -> Result<f64, Error> {
     let mut run = engine.open(graph).map_err(Error::Run)?;
-    let mut all: Option<tensor::Tensor> = None;
+    let mut all = Vec::with_capacity(samples.len());
     for (index, sample) in samples.iter().enumerate() {
         let outputs = run.run(sample).map_err(Error::Run)?;
         let first = outputs.first().map(tensor::Tensor::from).ok_or_else(|| Error::Run("it has no output".into()))?;
-        match &mut all {
-            Some(t) => t.bytes.extend_from_slice(&first.bytes),
-            None => all = Some(first),
-        }
+        all.push(first);
         told(index + 1);
     }
-    Ok(all.map_or(0.0, |t| labels.accuracy(&t)))
+    Ok(tensor::Tensor::concat(&all).map_or(0.0, |t| labels.accuracy(&t)))
 }
 
 /// What to do with a model whose products are all in floats, so that nothing can be offloaded; none for other models.
@@ -316,7 +313,7 @@ pub fn samples(
     let value = |(name, ty): &(&str, &TensorType)| {
         let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
         let (shape, dtype) = found.ok_or_else(|| missing(name.to_string(), ty.to_string()))?;
-        Ok(Value { name: name.to_string(), dtype, shape, constant: None, source: None })
+        Ok(ValueInfo { name: name.to_string(), dtype, shape, constant: None, source: None })
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
     let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling).map_err(|e| match e {

@@ -1,6 +1,6 @@
 //! The values of a compiled model that are visible after a run, in the order of the graph.
 
-use tilewright_runtime::artifact::{Manifest, Packing, Place, Step, StepKind, Value, ValueId};
+use tilewright_runtime::artifact::{Manifest, Packing, Place, Step, StepKind, ValueId, ValueInfo};
 
 /// A value that a step writes, or an input.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub struct Visible {
 
 impl Visible {
     /// Its entry in the manifest: type, shape and the names in the model file.
-    pub fn value<'m>(&self, manifest: &'m Manifest) -> &'m Value {
+    pub fn value<'m>(&self, manifest: &'m Manifest) -> &'m ValueInfo {
         &manifest.values[self.id.0 as usize]
     }
 

@@ -87,12 +87,12 @@ fn data_and_outputs_are_arrays() {
     let dir = dir.path();
     std::fs::write(dir.join("clamp.te"), CLAMP).unwrap();
     let bytes: Vec<u8> = (0..1024).map(|i| i as u8).collect();
-    let tensor = Tensor { dtype: DType::I8, shape: vec![64, 16], bytes };
+    let tensor = Tensor { dtype: DType::I8, shape: vec![64, 16], bytes: bytes.into() };
     npy::write(&dir.join("a.npy"), &tensor).unwrap();
     fine(dir, &["schedule", "clamp.te", "--input", "a=a.npy", "--output-dir", "out"]);
     let got = npy::read(&dir.join("out/c.npy")).unwrap();
     let want: Vec<u8> = tensor.bytes.iter().map(|&b| if (b as i8) < 0 { 0 } else { b }).collect();
-    assert_eq!((got.shape, got.bytes), (vec![64, 16], want));
+    assert_eq!((got.shape, got.bytes.to_vec()), (vec![64, 16], want));
     refused(dir, &["schedule", "clamp.te", "--input", "b=a.npy"], "there is no input b; the inputs are a");
     refused(
         dir,

@@ -225,7 +225,7 @@ impl From<&Tensor> for tilewright_runtime::Tensor {
             DType::I64 => R::I64,
             DType::Bool => R::Bool,
         };
-        tilewright_runtime::Tensor { dtype, shape: t.shape.clone(), bytes: t.to_bytes() }
+        tilewright_runtime::Tensor { dtype, shape: t.shape.clone(), bytes: t.to_bytes().into() }
     }
 }
 

@@ -39,7 +39,7 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuda: Vec<BlobId>,
     /// Every tensor of the compiled model.
-    pub values: Vec<Value>,
+    pub values: Vec<ValueInfo>,
     /// The model's inputs, in its order.
     pub inputs: Vec<ValueId>,
     /// The model's outputs, in its order.
@@ -82,7 +82,7 @@ pub struct CpuTarget {
 
 /// A tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Value {
+pub struct ValueInfo {
     /// Its name in the model, or a generated one.
     pub name: String,
     /// Element type.
@@ -117,7 +117,7 @@ impl Source {
     }
 }
 
-impl Value {
+impl ValueInfo {
     /// Bytes of the tensor.
     pub fn bytes(&self) -> usize {
         byte_len(self.dtype, &self.shape).unwrap_or(0)
@@ -249,7 +249,7 @@ pub struct Image {
     pub w: usize,
     /// Channels of a block.
     pub block: usize,
-    /// Value of padding channels and columns.
+    /// ValueInfo of padding channels and columns.
     pub fill: i8,
     /// Padding columns on the device, before and after the tensor's columns.
     #[serde(default)]
@@ -315,13 +315,20 @@ pub enum Place {
     Cuda,
 }
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Place {
+    /// Its name in files and tables.
+    pub fn name(self) -> &'static str {
+        match self {
             Place::Accel => "accel",
             Place::Cpu => "cpu",
             Place::Cuda => "cuda",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -382,7 +389,7 @@ pub struct BlobInfo {
 
 impl Manifest {
     /// The model's inputs, in its order.
-    pub fn input_values(&self) -> Vec<&Value> {
+    pub fn input_values(&self) -> Vec<&ValueInfo> {
         self.inputs.iter().map(|id| &self.values[id.0 as usize]).collect()
     }
 

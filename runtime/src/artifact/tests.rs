@@ -2,8 +2,8 @@ use super::*;
 use crate::tensor::DType;
 use tilewright_driver::AccelProgram;
 
-fn value(name: &str, len: usize, constant: Option<u32>) -> Value {
-    Value { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId), source: None }
+fn value(name: &str, len: usize, constant: Option<u32>) -> ValueInfo {
+    ValueInfo { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId), source: None }
 }
 
 fn manifest() -> Manifest {

@@ -2,17 +2,16 @@
 
 use std::time::Instant;
 
-use tilewright_driver::{ALIGN, AccelProgram, Block, DeviceMemory, DriverError, Loaded, Role};
-use tilewright_hw::device::Device;
+use tilewright_driver::{ALIGN, AccelProgram, Block, DriverError, Loaded, Role};
 
 use super::report::StepReport;
 use crate::artifact::{AccelStep, Artifact, Packing, Place};
 use crate::convert::{pack, unpack};
+use crate::device::SharedDevice;
 
-/// A device with the allocator of its memory.
+/// A session's part of a device.
 pub(super) struct Accelerator {
-    pub device: Box<dyn Device>,
-    memory: DeviceMemory,
+    pub device: SharedDevice,
     /// The block for the programs' tensors, which they use in turn.
     tensors: Option<Block>,
     /// Bytes of a program's inputs and outputs in device memory, which the programs use in turn.
@@ -20,35 +19,48 @@ pub(super) struct Accelerator {
 }
 
 impl Accelerator {
-    pub fn new(device: Box<dyn Device>) -> Accelerator {
-        let memory = DeviceMemory::new(device.memory_bytes(), device.config());
-        Accelerator { device, memory, tensors: None, packed: Default::default() }
+    pub fn new(device: SharedDevice) -> Accelerator {
+        Accelerator { device, tensors: None, packed: Default::default() }
     }
 
     /// Allocates memory for the tensors of programs that run one after the other.
     pub fn reserve<'p>(&mut self, programs: impl Iterator<Item = &'p AccelProgram>) -> Result<(), DriverError> {
         let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
         if let Some(bytes) = regions.map(|r| r.bytes).max() {
-            self.tensors = self.memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop();
+            self.tensors = self.device.lock().memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop();
         }
         Ok(())
     }
 }
 
-/// A program in a device's memory, with the layouts of its tensors.
+impl Drop for Accelerator {
+    fn drop(&mut self) {
+        self.device.lock().memory.release(self.tensors.as_slice());
+    }
+}
+
+/// A program in a device's memory, with the layouts of its tensors. Its memory is free again when it is dropped.
 pub(super) struct LoadedProgram {
     loaded: Loaded<Box<AccelProgram>>,
+    device: SharedDevice,
     inputs: Vec<Packing>,
     outputs: Vec<Packing>,
 }
 
 impl LoadedProgram {
-    pub fn load(step: &AccelStep, artifact: &Artifact, on: &mut Accelerator) -> Result<LoadedProgram, DriverError> {
+    pub fn load(step: &AccelStep, artifact: &Artifact, on: &Accelerator) -> Result<LoadedProgram, DriverError> {
         let mut program = Box::new(step.program.clone());
         program.stream = artifact.blob(step.stream).to_vec();
         program.constants = artifact.blob(step.constants).to_vec();
-        let loaded = Loaded::sharing(on.device.as_mut(), &mut on.memory, program, on.tensors)?;
-        Ok(LoadedProgram { loaded, inputs: step.inputs.clone(), outputs: step.outputs.clone() })
+        let mut held = on.device.lock();
+        let held = &mut *held;
+        let loaded = Loaded::sharing(held.device.as_mut(), &mut held.memory, program, on.tensors)?;
+        Ok(LoadedProgram {
+            loaded,
+            device: on.device.clone(),
+            inputs: step.inputs.clone(),
+            outputs: step.outputs.clone(),
+        })
     }
 
     pub fn run(
@@ -73,7 +85,7 @@ impl LoadedProgram {
             });
         }
         let packing = started.elapsed();
-        let report = self.loaded.run_into(on.device.as_mut(), &given, results)?;
+        let report = self.device.with(|device| self.loaded.run_into(device, &given, results))?;
         let started = Instant::now();
         for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(results) {
             unpack(*packing, result, bytes);
@@ -89,5 +101,11 @@ impl LoadedProgram {
             spans: report.spans,
             ..StepReport::on(Place::Accel)
         })
+    }
+}
+
+impl Drop for LoadedProgram {
+    fn drop(&mut self) {
+        self.loaded.unload(&mut self.device.lock().memory);
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use half::f16;
 
 use super::values::{Values, lives};
-use crate::artifact::{Artifact, Step, StepKind, Value, ValueId};
+use crate::artifact::{Artifact, Step, StepKind, ValueId, ValueInfo};
 use crate::cuda::{CudaCode, CudaEntry, CudaError, Gpu, GpuMemory, Mark, Program};
 use crate::placement::{Buffer, place};
 use crate::tensor::DType;
@@ -129,7 +129,7 @@ impl OnGpu {
     ///
     /// # Errors
     /// The driver's, also those of earlier steps.
-    pub fn fetch(&mut self, values: &[Value], id: ValueId, host: &mut [u8]) -> Result<(), CudaError> {
+    pub fn fetch(&mut self, values: &[ValueInfo], id: ValueId, host: &mut [u8]) -> Result<(), CudaError> {
         let (Copy::Gpu, Some(at)) = (self.copies[id.0 as usize], self.places[id.0 as usize]) else { return Ok(()) };
         if self.is_half(&values[id.0 as usize]) {
             let mut bytes = vec![0; host.len() / 2];
@@ -153,12 +153,12 @@ impl OnGpu {
         self.marks.drain(..).map(|(step, from, to)| Ok((step, Gpu::seconds(&from, &to)?))).collect()
     }
 
-    fn is_half(&self, value: &Value) -> bool {
+    fn is_half(&self, value: &ValueInfo) -> bool {
         self.half && value.dtype == DType::F32
     }
 
     /// Copies a value's bytes to its place, if it has one.
-    fn send(&mut self, values: &[Value], id: ValueId, bytes: &[u8]) -> Result<(), CudaError> {
+    fn send(&mut self, values: &[ValueInfo], id: ValueId, bytes: &[u8]) -> Result<(), CudaError> {
         let Some(at) = self.places[id.0 as usize] else { return Ok(()) };
         if self.is_half(&values[id.0 as usize]) {
             let wide = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));

@@ -1,7 +1,7 @@
 //! Replaces the GPU in a program that was built without the feature `cuda`; no value of it can exist.
 
 use super::values::Values;
-use crate::artifact::{Artifact, StepKind, Value, ValueId};
+use crate::artifact::{Artifact, StepKind, ValueId, ValueInfo};
 use crate::cuda::{CudaError, available};
 
 pub(super) enum OnGpu {}
@@ -24,7 +24,7 @@ impl OnGpu {
         match *self {}
     }
 
-    pub fn fetch(&mut self, _: &[Value], _: ValueId, _: &mut [u8]) -> Result<(), CudaError> {
+    pub fn fetch(&mut self, _: &[ValueInfo], _: ValueId, _: &mut [u8]) -> Result<(), CudaError> {
         match *self {}
     }
 

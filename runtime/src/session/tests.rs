@@ -1,14 +1,16 @@
 use super::*;
-use crate::artifact::{BlobId, Manifest, Step, Value};
+use crate::artifact::{BlobId, Manifest, Step, ValueInfo};
+use crate::function::Function;
+use crate::value::Value;
 
 /// `y = x + w` over three bytes, then `z = y + y`.
-fn artifact() -> Artifact {
+pub(crate) fn artifact() -> Artifact {
     sums(1)
 }
 
 /// `y = x + w` over three bytes, then `doublings` steps that each double the value before.
 fn sums(doublings: u32) -> Artifact {
-    let value = |name: &str, constant: Option<u32>| Value {
+    let value = |name: &str, constant: Option<u32>| ValueInfo {
         name: name.into(),
         dtype: DType::I8,
         shape: vec![1, 3],
@@ -44,18 +46,18 @@ fn sums(doublings: u32) -> Artifact {
     Artifact::new("sum", manifest, vec![vec![1, 2, 3]]).unwrap()
 }
 
-fn functions() -> Registry {
-    let mut functions = Registry::new();
-    functions.add("add", |inputs, outputs| {
-        for ((y, a), b) in outputs[0].iter_mut().zip(inputs[0]).zip(inputs[1]) {
-            *y = a.checked_add(*b).ok_or("the sum overflows")?;
-        }
-        Ok(())
-    });
+pub(crate) fn functions() -> Registry {
+    let functions = Registry::new();
+    functions.add(Function::new("add", |args| {
+        let (a, b) = (args.get::<Tensor>(0)?, args.get::<Tensor>(1)?);
+        let sums = a.bytes.iter().zip(&b.bytes).map(|(a, b)| a.checked_add(*b).ok_or("the sum overflows"));
+        let bytes = sums.collect::<Result<Vec<u8>, _>>()?;
+        Ok(Tensor { bytes: bytes.into(), ..a.clone() }.into())
+    }));
     functions
 }
 
-fn x(values: &[i8]) -> Tensor {
+pub(crate) fn x(values: &[i8]) -> Tensor {
     Tensor::from_i8(vec![1, values.len()], values).unwrap()
 }
 
@@ -89,7 +91,7 @@ fn values_take_the_memory_of_those_that_nobody_reads_any_more() {
 fn a_failing_step_is_named_and_the_session_lives_on() {
     let mut session = Session::new(artifact(), &functions(), None).unwrap();
     let error = session.run(&[x(&[-1, 0, 0])]).unwrap_err().to_string();
-    assert_eq!(error, "step add2: the sum overflows");
+    assert_eq!(error, "step add2: add: the sum overflows");
     assert!(session.run(&[x(&[1, 1, 1])]).is_ok());
 }
 
@@ -108,6 +110,23 @@ fn a_missing_function_is_named() {
     let error = Session::new(artifact(), &Registry::new(), None).err().unwrap().to_string();
     assert_eq!(
         error,
-        "step add2 calls add, which neither the artifact's object code nor the registry has; compile the model again"
+        "step add2 calls the function add, which is not registered; register it before the model is opened"
     );
+}
+
+#[test]
+fn what_a_function_returns_is_checked() {
+    let message = |result: Value| {
+        let functions = Registry::new();
+        functions.add(Function::new("add", move |_| Ok(result.clone())));
+        let mut session = Session::new(artifact(), &functions, None).unwrap();
+        session.run(&[x(&[1, 1, 1])]).map(|(outputs, _)| outputs).map_err(|error| error.to_string())
+    };
+    let ones = || Value::Tensor(x(&[1, 1, 1]));
+    assert_eq!(message(ones()), Ok(vec![x(&[1, 1, 1]); 2]));
+    assert_eq!(message(Value::List(vec![ones()])), Ok(vec![x(&[1, 1, 1]); 2]));
+    let wrong = |text: &str| Err(format!("step add2: add returned {text}"));
+    assert_eq!(message(Value::None), wrong("none for y, which is i8 1x3"));
+    assert_eq!(message(Value::Tensor(x(&[1]))), wrong("i8 1x1 for y, which is i8 1x3"));
+    assert_eq!(message(Value::List(vec![])), wrong("0 values, but the step has 1 outputs"));
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use tilewright::model::inference::{self, Scaling};
 use tilewright::model::picture::{self, Preprocess};
 use tilewright::model::zoo::{Entry, Sample};
-use tilewright_runtime::artifact::{About, Value};
+use tilewright_runtime::artifact::{About, ValueInfo};
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
 
@@ -130,7 +130,7 @@ impl Given {
     }
 
     /// Preprocesses pictures and returns the inputs of each run.
-    pub fn runs(self, model: &[&Value], about: &About, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
+    pub fn runs(self, model: &[&ValueInfo], about: &About, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
         let known = || model.iter().map(|value| value.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(name) = self.asked.iter().find(|name| model.iter().all(|value| value.name != **name)) {
             bail!("the model has no input {name}; it has {}", known());

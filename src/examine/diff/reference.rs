@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tilewright_runtime::artifact::{Manifest, Value};
+use tilewright_runtime::artifact::{Manifest, ValueInfo};
 use tilewright_runtime::npy::{self, NpyError};
 use tilewright_runtime::tensor::{DType, Tensor, shape_text};
 
@@ -209,7 +209,7 @@ impl Reference {
             });
         }
         let bytes = array.bytes.len() / self.runs.max(1);
-        let piece = array.bytes[run * bytes..(run + 1) * bytes].to_vec();
+        let piece = array.bytes.slice(run * bytes..(run + 1) * bytes);
         let piece = Tensor { dtype: array.dtype, shape: of.shape.clone(), bytes: piece };
         let converted = convert(piece, of);
         converted.map(Some).ok_or_else(|| ReferenceError::Type {
@@ -228,7 +228,7 @@ fn find<'v>(manifest: &Manifest, visible: &'v [Visible], name: &str) -> Option<&
 
 /// Converts an array to a value's type: floats of another width; uint8 minus 128 to int8; reals to their quantized
 /// integers, saturated to the range, and NaN to the zero point.
-fn convert(array: Tensor, value: &Value) -> Option<Tensor> {
+fn convert(array: Tensor, value: &ValueInfo) -> Option<Tensor> {
     let source = value.source.clone().unwrap_or_default();
     match (array.dtype, value.dtype) {
         (from, to) if from == to => Some(array),
@@ -258,7 +258,7 @@ mod tests {
         for zero_point in [-128, -7, 0, 5, 127] {
             let source = Source { quantization: Some((0.5, zero_point)), ..Source::default() };
             let value =
-                Value { name: "v".into(), dtype: DType::I8, shape: vec![6], constant: None, source: Some(source) };
+                ValueInfo { name: "v".into(), dtype: DType::I8, shape: vec![6], constant: None, source: Some(source) };
             let reals = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 1.0];
             let found = convert(Tensor::from_f32(vec![6], &reals).unwrap(), &value).unwrap();
             let one = f64::from(zero_point + 2).min(127.0);

@@ -2,8 +2,8 @@ use super::*;
 use tilewright_runtime::artifact::Edge;
 use tilewright_runtime::tensor::DType;
 
-fn value(name: &str, shape: &[usize]) -> Value {
-    Value { name: name.into(), dtype: DType::I8, shape: shape.to_vec(), constant: None, source: None }
+fn value(name: &str, shape: &[usize]) -> ValueInfo {
+    ValueInfo { name: name.into(), dtype: DType::I8, shape: shape.to_vec(), constant: None, source: None }
 }
 
 fn bytes(shape: &[usize]) -> Tensor {
@@ -40,7 +40,7 @@ fn a_longer_first_axis_means_more_runs() {
     let (x, y) = (value("x", &[2, 3]), value("y", &[1, 2]));
     let runs = split(&[&x, &y], &[bytes(&[4, 3]), bytes(&[2, 2])]).unwrap();
     assert_eq!(runs.len(), 2);
-    assert_eq!(runs[1][0].bytes, [6, 7, 8, 9, 10, 11]);
+    assert_eq!(runs[1][0].bytes[..], [6, 7, 8, 9, 10, 11]);
     assert_eq!(runs[1][1].shape, [1, 2]);
     let message = |a: &[usize], b: &[usize]| split(&[&x, &y], &[bytes(a), bytes(b)]).unwrap_err().to_string();
     assert_eq!(message(&[4, 3], &[1, 2]), "input y has data for 1 runs, but input x for 2");
@@ -153,7 +153,7 @@ fn arrays_have_the_width_of_floats_that_the_file_names() {
 
 #[test]
 fn bytes_become_floats_and_images_what_the_model_takes() {
-    let x = Value { name: "x".into(), dtype: DType::F32, shape: vec![1, 2, 1, 3], constant: None, source: None };
+    let x = ValueInfo { name: "x".into(), dtype: DType::F32, shape: vec![1, 2, 1, 3], constant: None, source: None };
     let bytes = |shape: &[usize]| Tensor::new(DType::U8, shape.to_vec(), (0..12).collect()).unwrap();
     let scaling = Scaling { mean: 2.0, scale: 4.0 };
     let runs = |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], None, scaling);

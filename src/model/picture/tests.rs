@@ -1,8 +1,8 @@
 use super::*;
 use image::{ImageFormat, Rgb, RgbImage};
 
-fn input(dtype: DType, shape: &[usize]) -> Value {
-    Value { name: "image".into(), dtype, shape: shape.to_vec(), constant: None, source: None }
+fn input(dtype: DType, shape: &[usize]) -> ValueInfo {
+    ValueInfo { name: "image".into(), dtype, shape: shape.to_vec(), constant: None, source: None }
 }
 
 /// Width 4, height 2; red is ten times the column, green ten times the row, blue 200.
@@ -10,7 +10,7 @@ fn ramp() -> DynamicImage {
     DynamicImage::ImageRgb8(RgbImage::from_fn(4, 2, |x, y| Rgb([10 * x as u8, 10 * y as u8, 200])))
 }
 
-fn tensor(spec: &str, input: &Value, edge: &Edge) -> Result<Tensor, PictureError> {
+fn tensor(spec: &str, input: &ValueInfo, edge: &Edge) -> Result<Tensor, PictureError> {
     spec.parse::<Preprocess>().expect(spec).tensor(&[ramp()], input, edge)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use image::{DynamicImage, GenericImageView};
 use tilewright_compiler::graph::TensorType;
-use tilewright_runtime::artifact::{Edge, Value};
+use tilewright_runtime::artifact::{Edge, ValueInfo};
 use tilewright_runtime::tensor::{DType, Tensor};
 
 use crate::model::picture::{self, PictureError, Preprocess};
@@ -77,7 +77,7 @@ pub fn folder(
         return Err(FolderError::Inputs { folder: named(), count: inputs.len() });
     };
     let dtype = DType::from_name(ty.dtype.name()).unwrap_or(DType::F32);
-    let value = Value {
+    let value = ValueInfo {
         name: name.to_string(),
         dtype,
         shape: ty.shape().unwrap_or_default(),
