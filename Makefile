@@ -4,6 +4,7 @@
 # Build and run
 #   make setup            install what is missing (system packages, Yosys in .venv)
 #   make build            build the program as target/release/tilewright
+#   make clib             the libraries of the C interface, into build/lib (docs/c.md)
 #   make demo             trained networks read digits and name photos, on the RTL and on the CPU
 #
 # Test
@@ -48,7 +49,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -56,6 +57,10 @@ setup:
 # Both programs, so that `make demo` and `make build` compile the same crates once.
 build: setup
 	$(CARGO) build --release --bins
+
+# The libraries of the C interface, into build/lib, and their headers, into build/include.
+clib: setup
+	@CARGO="$(CARGO)" scripts/clib.sh
 
 demo: build
 	@target/release/tilewright-demo
@@ -144,7 +149,7 @@ bench-tune: setup
 bench-sized: setup
 	$(CARGO) bench -p tilewright-tensor --bench sized
 
-# A session's call compared with the functions that it calls; the last line is the difference.
+# A session's call compared with the functions that it calls; the last lines are the difference in Rust and in C.
 bench-call: setup
 	$(CARGO) bench --bench call
 

@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group};
 use tilewright::model::inference::made_up;
 use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright_c::{TW_NONE, TW_OK, tw_artifact_open_bytes, tw_payload, tw_session_open, tw_session_run, tw_value};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::buffer::AlignedBytes;
+use tilewright_runtime::dlpack::{CPU, DLDevice, DLTensor};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
@@ -89,10 +91,68 @@ impl Kernels {
     }
 }
 
+/// The network's session behind the C interface, with the caller's memory for its tensors.
+struct InC {
+    session: tw_value,
+    shapes: Vec<Vec<i64>>,
+    buffers: Vec<AlignedBytes>,
+    tensors: Vec<DLTensor>,
+    inputs: usize,
+}
+
+// SAFETY: the pointers point to the memory in the same struct, which nothing else refers to.
+unsafe impl Send for InC {}
+
+impl InC {
+    fn new(artifact: &Artifact, inputs: &[Tensor]) -> InC {
+        let none = tw_value { kind: TW_NONE, reserved: 0, data: tw_payload { integer: 0 } };
+        let (mut opened, mut session, file) = (none, none, artifact.encode());
+        // SAFETY: all pointers are to local variables of these types.
+        unsafe {
+            assert_eq!(tw_artifact_open_bytes(file.as_ptr().cast(), file.len(), &mut opened), TW_OK);
+            assert_eq!(tw_session_open(opened, none, &mut session), TW_OK);
+        }
+        let manifest = &artifact.manifest;
+        let ids = manifest.inputs.iter().chain(&manifest.outputs);
+        let values: Vec<_> = ids.map(|id| &manifest.values[id.0 as usize]).collect();
+        let mut made = InC {
+            session,
+            shapes: values.iter().map(|value| value.shape.iter().map(|axis| *axis as i64).collect()).collect(),
+            buffers: values.iter().map(|value| AlignedBytes::zeroed(value.bytes())).collect(),
+            tensors: Vec::new(),
+            inputs: inputs.len(),
+        };
+        for (buffer, input) in made.buffers.iter_mut().zip(inputs) {
+            buffer.copy_from_slice(&input.bytes);
+        }
+        for ((value, shape), buffer) in values.iter().zip(&mut made.shapes).zip(&mut made.buffers) {
+            made.tensors.push(DLTensor {
+                data: buffer.as_mut_ptr().cast(),
+                device: DLDevice { device_type: CPU, device_id: 0 },
+                ndim: shape.len() as i32,
+                dtype: value.dtype.into(),
+                shape: shape.as_mut_ptr(),
+                strides: std::ptr::null_mut(),
+                byte_offset: 0,
+            });
+        }
+        made
+    }
+
+    fn run(&mut self) {
+        let (inputs, outputs) = self.tensors.split_at(self.inputs);
+        // SAFETY: the tensors describe the buffers in the same struct, and no two of them overlap.
+        let status =
+            unsafe { tw_session_run(self.session, inputs.as_ptr(), inputs.len(), outputs.as_ptr(), outputs.len()) };
+        assert_eq!(status, TW_OK);
+    }
+}
+
 fn calls(criterion: &mut Criterion) {
     let (artifact, inputs) = network();
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).expect("the network opens");
     let mut kernels = Kernels::new(&artifact, &inputs);
+    let mut in_c = InC::new(&artifact, &inputs);
     let pool = Threads::new(1).expect("a thread");
     let mut group = criterion.benchmark_group("lenet on cpu, 1 thread");
     group.bench_function("a session's call", |b| {
@@ -102,18 +162,22 @@ fn calls(criterion: &mut Criterion) {
         pool.install(|| b.iter(|| kernels.run()));
     });
     group.finish();
-    pool.install(|| compare(&artifact, &mut session, &mut kernels, &inputs));
+    pool.install(|| compare(&artifact, &mut session, &mut kernels, &mut in_c, &inputs));
 }
 
-/// Prints the overhead of a call. Both sides are measured alternately, so that disturbances affect both.
-fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, inputs: &[Tensor]) {
+/// Prints the overhead of a call, in Rust and in C. All are measured alternately, so that disturbances affect all.
+fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in_c: &mut InC, inputs: &[Tensor]) {
     let (outputs, _) = session.run(inputs).expect("it runs");
     kernels.run();
+    in_c.run();
+    for (buffer, output) in in_c.buffers[inputs.len()..].iter().zip(&outputs) {
+        assert_eq!(output.bytes, buffer[..], "C and Rust give the same");
+    }
     for (id, output) in artifact.manifest.outputs.iter().zip(&outputs) {
         assert_eq!(output.bytes, kernels.buffers[id.0 as usize][..], "kernels and session compute the same");
     }
     let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(CALLS);
-    let mut rounds: Vec<[f64; 3]> = (0..ROUNDS)
+    let mut rounds: Vec<[f64; 4]> = (0..ROUNDS)
         .map(|_| {
             let begun = Instant::now();
             (0..CALLS).for_each(|_| drop(black_box(session.run(black_box(inputs)))));
@@ -121,7 +185,9 @@ fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in
             let begun = Instant::now();
             (0..CALLS).for_each(|_| kernels.run());
             let alone = each(begun.elapsed());
-            [call - alone, call, alone]
+            let begun = Instant::now();
+            (0..CALLS).for_each(|_| in_c.run());
+            [call - alone, call, alone, each(begun.elapsed()) - alone]
         })
         .collect();
     let mut sorted = |part: usize| {
@@ -129,11 +195,13 @@ fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in
         [ROUNDS / 10, ROUNDS / 2, ROUNDS - 1 - ROUNDS / 10].map(|at| rounds[at][part])
     };
     let ([low, above, high], [_, call, _], [_, alone, _]) = (sorted(0), sorted(1), sorted(2));
+    let [low_c, above_c, high_c] = sorted(3);
     println!(
         "a session's call takes {above:.2} us above its {} kernels ({low:.2} to {high:.2} in eight of ten rounds): {call:.2} us, and \
          they alone {alone:.2} us",
         kernels.calls.len()
     );
+    println!("in C it takes {above_c:.2} us above them ({low_c:.2} to {high_c:.2})");
 }
 
 criterion_group!(benches, calls);

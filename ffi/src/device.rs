@@ -1,0 +1,71 @@
+//! Devices by name.
+
+use std::ffi::c_char;
+use std::sync::Once;
+
+use tilewright_driver::port::{Board, BoardPort};
+use tilewright_hw::config::{HwConfig, PRESETS};
+use tilewright_hw::device::Device;
+use tilewright_runtime::function::{AnyError, Args};
+use tilewright_runtime::module::{DeviceModule, open_device};
+use tilewright_runtime::{Function, Module, Registry, SharedDevice, Value};
+
+use crate::error::{guard, text, tw_status};
+use crate::value::{put_value, tw_value};
+
+type Open = fn(&str, HwConfig) -> Result<Box<dyn Device>, AnyError>;
+
+/// The devices of this library, by the kinds of their names.
+const DEVICES: &[(&str, Open)] = &[
+    ("serial", board),
+    ("spi", board),
+    ("uio", board),
+    #[cfg(feature = "sim")]
+    ("fsim", |_, config| {
+        let bytes = config.memory_bytes();
+        Ok(Box::new(tilewright_sim::Fsim::new(config, bytes)))
+    }),
+    #[cfg(feature = "sim")]
+    ("csim", |_, config| {
+        let bytes = config.memory_bytes();
+        Ok(Box::new(tilewright_sim::Csim::new(config, bytes, tilewright_sim::CsimOptions::default())))
+    }),
+];
+
+fn board(name: &str, config: HwConfig) -> Result<Box<dyn Device>, AnyError> {
+    let port: BoardPort = name.parse()?;
+    Ok(Board::open(&port, &config, &|_| ())?.into_device(None))
+}
+
+/// Registers the library's devices, once in a process.
+pub(crate) fn register() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for &(kind, open) in DEVICES {
+            let open = move |args: Args| {
+                let name = args.get::<String>(0)?;
+                let config = HwConfig::parse(name, args.get::<String>(1)?)?;
+                Ok(Module::new(DeviceModule(SharedDevice::new(open(name, config)?))).into())
+            };
+            Registry::global().add(Function::new(&format!("device.{kind}"), open));
+        }
+    });
+}
+
+/// Opens a device that sessions can share, by the name that `--device` accepts. `config` is the name of a preset, or a
+/// configuration as TOML.
+///
+/// # Safety
+/// `name` and `config` are texts that end with a zero; `out` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tw_device_open(name: *const c_char, config: *const c_char, out: *mut tw_value) -> tw_status {
+    guard(|| {
+        register();
+        // SAFETY: the caller's promise.
+        let (name, config) = unsafe { (text(name, "name")?, text(config, "config")?) };
+        let preset = PRESETS.iter().find(|(preset, _)| *preset == config).map(|(_, text)| *text);
+        let device = open_device(Registry::global(), name, preset.unwrap_or(config))?;
+        // SAFETY: the caller's promise.
+        unsafe { put_value(out, || Value::Module(device)) }
+    })
+}

@@ -1,0 +1,106 @@
+//! Programs in C and C++ against the library: each is compiled with all warnings, linked with the library of this
+//! build, and run.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tilewright::model::{self, inference, zoo};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::{Registry, Session};
+use tilewright_sim::Fsim;
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The folder of the library that cargo has built for these tests.
+fn library() -> PathBuf {
+    // It is next to the tests.
+    let test = std::env::current_exe().expect("the test has a path");
+    test.parent().expect("it is in a folder").to_path_buf()
+}
+
+fn compile(source: &Path, program: &Path) {
+    let is_cpp = source.extension().is_some_and(|e| e == "cpp");
+    let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c99") };
+    let library = library();
+    let output = Command::new(compiler)
+        .args([standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O1", "-pthread"])
+        .arg("-I")
+        .arg(here().join("../include"))
+        .arg(source)
+        .arg("-o")
+        .arg(program)
+        .arg("-L")
+        .arg(&library)
+        .arg("-ltilewright_c")
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .output()
+        .expect("the compiler runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().expect("the program runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {error}", output.status);
+    output
+}
+
+const RIGHT: &str = "all as it should be\n";
+
+/// Compiles one of the programs next to this file and runs it.
+fn passes(source: &str, args: &[&Path]) {
+    let dir = tempfile::tempdir().expect("a folder");
+    let program = dir.path().join("program");
+    compile(&here().join("tests").join(source), &program);
+    let output = run(Command::new(&program).args(args).current_dir(here()));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), RIGHT);
+}
+
+/// Every function of the header, with right and wrong arguments, from one thread and from several.
+#[test]
+fn the_interface_does_what_the_header_says() {
+    passes("interface.c", &[]);
+}
+
+#[test]
+fn the_layer_for_cpp_throws_and_frees() {
+    passes("wrapper.cpp", &[]);
+}
+
+/// A network in `dir`, with an input and what the session in Rust answers, as raw elements.
+fn network(dir: &Path) -> [PathBuf; 3] {
+    let file = zoo::find("lenet-int8").and_then(|entry| entry.extract(dir)).expect("the zoo has it");
+    let config = HwConfig::load("1x8x8").expect("a preset");
+    let graph = model::import(&file, &Default::default()).expect("it is read");
+    let artifact = model::build(graph, &model::Options::new(&config), &mut |_, _| {}).expect("it compiles");
+    let inputs = inference::made_up(&artifact.manifest.input_values());
+    let device = Box::new(Fsim::new(config.clone(), config.memory_bytes()));
+    let mut session = Session::new(artifact.clone(), &Registry::new(), Some(device)).expect("it opens");
+    let (outputs, _) = session.run(&inputs).expect("it runs");
+    let paths = ["lenet.tw", "input", "output"].map(|name| dir.join(name));
+    artifact.write(&paths[0]).expect("the folder can be written");
+    std::fs::write(&paths[1], &inputs[0].bytes).expect("the folder can be written");
+    std::fs::write(&paths[2], &outputs[0].bytes).expect("the folder can be written");
+    paths
+}
+
+#[test]
+fn a_network_answers_in_c_as_in_rust() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let [artifact, input, output] = network(dir.path());
+    passes("session.c", &[&artifact, &input, &output]);
+
+    // The example of the page.
+    let program = dir.path().join("infer");
+    compile(&here().join("../examples/c/infer.c"), &program);
+    let given = || std::fs::File::open(&input).expect("it was written");
+    for device in ["fsim", "csim"] {
+        let found = run(Command::new(&program).arg(&artifact).arg(device).stdin(given()));
+        assert_eq!(found.stdout, std::fs::read(&output).expect("it was written"), "{device}");
+    }
+    let refused = Command::new(&program).arg(&artifact).arg("tpu").stdin(given()).output().expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && text.contains("named tpu; there are: csim, fsim, serial"), "{text}");
+}

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Builds the libraries of the C interface into build/lib, and states their sizes:
+#   libtilewright_runtime.so  sessions and boards
+#   libtilewright_sim.so      the same with the functional simulator and the cycle model
+set -eu
+cd "$(dirname "$0")/.."
+CARGO=${CARGO:-cargo}
+mkdir -p build/lib build/include
+build() { # NAME FEATURES...
+  name=$1
+  shift
+  $CARGO build -q --profile clib -p tilewright-ffi --lib "$@"
+  # Written whole: a program that runs may have the old file open.
+  cp "${CARGO_TARGET_DIR:-target}/clib/libtilewright_c.so" "build/lib/.$name"
+  mv "build/lib/.$name" "build/lib/$name"
+}
+build libtilewright_runtime.so --no-default-features
+build libtilewright_sim.so
+cp include/tilewright.h include/tilewright.hpp build/include
+for name in libtilewright_runtime.so libtilewright_sim.so; do
+  echo "build/lib/$name: $(awk "BEGIN { printf \"%.2f\", $(wc -c <build/lib/$name) / 1e6 }") MB"
+done
