@@ -170,7 +170,8 @@ fn yosys_synthesizes_a_board_with_an_sdram() {
         let config = HwConfig { bus_bits, ..small() };
         let cycles = chip.cycles(board.core_mhz).expect("they go together");
         let memory = ShellMemory::Sdram { geometry: chip.geometry(), cycles };
-        let shell = generate(&config, &ShellConfig { memory, ..UART }).expect("the shell is legal");
+        let leds = board.leds.pins.len() as u32;
+        let shell = generate(&config, &ShellConfig { memory, leds, ..UART }).expect("the shell is legal");
         let request = FlowRequest {
             board: &board,
             config: &config,
