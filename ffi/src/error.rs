@@ -53,7 +53,7 @@ impl From<CallError> for Failure {
     fn from(error: CallError) -> Failure {
         let status = match &error {
             CallError::Count { .. } | CallError::Argument { .. } => TW_INVALID_ARGUMENT,
-            CallError::Unknown { .. } => TW_NOT_FOUND,
+            CallError::Unknown { .. } | CallError::NoDevice { .. } => TW_NOT_FOUND,
             CallError::Failed { .. } => TW_FAILED,
         };
         Failure::new(status, error.to_string())

@@ -1,32 +1,5 @@
 /* Every function of the header, with right and wrong arguments. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tilewright.h"
-
-static int failures = 0;
-
-#define EXPECT(condition)                                                                   \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
-      fprintf(stderr, "line %d: not so: %s (%s)\n", __LINE__, #condition, tw_error());      \
-      failures++;                                                                           \
-    }                                                                                       \
-  } while (0)
-
-/* The call ends in this status, and its text contains this. */
-#define REFUSED(call, status, part)                                                         \
-  do {                                                                                      \
-    tw_status found = (call);                                                               \
-    if (found != (status) || !strstr(tw_error(), part)) {                                   \
-      fprintf(stderr, "line %d: %s: status %d, \"%s\"\n", __LINE__, #call, found, tw_error()); \
-      failures++;                                                                           \
-    }                                                                                       \
-  } while (0)
-
-#define OK(call) EXPECT((call) == TW_OK)
+#include "check.h"
 
 static tw_value integer(int64_t number) {
   tw_value value = {TW_INTEGER, 0, {0}};
@@ -310,7 +283,5 @@ int main(void) {
   functions();
   devices();
   threads();
-  if (failures) return 1;
-  puts("all as it should be");
-  return 0;
+  return end();
 }

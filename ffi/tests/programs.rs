@@ -102,5 +102,8 @@ fn a_network_answers_in_c_as_in_rust() {
     }
     let refused = Command::new(&program).arg(&artifact).arg("tpu").stdin(given()).output().expect("it runs");
     let text = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && text.contains("named tpu; there are: csim, fsim, serial"), "{text}");
+    assert!(
+        !refused.status.success() && text.contains("there is no device tpu here; there are: csim, fsim, serial"),
+        "{text}"
+    );
 }

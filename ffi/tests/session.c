@@ -1,31 +1,5 @@
 /* Sessions of a real network: session ARTIFACT INPUT OUTPUT, where the last two are files of raw elements. */
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "tilewright.h"
-
-static int failures = 0;
-
-#define EXPECT(condition)                                                              \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
-      fprintf(stderr, "line %d: not so: %s (%s)\n", __LINE__, #condition, tw_error()); \
-      failures++;                                                                      \
-    }                                                                                  \
-  } while (0)
-
-#define REFUSED(call, status, part)                                                            \
-  do {                                                                                         \
-    tw_status found = (call);                                                                  \
-    if (found != (status) || !strstr(tw_error(), part)) {                                      \
-      fprintf(stderr, "line %d: %s: status %d, \"%s\"\n", __LINE__, #call, found, tw_error()); \
-      failures++;                                                                              \
-    }                                                                                          \
-  } while (0)
-
-#define OK(call) EXPECT((call) == TW_OK)
+#include "check.h"
 
 enum { INPUT = 28 * 28, OUTPUT = 10 };
 
@@ -177,7 +151,5 @@ int main(int argc, char **argv) {
   EXPECT(free_and_all[0] == free_and_all[1]);
   tw_value all[] = {artifact, device, config, function};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) OK(tw_value_free(all[i]));
-  if (failures) return 1;
-  puts("all as it should be");
-  return 0;
+  return end();
 }

@@ -41,6 +41,14 @@ pub enum CallError {
         /// Names that are there, sorted.
         known: Vec<String>,
     },
+    /// No device of that kind.
+    #[error("there is no device {name} here; there are: {}", known.join(", "))]
+    NoDevice {
+        /// Its kind, as the name that was asked for begins.
+        name: String,
+        /// Kinds that are there, sorted.
+        known: Vec<String>,
+    },
     /// The function itself failed.
     #[error("{function}: {source}")]
     Failed {

@@ -143,14 +143,14 @@ impl Functions for DeviceModule {
 /// name up to its first colon. The function takes the whole name and a configuration as TOML, and returns a module.
 ///
 /// # Errors
-/// [`CallError::Unknown`] if no such function is registered, or its error.
+/// [`CallError::NoDevice`] if no such function is registered, or its error.
 pub fn open_device(functions: &Registry, name: &str, config: &str) -> Result<Module, CallError> {
     const PREFIX: &str = "device.";
     let kind = name.split(':').next().unwrap_or_default();
     let open = functions.get(&format!("{PREFIX}{kind}")).ok_or_else(|| {
         let names = functions.names().into_iter();
         let known = names.filter_map(|name| name.strip_prefix(PREFIX).map(str::to_string)).collect();
-        CallError::Unknown { of: "this library for devices".into(), name: kind.to_string(), known }
+        CallError::NoDevice { name: kind.to_string(), known }
     })?;
     match open.call(&[name.into(), config.into()])? {
         Value::Module(module) => Ok(module),

@@ -1,0 +1,36 @@
+/* What the programs check, and how they end. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tilewright.h"
+
+static int failures = 0;
+
+#define EXPECT(condition)                                                                   \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
+      fprintf(stderr, "line %d: not so: %s (%s)\n", __LINE__, #condition, tw_error());      \
+      failures++;                                                                           \
+    }                                                                                       \
+  } while (0)
+
+/* The call ends in this status, and its text contains this. */
+#define REFUSED(call, status, part)                                                         \
+  do {                                                                                      \
+    tw_status found = (call);                                                               \
+    if (found != (status) || !strstr(tw_error(), part)) {                                   \
+      fprintf(stderr, "line %d: %s: status %d, \"%s\"\n", __LINE__, #call, found, tw_error()); \
+      failures++;                                                                           \
+    }                                                                                       \
+  } while (0)
+
+#define OK(call) EXPECT((call) == TW_OK)
+
+/* Ends the program: with its only output if all was as it should be. */
+static int end(void) {
+  if (failures) return 1;
+  puts("all as it should be");
+  return 0;
+}
