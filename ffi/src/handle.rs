@@ -1,6 +1,6 @@
 //! Handles: numbers for what lives in the library.
 
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use tilewright_runtime::Value;
@@ -17,20 +17,20 @@ pub(crate) struct Held {
 /// A slot's generation is part of its handle, so that the handle of something freed never means what came after it.
 type Table = SlotMap<DefaultKey, Arc<Held>>;
 
-static TABLE: RwLock<Option<Table>> = RwLock::new(None);
+static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(RwLock::default);
 
-fn read() -> RwLockReadGuard<'static, Option<Table>> {
+fn read() -> RwLockReadGuard<'static, Table> {
     TABLE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn write() -> RwLockWriteGuard<'static, Option<Table>> {
+fn write() -> RwLockWriteGuard<'static, Table> {
     TABLE.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A new handle.
 pub(crate) fn insert(value: Value) -> u64 {
     let held = Arc::new(Held { value, text: OnceLock::new() });
-    write().get_or_insert_default().insert(held).data().as_ffi()
+    write().insert(held).data().as_ffi()
 }
 
 fn unknown(handle: u64) -> Failure {
@@ -39,14 +39,12 @@ fn unknown(handle: u64) -> Failure {
 
 /// What a handle stands for.
 pub(crate) fn get(handle: u64) -> Result<Arc<Held>, Failure> {
-    let table = read();
-    let held = table.as_ref().and_then(|table| table.get(KeyData::from_ffi(handle).into()));
-    held.cloned().ok_or_else(|| unknown(handle))
+    read().get(KeyData::from_ffi(handle).into()).cloned().ok_or_else(|| unknown(handle))
 }
 
 /// Ends a handle.
 pub(crate) fn remove(handle: u64) -> Result<(), Failure> {
-    let held = write().as_mut().and_then(|table| table.remove(KeyData::from_ffi(handle).into()));
+    let held = write().remove(KeyData::from_ffi(handle).into());
     // It is dropped here, after the table's lock: what it holds may end other handles.
     held.map(drop).ok_or_else(|| unknown(handle))
 }

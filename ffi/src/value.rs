@@ -1,5 +1,6 @@
 //! Values in C: a kind, and a number or a handle.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 
 use tilewright_runtime::Value;
@@ -288,10 +289,7 @@ pub unsafe extern "C" fn tw_value_item(list: tw_value, place: usize, out: *mut t
 pub unsafe extern "C" fn tw_value_named(map: tw_value, name: *const c_char, out: *mut tw_value) -> tw_status {
     guard(|| {
         let held = map.held()?;
-        let Value::Map(items) = &held.value else {
-            let text = format!("it is {} where a map is expected", held.value.kind());
-            return Err(Failure::new(TW_INVALID_ARGUMENT, text));
-        };
+        let items = <&BTreeMap<String, Value>>::try_from(&held.value)?;
         // SAFETY: the caller's promise.
         let name = unsafe { text(name, "name")? };
         let missing = || {
@@ -312,10 +310,7 @@ pub unsafe extern "C" fn tw_value_named(map: tw_value, name: *const c_char, out:
 pub unsafe extern "C" fn tw_value_names(map: tw_value, out: *mut tw_value) -> tw_status {
     guard(|| {
         let held = map.held()?;
-        let Value::Map(items) = &held.value else {
-            let text = format!("it is {} where a map is expected", held.value.kind());
-            return Err(Failure::new(TW_INVALID_ARGUMENT, text));
-        };
+        let items = <&BTreeMap<String, Value>>::try_from(&held.value)?;
         // SAFETY: the caller's promise.
         unsafe { put_value(out, || items.keys().map(|name| Value::from(name.as_str())).collect()) }
     })
@@ -330,5 +325,6 @@ pub(crate) unsafe fn put_value(out: *mut tw_value, value: impl FnOnce() -> Value
         return Err(Failure::null("out"));
     }
     // SAFETY: the caller's promise.
-    unsafe { put(out, "out", tw_value::give(value())) }
+    unsafe { out.write(tw_value::give(value())) };
+    Ok(())
 }

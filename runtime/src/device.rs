@@ -64,9 +64,3 @@ impl std::fmt::Debug for SharedDevice {
         write!(f, "SharedDevice({} of {})", self.name, self.config.name)
     }
 }
-
-impl From<Box<dyn Device>> for SharedDevice {
-    fn from(device: Box<dyn Device>) -> SharedDevice {
-        SharedDevice::new(device)
-    }
-}

@@ -230,8 +230,8 @@ impl Session {
     /// Prepares an artifact. `functions` holds the functions that packed steps call; `device` runs accelerator steps.
     ///
     /// # Errors
-    /// [`SessionError::NoFunction`], [`SessionError::NotRegistered`], [`SessionError::NoDevice`], or [`SessionError::Artifact`] if the device's
-    /// configuration is not the artifact's.
+    /// [`SessionError::NoFunction`], [`SessionError::NotRegistered`], [`SessionError::NoDevice`], or
+    /// [`SessionError::Artifact`] if the device's configuration is not the artifact's.
     pub fn new(
         artifact: Artifact,
         functions: &Registry,

@@ -164,6 +164,13 @@ impl From<()> for Value {
     }
 }
 
+/// A count that may be missing.
+impl From<Option<u64>> for Value {
+    fn from(count: Option<u64>) -> Value {
+        count.map_or(Value::None, |count| Value::Integer(count as i64))
+    }
+}
+
 impl From<bool> for Value {
     fn from(value: bool) -> Value {
         Value::Integer(value.into())

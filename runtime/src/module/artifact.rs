@@ -42,7 +42,7 @@ impl ArtifactModule {
             _ => {
                 let hardware = self.artifact.manifest.hardware.as_ref();
                 let name = args.get::<String>(0)?;
-                // A model of which nothing is offloaded needs no device.
+                // Without accelerator code, no device is opened.
                 let config = hardware.map(|hardware| &hardware.toml);
                 let opened = config.map(|config| open_device(&self.functions, name, config)).transpose()?;
                 opened.map(|module| DeviceModule::of(&module).cloned()).transpose()?

@@ -96,7 +96,6 @@ fn base(value: &Value) -> Result<Base, AnyError> {
 
 /// What a device reports of a run; counts that it does not have are no values.
 fn report(report: &RunReport) -> Value {
-    let number = |value: Option<u64>| value.map_or(Value::None, |value| Value::Integer(value as i64));
     let trap = report.trap.map_or(Value::None, |trap| {
         let text = trap.to_string();
         report.trap_text.as_ref().map_or(text.clone(), |more| format!("{text}: {more}")).into()
@@ -110,12 +109,12 @@ fn report(report: &RunReport) -> Value {
         TrapUnit::ALL.iter().map(of_unit).collect()
     });
     Value::from_iter([
-        ("cycles", number(report.cycles)),
+        ("cycles", report.cycles.into()),
         ("trap", trap),
         ("retired", report.retired.iter().map(|count| Value::Integer((*count).into())).collect()),
         ("macs", Value::Integer(report.macs as i64)),
-        ("bytes_read", number(report.bytes.map(|(read, _)| read))),
-        ("bytes_written", number(report.bytes.map(|(_, written)| written))),
+        ("bytes_read", report.bytes.map(|(read, _)| read).into()),
+        ("bytes_written", report.bytes.map(|(_, written)| written).into()),
         ("counters", counters),
     ])
 }

@@ -53,7 +53,6 @@ impl SessionModule {
         let mut session = self.lock()?;
         let (outputs, report) = session.run(&args.tensors(0)?)?;
         let steps = session.artifact().manifest.steps.iter().zip(&report.steps);
-        let number = |value: Option<u64>| value.map_or(Value::None, |value| Value::Integer(value as i64));
         let steps = steps.map(|(step, done)| {
             let mut map = vec![
                 ("name", step.name.as_str().into()),
@@ -63,10 +62,10 @@ impl SessionModule {
             if done.place == Place::Accel {
                 map.extend([
                     ("convert_seconds", done.convert_s.into()),
-                    ("cycles", number(done.cycles)),
+                    ("cycles", done.cycles.into()),
                     ("macs", Value::Integer(done.macs as i64)),
-                    ("bytes_read", number(done.bytes.map(|(read, _)| read))),
-                    ("bytes_written", number(done.bytes.map(|(_, written)| written))),
+                    ("bytes_read", done.bytes.map(|(read, _)| read).into()),
+                    ("bytes_written", done.bytes.map(|(_, written)| written).into()),
                 ]);
             }
             map.into_iter().collect::<Value>()
@@ -74,7 +73,7 @@ impl SessionModule {
         Ok(Value::from_iter([
             ("outputs", outputs.into_iter().map(Value::Tensor).collect()),
             ("seconds", report.wall_s().into()),
-            ("cycles", number(report.cycles())),
+            ("cycles", report.cycles().into()),
             ("steps", steps.collect()),
         ]))
     }

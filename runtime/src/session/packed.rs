@@ -1,25 +1,23 @@
 //! Packed steps: functions that the program has registered.
 
-use crate::artifact::{Manifest, Step};
-use crate::function::Function;
-use crate::tensor::{DType, Tensor, shape_text};
-use crate::value::Value;
 use bytes::Bytes;
 
-/// A function with the types of what it reads and writes.
+use crate::artifact::{Manifest, Step, ValueId, ValueInfo};
+use crate::function::Function;
+use crate::tensor::{Tensor, shape_text};
+use crate::value::Value;
+
+/// A function with the tensors that it reads and writes.
 pub(super) struct Packed {
     function: Function,
-    inputs: Vec<(DType, Vec<usize>)>,
-    outputs: Vec<(String, DType, Vec<usize>)>,
+    inputs: Vec<ValueInfo>,
+    outputs: Vec<ValueInfo>,
 }
 
 impl Packed {
     pub fn new(function: Function, step: &Step, manifest: &Manifest) -> Packed {
-        let value = |id: &crate::artifact::ValueId| &manifest.values[id.0 as usize];
-        let inputs = step.inputs.iter().map(value).map(|value| (value.dtype, value.shape.clone()));
-        let outputs =
-            step.outputs.iter().map(value).map(|value| (value.name.clone(), value.dtype, value.shape.clone()));
-        Packed { function, inputs: inputs.collect(), outputs: outputs.collect() }
+        let values = |ids: &[ValueId]| ids.iter().map(|id| manifest.values[id.0 as usize].clone()).collect();
+        Packed { function, inputs: values(&step.inputs), outputs: values(&step.outputs) }
     }
 
     /// Calls the function with copies of the inputs, so that it can keep them, and copies what it returns: a tensor, or
@@ -28,11 +26,11 @@ impl Packed {
     /// # Errors
     /// What the function reports, or how its result differs from the outputs.
     pub fn call(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]]) -> Result<(), String> {
-        let given = self.inputs.iter().zip(inputs);
-        let tensor = |((dtype, shape), bytes): (&(DType, Vec<usize>), &&[u8])| {
-            Value::Tensor(Tensor { dtype: *dtype, shape: shape.clone(), bytes: Bytes::copy_from_slice(bytes) })
+        let tensor = |(value, bytes): (&ValueInfo, &&[u8])| {
+            let bytes = Bytes::copy_from_slice(bytes);
+            Value::Tensor(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes })
         };
-        let given: Vec<Value> = given.map(tensor).collect();
+        let given: Vec<Value> = self.inputs.iter().zip(inputs).map(tensor).collect();
         let result = self.function.call(&given).map_err(|error| error.to_string())?;
         let results = match &result {
             Value::List(values) => values,
@@ -46,14 +44,14 @@ impl Packed {
                 outputs.len()
             ));
         }
-        for ((result, (output, dtype, shape)), bytes) in results.iter().zip(&self.outputs).zip(outputs) {
+        for ((result, output), bytes) in results.iter().zip(&self.outputs).zip(outputs) {
             match result {
-                Value::Tensor(tensor) if tensor.dtype == *dtype && tensor.shape == *shape => {
+                Value::Tensor(tensor) if tensor.dtype == output.dtype && tensor.shape == output.shape => {
                     bytes.copy_from_slice(&tensor.bytes);
                 }
                 other => {
-                    let wanted = shape_text(shape);
-                    return Err(format!("{name} returned {other} for {output}, which is {dtype} {wanted}"));
+                    let wanted = format!("{} {}", output.dtype, shape_text(&output.shape));
+                    return Err(format!("{name} returned {other} for {}, which is {wanted}", output.name));
                 }
             }
         }
