@@ -27,7 +27,7 @@ const CALLS: u32 = 50;
 
 fn network() -> (Artifact, Vec<Tensor>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LENET);
-    let graph = model::import(&path, &Sizes::default()).expect("the network is read");
+    let graph = model::import(&path, Sizes::default()).expect("the network is read");
     let config = HwConfig::load("1x16x16").expect("a preset");
     let options = Options { offload: Offload::None, ..Options::new(&config) };
     let artifact = model::build(graph, &options, &mut |_, _| {}).expect("the network compiles");

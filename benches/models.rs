@@ -17,7 +17,7 @@ const LENET: &str = "tests/models/lenet-mnist/model_qdq_perchannel.onnx";
 
 fn networks(criterion: &mut Criterion) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(LENET);
-    let graph = model::import(&path, &Sizes::default()).expect("the network is read");
+    let graph = model::import(&path, Sizes::default()).expect("the network is read");
     let config = HwConfig::load("1x16x16").expect("a preset");
     let options = Options { offload: Offload::None, ..Options::new(&config) };
     let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).expect("the network compiles");

@@ -67,7 +67,7 @@ fn report(dir: &Path, path: &Path) -> Result<usize> {
     let model_path = dir.join("network.onnx");
     let bytes = shapes::onnx(NETWORK, false)?;
     std::fs::write(&model_path, bytes)?;
-    let graph = model::import(&model_path, &Sizes::default())?;
+    let graph = model::import(&model_path, Sizes::default())?;
     let inputs = made_up(&model::inputs(&graph)?.iter().collect::<Vec<_>>());
     let config = HwConfig::load("1x16x16")?;
     let runs = Runs { warm_up: 0, measured: 1 };

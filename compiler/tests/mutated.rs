@@ -93,7 +93,7 @@ impl Sample {
             true => tflite::import(bytes, &self.name).is_ok(),
             false => {
                 let folder = self.beside.as_ref().map(|(folder, _)| folder.as_path());
-                onnx::import(bytes, &self.name, folder, &Sizes::default()).is_ok()
+                onnx::import(bytes, &self.name, folder, Sizes::default()).is_ok()
             }
         });
         let took = began.elapsed().as_secs_f64();

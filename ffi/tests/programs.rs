@@ -73,7 +73,7 @@ fn the_layer_for_cpp_throws_and_frees() {
 fn network(dir: &Path) -> [PathBuf; 3] {
     let file = zoo::find("lenet-int8").and_then(|entry| entry.extract(dir)).expect("the zoo has it");
     let config = HwConfig::load("1x8x8").expect("a preset");
-    let graph = model::import(&file, &Default::default()).expect("it is read");
+    let graph = model::import(&file, model::Sizes::default()).expect("it is read");
     let artifact = model::build(graph, &model::Options::new(&config), &mut |_, _| {}).expect("it compiles");
     let inputs = inference::made_up(&artifact.manifest.input_values());
     let device = Box::new(Fsim::new(config.clone(), config.memory_bytes()));

@@ -14,6 +14,7 @@ pub mod function;
 pub mod loader;
 pub mod module;
 pub mod npy;
+pub mod packed;
 pub mod placement;
 pub mod registry;
 pub mod session;

@@ -269,9 +269,9 @@ impl Session {
                     let native = objects.get(*object as usize).and_then(|object| Native::new(object.clone(), function));
                     Action::Native(native.ok_or_else(|| no_function(step, function))?)
                 }
-                StepKind::Packed { function } => {
+                StepKind::Packed { function, attributes } => {
                     let function = functions.get(function).ok_or_else(|| not_registered(step, function))?;
-                    Action::Packed(Packed::new(function, step, &artifact.manifest))
+                    Action::Packed(Packed::new(function, attributes, step, &artifact.manifest))
                 }
                 StepKind::Cuda { .. } => Action::Cuda,
                 StepKind::Accel(accel) => {

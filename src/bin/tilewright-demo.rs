@@ -57,7 +57,7 @@ fn main() -> Result<()> {
 fn compile(network: &str, config: &HwConfig, offload: bool) -> Result<(Artifact, f64)> {
     let started = Instant::now();
     let file = zoo::find(network)?.extract(&tilewright_sim::rtl::default_cache_dir()?)?;
-    let graph = model::import(&file, &Default::default())?;
+    let graph = model::import(&file, model::Sizes::default())?;
     let options = model::Options { offload: model::Offload::all_if(offload), ..model::Options::new(config) };
     let artifact = model::build(graph, &options, &mut |_, _| {})?;
     Ok((artifact, started.elapsed().as_secs_f64()))
@@ -175,7 +175,7 @@ fn photos(config: &HwConfig) -> Result<()> {
 
 fn run(what: &str, artifact: Artifact, device: Option<Box<dyn Device>>, inputs: &Tensor) -> Result<(Results, f64)> {
     let runs = inference::split(&artifact.manifest.input_values(), std::slice::from_ref(inputs))?;
-    let mut session = Session::new(artifact, &Registry::new(), device)?;
+    let mut session = Session::new(artifact, Registry::global(), device)?;
     let started = Instant::now();
     let results = inference::run(&mut session, &runs, |done| tell(&format!("{what} {done} of {}", runs.len())))?;
     tell("");

@@ -8,7 +8,7 @@ use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::model::export;
 use tilewright::model::listing::{self, Layer, Stage};
 use tilewright::model::schedules::{self, ScheduleFile};
-use tilewright::model::{self, Sizes, Sources};
+use tilewright::model::{self, ImportOptions, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
@@ -50,7 +50,7 @@ pub struct Compilation {
     #[arg(long)]
     keep_values: bool,
     #[command(flatten)]
-    sizes: OpenSizes,
+    import: ImportArgs,
     /// Target of the CPU code; set only by `compile`.
     #[arg(skip)]
     processor: Option<String>,
@@ -62,15 +62,19 @@ pub struct Compilation {
     stages: Vec<Stage>,
 }
 
-/// Options that set a model's open dimensions.
+/// Options of reading a model.
 #[derive(clap::Args)]
-pub struct OpenSizes {
+pub struct ImportArgs {
     /// Size of an open dimension of the model, by its symbol
     #[arg(long, value_name = "SYMBOL=SIZE")]
     bind: Vec<String>,
     /// Shape of an input with open dimensions
     #[arg(long, value_name = "INPUT=SIZExSIZE…")]
     shape: Vec<String>,
+    /// Call functions of the program for the operators of this ONNX domain; a function's name is the operator's, with
+    /// its domain
+    #[arg(long, value_name = "DOMAIN")]
+    packed: Vec<String>,
 }
 
 /// What the accelerator computes.
@@ -133,9 +137,9 @@ impl From<Offload> for model::Offload {
     }
 }
 
-impl OpenSizes {
-    /// The sizes given with `--bind` and `--shape`, plus the shapes of the available input data.
-    pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
+impl ImportArgs {
+    /// What is given on the command line, plus the shapes of the available input data.
+    pub fn options(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
         let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
         let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
         for text in &self.bind {
@@ -156,7 +160,7 @@ impl OpenSizes {
                 bail!("--shape gives {input} two shapes; give it one");
             }
         }
-        Ok(sizes)
+        Ok(ImportOptions { sizes, packed: self.packed.iter().cloned().collect() })
     }
 }
 
@@ -173,15 +177,16 @@ impl Compilation {
             (self.schedules.is_some(), "--schedules"),
             (self.tuned.is_given(), "--tuned"),
             (self.keep_values, "--keep-values"),
-            (!self.sizes.bind.is_empty(), "--bind"),
-            (!self.sizes.shape.is_empty(), "--shape"),
+            (!self.import.bind.is_empty(), "--bind"),
+            (!self.import.shape.is_empty(), "--shape"),
+            (!self.import.packed.is_empty(), "--packed"),
         ];
         options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
     }
 
     /// Names of the given options that the graph passes do not use.
     pub fn beside_passes(&self) -> Vec<&'static str> {
-        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape"].contains(name)).collect()
+        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape", "--packed"].contains(name)).collect()
     }
 
     /// Whether `--keep-values` was given.
@@ -194,9 +199,9 @@ impl Compilation {
         self.level.unwrap_or(2)
     }
 
-    /// The sizes given with options, plus the shapes of the available input data.
-    pub fn sizes(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<Sizes> {
-        self.sizes.sizes(data)
+    /// How a model is read, with the shapes of the available input data.
+    pub fn import(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
+        self.import.options(data)
     }
 
     /// Prints advice if a float model leaves nothing to the accelerator.
@@ -210,7 +215,7 @@ impl Compilation {
 
     /// Maps compiled values to their names in the model file.
     pub fn sources(&self, file: &ModelFile, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
-        Ok(tilewright::model::import_traced(file, &self.sizes(data)?)?.1)
+        Ok(tilewright::model::import_traced(file, self.import(data)?)?.1)
     }
 
     /// What computes the operators that the accelerator does not.
@@ -264,7 +269,7 @@ impl Compilation {
         let fallback = self.fallback(device)?;
         let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
         let data = if data.is_empty() { &sample } else { data };
-        let (graph, sources) = tilewright::model::import_traced(file, &self.sizes(data)?)?;
+        let (graph, sources) = tilewright::model::import_traced(file, self.import(data)?)?;
         let load_s = started.elapsed().as_secs_f64();
         if let (Some(Offload::Auto), Some(runner)) = (self.offload, device.model_runner()) {
             super::note(&format!(

@@ -28,7 +28,7 @@ impl Inspect {
             if self.json {
                 bail!("--json is for artifacts, but {} is a model; compile it first", self.file.display());
             }
-            let graph = tilewright::model::import(&self.file, &Default::default())?;
+            let graph = tilewright::model::import(&self.file, tilewright::model::Sizes::default())?;
             tilewright::model::text(&graph)
         };
         write_or_print(None, text.as_bytes())?;
@@ -70,7 +70,7 @@ fn describe(artifact: &Artifact) -> String {
     for (index, step) in m.steps.iter().enumerate() {
         let how = match &step.kind {
             StepKind::Cpu { function, .. } => format!("cpu    {function}"),
-            StepKind::Packed { function } => format!("packed {function}"),
+            StepKind::Packed { function, .. } => format!("packed {function}"),
             StepKind::Cuda { entry, code, .. } => format!("cuda   {entry}{}", product_of(artifact, *code, entry)),
             StepKind::Accel(accel) => {
                 let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;

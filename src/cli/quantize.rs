@@ -87,7 +87,7 @@ pub struct Quantize {
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    sizes: super::compile::OpenSizes,
+    import: super::compile::ImportArgs,
 }
 
 impl Quantize {
@@ -110,7 +110,7 @@ impl Quantize {
             bail!("--crops is for a folder of pictures, but {} is not a folder", self.calibrate.display());
         }
         let data = Data::read(&self.calibrate)?;
-        let model = Prepared::read(&self.file, &self.sizes.sizes(&data.shapes()?)?)?;
+        let model = Prepared::read(&self.file, self.import.options(&data.shapes()?)?)?;
         let samples = self.samples(&model, data, &preprocess)?;
         let labeled = match (&self.eval, &self.labels) {
             (Some(data), Some(labels)) => {

@@ -75,7 +75,7 @@ impl ScheduleArguments {
         }
         let name = path.display().to_string();
         let text = String::from_utf8(read_file(path)?).map_err(|_| anyhow!("{name} is not a text file"))?;
-        let given = self.compilation.sizes(&[])?.symbols.into_iter();
+        let given = self.compilation.import(&[])?.sizes.symbols.into_iter();
         let given: Vec<_> = given.map(|(size, value)| (size.into(), value as i64)).collect();
         let file =
             file::parse_with(&text, &Names { sizes: &given, operators: &Library }).with_context(|| name.clone())?;

@@ -21,7 +21,7 @@ use tilewright::model::{self, Options};
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::tune::{LayerResult, Report};
 
-use super::compile::OpenSizes;
+use super::compile::ImportArgs;
 use super::tuned::TunedOption;
 use super::{Hw, ModelFile, Progress, Verdict, note, write_or_print};
 
@@ -62,7 +62,7 @@ pub struct Tune {
     #[command(flatten)]
     tuned: TunedOption,
     #[command(flatten)]
-    sizes: OpenSizes,
+    import: ImportArgs,
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
@@ -105,7 +105,7 @@ fn time(text: &str) -> Result<Duration, String> {
 impl Tune {
     pub fn run(self) -> Result<Verdict> {
         let config = self.hw.load()?;
-        let graph = model::import(&self.file, &self.sizes.sizes(&self.file.sample_shapes())?)?;
+        let graph = model::import(&self.file, self.import.options(&self.file.sample_shapes())?)?;
         let records = self.tuned.read()?.load(&config)?;
         let options = Options { level: self.level, records: records.get(), ..Options::new(&config) };
         let threads =

@@ -6,7 +6,7 @@ use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_runtime::tensor::Tensor;
 
-use super::compile::{Offload, OpenSizes};
+use super::compile::{ImportArgs, Offload};
 use super::run::Given;
 use super::tuned::TunedOption;
 use super::{ModelFile, load_hw};
@@ -23,7 +23,7 @@ pub struct Workload {
     #[command(flatten)]
     pub tuned: TunedOption,
     #[command(flatten)]
-    sizes: OpenSizes,
+    import: ImportArgs,
     /// Data for an input, as for run; only its first sample is used [default: the zoo network's sample, else random]
     #[arg(long, value_name = "[NAME=]FILE")]
     input: Vec<String>,
@@ -48,7 +48,7 @@ impl Workload {
         let random = ["random".to_string()];
         let input = if self.input.is_empty() && file.entry().is_none() { &random[..] } else { &self.input };
         let given = Given::read(input, file.entry())?;
-        let graph = tilewright::model::import(file, &self.sizes.sizes(&given.shapes())?)?;
+        let graph = tilewright::model::import(file, self.import.options(&given.shapes())?)?;
         let values = tilewright::model::inputs(&graph)?;
         let values: Vec<_> = values.iter().collect();
         let runs = given.runs(&values, &file.about()?, &file.preprocess(None))?;

@@ -37,7 +37,7 @@ impl Side {
     /// Errors of the session.
     pub fn new(artifact: Artifact, config: &HwConfig, device: Option<Box<dyn Device>>) -> Result<Side, SessionError> {
         let (visible, hidden) = values(&artifact.manifest);
-        let session = Session::new(artifact, &Registry::new(), device)?;
+        let session = Session::new(artifact, Registry::global(), device)?;
         Ok(Side { session, config: config.clone(), visible, hidden, found: Vec::new() })
     }
 

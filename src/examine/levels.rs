@@ -60,7 +60,7 @@ pub fn figures(
     repeats: usize,
 ) -> Result<Figures, LevelError> {
     let compiled = |offload: bool| -> Result<Artifact, LevelError> {
-        let graph = model::import(file, &Sizes::default())?;
+        let graph = model::import(file, Sizes::default())?;
         Ok(model::build(
             graph,
             &Options { offload: Offload::all_if(offload), level, ..Options::new(config) },
@@ -81,10 +81,10 @@ pub fn figures(
     }
     let inputs = [made_up(&manifest.input_values())];
     let cycles = match device {
-        Some(device) => run(&mut Session::new(artifact, &Registry::new(), Some(device))?, &inputs, |_| {})?.cycles(),
+        Some(device) => run(&mut Session::new(artifact, Registry::global(), Some(device))?, &inputs, |_| {})?.cycles(),
         None => None,
     };
-    let mut session = Session::new(compiled(false)?, &Registry::new(), None)?;
+    let mut session = Session::new(compiled(false)?, Registry::global(), None)?;
     let mut cpu_s = f64::INFINITY;
     for _ in 0..repeats.max(1) {
         cpu_s = cpu_s.min(run(&mut session, &inputs, |_| {})?.wall_s());

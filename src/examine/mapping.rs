@@ -89,7 +89,7 @@ impl Mapping {
 pub fn network(name: &str) -> Result<Graph, MappingError> {
     let Ok(entry) = zoo::find(name) else { return Ok(shapes::quantized(name)?) };
     let cache = tilewright_hw::cache::folder().unwrap_or_else(std::env::temp_dir);
-    Ok(model::import(&entry.extract(&cache)?, &Sizes::default())?)
+    Ok(model::import(&entry.extract(&cache)?, Sizes::default())?)
 }
 
 /// The bound for what the accelerator computes of a compiled network.
@@ -115,7 +115,7 @@ pub fn mapping(graph: Graph, config: &HwConfig) -> Result<Mapping, MappingError>
     let csim = CsimOptions { timing_only: true, spans: true, ..CsimOptions::default() };
     let device = Box::new(Csim::new(config.clone(), config.memory_bytes(), csim));
     let inputs = made_up(&artifact.manifest.input_values());
-    let (_, report) = Session::new(artifact.clone(), &Registry::new(), Some(device))?.run(&inputs)?;
+    let (_, report) = Session::new(artifact.clone(), Registry::global(), Some(device))?.run(&inputs)?;
     let cycles = report.cycles().ok_or_else(nothing)?;
     if cycles < roofline.cycles() {
         return Err(MappingError::BelowBound { model, cycles, bound: roofline.cycles() });

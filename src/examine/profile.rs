@@ -134,12 +134,12 @@ pub fn profile(
     let extras = Extras { spans: true, waves: request.waves, ..Extras::default() };
     let device =
         device::open(request.device, config, extras, &|what| told(if what.is_empty() { "running" } else { what }, 1))?;
-    let mut session = Session::new(artifact.clone(), &Registry::new(), device)?;
+    let mut session = Session::new(artifact.clone(), Registry::global(), device)?;
     let (_, report) = session.run(inputs)?;
     drop(session);
     told("timing this machine", 2);
     let in_its_place = device::open(DeviceKind::FSIM, config, Extras::default(), &|_| {})?;
-    let mut session = Session::new(artifact.clone(), &Registry::new(), in_its_place)?;
+    let mut session = Session::new(artifact.clone(), Registry::global(), in_its_place)?;
     let timed = bench::timed(&mut session, inputs, request.runs)?;
     drop(session);
     let timed: Vec<RunReport> = timed.reports.iter().map(|run| bench::with_cycles(run, &report)).collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 use tilewright_compiler::backend::Backend;
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend;
-pub use tilewright_compiler::frontend::{Format, Sizes, Sources};
+pub use tilewright_compiler::frontend::{Format, ImportOptions, Sizes, Sources};
 use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, Partition, partition_by};
@@ -111,16 +111,16 @@ impl<'c> Options<'c> {
 ///
 /// # Errors
 /// [`ModelError`], which names the file.
-pub fn import(file: &Path, sizes: &Sizes) -> Result<Graph, ModelError> {
-    Ok(frontend::import_sized(file, sizes)?)
+pub fn import(file: &Path, options: impl Into<ImportOptions>) -> Result<Graph, ModelError> {
+    Ok(frontend::import_with(file, options)?)
 }
 
 /// Like [`import`], and also returns the file's names of the graph's values.
 ///
 /// # Errors
 /// Same as [`import`].
-pub fn import_traced(file: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ModelError> {
-    Ok(frontend::import_traced(file, sizes)?)
+pub fn import_traced(file: &Path, options: impl Into<ImportOptions>) -> Result<(Graph, Sources), ModelError> {
+    Ok(frontend::import_traced(file, options)?)
 }
 
 /// Reads a model file's metadata of inputs and outputs, beyond their types.

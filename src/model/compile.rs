@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tilewright_compiler::backend::{Backend, BackendError, Operand, OwnConstant};
-use tilewright_compiler::graph::{Graph, GraphError, NodeId, Tensor, ValueId};
+use tilewright_compiler::graph::{Graph, GraphError, NodeId, Op, Tensor, ValueId};
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::passes::{self, Pass, PassError};
 use tilewright_hw::config::HwConfig;
@@ -100,6 +100,7 @@ pub fn compile_listed(
     let mut step_of = BTreeMap::new();
     for region in &partition.regions {
         match &region.code {
+            Code::Packed => build.packed(&region.nodes, &mut step_of)?,
             Code::Cpu => build.host(&region.nodes, host, host_passes, &mut step_of)?,
             Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
@@ -318,6 +319,19 @@ impl<'g> Build<'g> {
                 StepKind::Cpu { function: entry.symbol, object: place, workspace_bytes }
             };
             self.manifest.steps.push(Step { name, kind, inputs, outputs });
+        }
+        Ok(())
+    }
+
+    /// Adds a step for each of these nodes, which call functions of the program.
+    fn packed(&mut self, nodes: &[NodeId], step_of: &mut BTreeMap<NodeId, u32>) -> Result<(), CompileError> {
+        for id in nodes {
+            let node = self.graph.node(*id);
+            let Op::Packed(op) = &node.op else { continue };
+            let (inputs, outputs) = (self.list(&node.inputs)?, self.list(&node.outputs)?);
+            step_of.insert(*id, self.manifest.steps.len() as u32);
+            let kind = StepKind::Packed { function: op.function.clone(), attributes: op.values() };
+            self.manifest.steps.push(Step { name: node.name.clone(), kind, inputs, outputs });
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ impl<'c> Measured<'c> {
         let nodes: Vec<(NodeId, Option<u32>)> =
             split.explanations.iter().zip(&artifact.manifest.nodes).map(|(e, info)| (e.node, info.step)).collect();
         let inputs = made_up(&artifact.manifest.input_values());
-        let mut session = Session::new(artifact, &Registry::new(), None)?;
+        let mut session = Session::new(artifact, Registry::global(), None)?;
         let mut seconds: Vec<Vec<f64>> = Vec::new();
         for run in 0..=RUNS {
             let (_, report) = session.run(&inputs)?;

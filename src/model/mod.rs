@@ -21,7 +21,7 @@ pub mod values;
 pub mod zoo;
 
 pub use build::{
-    Built, Fallback, Format, Offload, Options, Precision, Sizes, Sources, about, build, build_traced, data_object,
-    import, import_traced, inputs, partitioned, passes, text,
+    Built, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build, build_traced,
+    data_object, import, import_traced, inputs, partitioned, passes, text,
 };
 pub use error::ModelError;

@@ -16,7 +16,7 @@ use tilewright_runtime::tensor;
 
 pub use crate::model::inference::Scaling;
 use crate::model::inference::{self, InputError, Labels};
-use crate::model::{self, ModelError, Offload, Options, Sizes};
+use crate::model::{self, ImportOptions, ModelError, Offload, Options, Sizes};
 
 pub use pictures::{FolderError, folder, folder_shape};
 pub use tilewright_compiler::quantize::{
@@ -91,7 +91,7 @@ impl Engine for Compiled {
     fn open(&self, graph: &Graph) -> Result<Box<dyn RunnableNetwork>, String> {
         let options = Options { offload: Offload::None, ..Options::new(&self.config) };
         let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
-        let session = Session::new(artifact, &Registry::new(), None).map_err(|e| e.to_string())?;
+        let session = Session::new(artifact, Registry::global(), None).map_err(|e| e.to_string())?;
         Ok(Box::new(Native { session }))
     }
 }
@@ -120,9 +120,9 @@ impl Prepared {
     ///
     /// # Errors
     /// [`Error::Model`] or [`Error::Quantize`].
-    pub fn read(path: &Path, sizes: &Sizes) -> Result<Prepared, Error> {
+    pub fn read(path: &Path, options: impl Into<ImportOptions>) -> Result<Prepared, Error> {
         let file = path.display().to_string();
-        let graph = quantize::prepare(model::import(path, sizes)?);
+        let graph = quantize::prepare(model::import(path, options)?);
         let graph = graph.map_err(|source| Error::Quantize { file: file.clone(), source })?;
         Ok(Prepared { file, graph })
     }
@@ -201,7 +201,7 @@ impl Prepared {
 /// Checks that a file matches the quantized network that it was written from; the error says how it differs.
 fn check(file: &[u8], quantized: &Quantized, sample: &[Tensor], engine: &dyn Engine) -> Result<(), String> {
     let network = &quantized.graph;
-    let again = onnx::import(file, "the file", None, &Sizes::default()).map_err(|e| format!("cannot be read: {e}"))?;
+    let again = onnx::import(file, "the file", None, Sizes::default()).map_err(|e| format!("cannot be read: {e}"))?;
     let edges = |g: &Graph| {
         let inputs = g.inputs().map(|(name, v)| format!("{name} {}", g.ty(v)));
         let outputs = g.outputs().iter().map(|(name, v)| format!("{name} {}", g.ty(*v)));

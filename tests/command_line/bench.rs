@@ -88,7 +88,7 @@ fn devices_stand_side_by_side_and_a_missing_one_says_why() {
 #[test]
 fn each_piece_of_the_work_is_told() {
     use tilewright::model::{self, Offload, Sizes};
-    let graph = model::import(lenet().as_ref(), &Sizes::default()).unwrap();
+    let graph = model::import(lenet().as_ref(), Sizes::default()).unwrap();
     let inputs = tilewright::model::inference::made_up(&model::inputs(&graph).unwrap().iter().collect::<Vec<_>>());
     let devices = ["csim", "cpu", "fsim"].map(|name| tilewright::examine::bench::Asked::parse(name).unwrap());
     let configs = ["1x4x2", "1x8x8"].map(|name| tilewright_hw::config::HwConfig::load(name).unwrap());

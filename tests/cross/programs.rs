@@ -67,7 +67,7 @@ pub struct Case {
 
 /// A model file's graph.
 pub fn graph_of(file: &Path) -> Graph {
-    model::import(file, &Default::default()).unwrap_or_else(|e| panic!("{e}"))
+    model::import(file, model::Sizes::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// A graph compiled for a processor and exported.

@@ -78,7 +78,7 @@ fn levels_compute_the_same() {
         let file = carried(&format!("tflite-ops/{name}.tflite"));
         for device in [DeviceKind::FSIM, DeviceKind::CPU] {
             for level in 0..=3 {
-                let graph = model::import(&file, &Sizes::default()).unwrap();
+                let graph = model::import(&file, Sizes::default()).unwrap();
                 let options =
                     Options { level, offload: Offload::all_if(device != DeviceKind::CPU), ..Options::new(&config) };
                 let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();

@@ -41,7 +41,7 @@ fn check(small: bool) {
     let Some(folder) = tilewright_testing::model("onnx-light") else { return };
     let config = HwConfig::load("1x16x16").unwrap();
     for (name, first, _) in NETWORKS.iter().filter(|n| n.2 == small) {
-        let graph = model::import(&folder.join(format!("light_{name}.onnx")), &Sizes::default()).unwrap();
+        let graph = model::import(&folder.join(format!("light_{name}.onnx")), Sizes::default()).unwrap();
         let options = Options { offload: Offload::None, ..Options::new(&config) };
         let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap();
         let values: Vec<f32> = (0..3 * 224 * 224).map(|i| (i * 7919 % 1000) as f32 / 500.0 - 1.0).collect();
@@ -80,7 +80,7 @@ fn the_list_is_the_folder() {
 fn every_architecture_imports() {
     let Some(folder) = tilewright_testing::model("onnx-light") else { return };
     for (name, ..) in NETWORKS {
-        let graph = model::import(&folder.join(format!("light_{name}.onnx")), &Sizes::default()).unwrap();
+        let graph = model::import(&folder.join(format!("light_{name}.onnx")), Sizes::default()).unwrap();
         assert!((0..graph.value_count()).all(|v| graph.ty(tilewright_compiler::graph::ValueId(v)).shape().is_some()));
     }
 }

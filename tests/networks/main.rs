@@ -12,6 +12,7 @@ mod memory;
 mod nodes;
 mod offload;
 mod operators;
+mod packed;
 mod quantized;
 mod random;
 mod random_onnx;
@@ -117,7 +118,7 @@ fn run(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tens
 fn run_on(artifact: Artifact, config: &HwConfig, device: DeviceKind, inputs: &[Tensor], most: usize) -> Results {
     let runs = inference::split(&artifact.manifest.input_values(), inputs).unwrap_or_else(|e| panic!("{e}"));
     let device = open(device, config).unwrap_or_else(|e| panic!("{e}"));
-    let mut session = Session::new(artifact, &Registry::new(), device).unwrap_or_else(|e| panic!("{e}"));
+    let mut session = Session::new(artifact, Registry::global(), device).unwrap_or_else(|e| panic!("{e}"));
     inference::run(&mut session, &runs[..most.min(runs.len())], |_| {}).unwrap_or_else(|e| panic!("{e}"))
 }
 

@@ -36,7 +36,7 @@ fn tensors(case: &Path, kind: &str) -> Result<Vec<Tensor>, String> {
 }
 
 fn run(case: &Path, config: &HwConfig) -> Outcome {
-    let graph = match model::import(&case.join("model.onnx"), &Sizes::default()) {
+    let graph = match model::import(&case.join("model.onnx"), Sizes::default()) {
         Ok(graph) => graph,
         Err(e) => return Outcome::Refused(e.to_string()),
     };

@@ -112,7 +112,7 @@ fn estimates_by_operator() {
     ] {
         let Some(file) = tilewright_testing::model(name) else { continue };
         let (artifact, config) = compiled_at(0, &file, "1x16x16", DeviceKind::CSIM);
-        let graph = model::import(&file, &Sizes::default()).unwrap();
+        let graph = model::import(&file, Sizes::default()).unwrap();
         let (graph, _) = optimize(graph, OptLevel::O0, passes::Options::default()).unwrap();
         let estimates = partition(&graph, &config, partition::Options::of_level(OptLevel::O0));
         for (estimate, node) in estimates.explanations.iter().zip(&artifact.manifest.nodes) {

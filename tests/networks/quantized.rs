@@ -37,12 +37,12 @@ fn written(model: &Prepared, quantized: &Quantized, sample: &[Tensor]) -> Graph 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("q.onnx");
     model.write(&file, quantized, sample, &engine()).unwrap().finish().unwrap();
-    tilewright::model::import(&file, &Sizes::default()).unwrap()
+    tilewright::model::import(&file, Sizes::default()).unwrap()
 }
 
 /// Accuracy in percent of the float network, and of the quantized network as read from the written file.
 fn accuracies(path: &Path, set: &str, scale: f32) -> Option<(f64, f64)> {
-    let model = Prepared::read(path, &Sizes::default()).unwrap();
+    let model = Prepared::read(path, Sizes::default()).unwrap();
     let calibration = data(&model, &format!("{set}_calib200"), 0.0, scale)?;
     let quantized = run(&model, &calibration, &options(MethodChoice::All(Method::Mse)));
     let again = written(&model, &quantized, &calibration[0]);
@@ -76,7 +76,7 @@ fn two_hundred_pictures_keep_the_accuracy() {
 #[ignore = "long; make test-full runs it"]
 fn efficientnet_names_what_the_float_network_does() {
     let Some(path) = tilewright_testing::model("efficientnet-lite0/model.onnx") else { return };
-    let model = Prepared::read(&path, &Sizes::default()).unwrap();
+    let model = Prepared::read(&path, Sizes::default()).unwrap();
     let photos = crate::carried("photos");
     let preprocess = "mean=127,scale=128,crop=0.875".parse().unwrap();
     let array = quantize::folder(&photos, 4, &preprocess, &model.inputs(), &Edge::default()).unwrap();

@@ -294,7 +294,7 @@ fn random_files_give_the_same_on_fsim_and_the_cpu() {
         let (hw, level) = (PRESETS[choice.size(0, PRESETS.len() - 1)], choice.int(0, 3) as u8);
         let config = HwConfig::load(hw).unwrap();
         let mut outputs = |device: DeviceKind| {
-            let graph = model::import(&path, &Sizes::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            let graph = model::import(&path, Sizes::default()).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             let offload = Offload::all_if(device != DeviceKind::CPU);
             let options = Options { offload, level, ..Options::new(&config) };
             let artifact = model::build(graph, &options, &mut |_, _| {}).unwrap_or_else(|e| panic!("seed {seed}: {e}"));
@@ -341,7 +341,7 @@ fn operators_behind_a_product_are_its_requantization_or_named() {
         let input = net.n.tensor(&ty);
         let expected = graph::eval(&graph, std::slice::from_ref(&input)).unwrap();
         for level in 0..4 {
-            let again = model::import(&path, &Sizes::default()).unwrap();
+            let again = model::import(&path, Sizes::default()).unwrap();
             let artifact = model::build(again, &Options { level, ..Options::new(&config) }, &mut |_, _| {}).unwrap();
             let whole = artifact.manifest.offloaded_macs() == artifact.manifest.macs();
             assert_eq!(whole, !bent, "-O{level}");

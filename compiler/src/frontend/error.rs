@@ -69,7 +69,7 @@ pub enum ImportError {
         reason: String,
     },
     /// All operators without an import function.
-    #[error("{file}: unsupported operators: {}; {page} lists the {supported} that are supported", list(.nodes))]
+    #[error("{file}: unsupported operators: {}; {page} lists the {supported} that are supported{}", list(.nodes), functions(.domains))]
     Unsupported {
         /// The file.
         file: String,
@@ -79,6 +79,8 @@ pub enum ImportError {
         supported: usize,
         /// The page that lists them.
         page: &'static str,
+        /// Domains of the nodes' operators other than the format's own.
+        domains: Vec<String>,
     },
     /// A node that cannot be imported.
     #[error("{file}: node `{node}` ({operator}): {reason}")]
@@ -114,6 +116,15 @@ impl ImportError {
     pub(crate) fn malformed(file: &str, reason: impl ToString) -> ImportError {
         ImportError::Malformed { file: file.into(), reason: reason.to_string() }
     }
+}
+
+/// What can be done about operators of these domains.
+fn functions(domains: &[String]) -> String {
+    let given: Vec<String> = domains.iter().map(|domain| format!("--packed {domain}")).collect();
+    if given.is_empty() {
+        return String::new();
+    }
+    format!("; with {}, functions of your program compute those of their own domains", given.join(" "))
 }
 
 /// Lists each operator once, with the names of its first few nodes.

@@ -16,6 +16,7 @@ pub use sizes::Sizes;
 pub use sources::Sources;
 
 use crate::graph::Graph;
+use std::collections::BTreeSet;
 use std::path::Path;
 use tilewright_runtime::artifact::About;
 
@@ -60,40 +61,69 @@ impl Format {
     }
 }
 
+/// Options of an import.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ImportOptions {
+    /// Sizes for dimensions that the file leaves open.
+    pub sizes: Sizes,
+    /// Domains of ONNX operators that are functions of the program; an operator's full name, such as
+    /// `my.domain.Normalize`, is the function's.
+    pub packed: BTreeSet<String>,
+}
+
+impl From<Sizes> for ImportOptions {
+    fn from(sizes: Sizes) -> ImportOptions {
+        ImportOptions { sizes, ..ImportOptions::default() }
+    }
+}
+
+impl From<&Sizes> for ImportOptions {
+    fn from(sizes: &Sizes) -> ImportOptions {
+        sizes.clone().into()
+    }
+}
+
+impl From<&ImportOptions> for ImportOptions {
+    fn from(options: &ImportOptions) -> ImportOptions {
+        options.clone()
+    }
+}
+
 /// Reads a model file; the content decides its format, the name only where the content cannot.
 ///
 /// # Errors
 /// When the file cannot be read, is damaged, or has operators that are not supported, all of which are listed.
 pub fn import(path: &Path) -> Result<Graph, ImportError> {
-    import_sized(path, &Sizes::default())
+    import_with(path, Sizes::default())
 }
 
-/// The same with sizes for dimensions that the file leaves open.
+/// The same with options.
 ///
 /// # Errors
 /// As [`import`], and where the sizes do not suit the file.
-pub fn import_sized(path: &Path, sizes: &Sizes) -> Result<Graph, ImportError> {
-    Ok(import_traced(path, sizes)?.0)
+pub fn import_with(path: &Path, options: impl Into<ImportOptions>) -> Result<Graph, ImportError> {
+    Ok(import_traced(path, options)?.0)
 }
 
 /// The same, with what the file calls the graph's values.
 ///
 /// # Errors
-/// As [`import_sized`].
-pub fn import_traced(path: &Path, sizes: &Sizes) -> Result<(Graph, Sources), ImportError> {
+/// As [`import_with`].
+pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(Graph, Sources), ImportError> {
+    let options = options.into();
     let file = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
     let unknown = |kind| ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}"));
     match Format::of_file(&bytes, path).map_err(unknown)? {
         Format::Tflite => {
             let (graph, sources) = tflite::import_traced(&bytes, &file)?;
-            Ok((sizes.bind(graph, &file)?, sources))
+            Ok((options.sizes.bind(graph, &file)?, sources))
         }
         Format::Onnx => {
             let resolved = path.canonicalize().ok();
             let folders: Vec<&Path> =
                 [Some(path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
-            onnx::import_traced(&bytes, &file, &folders, sizes)
+            onnx::import_traced(&bytes, &file, &folders, &options)
         }
     }
 }

@@ -37,6 +37,14 @@ pub enum OpError {
         /// Number of dimensions.
         found: usize,
     },
+    /// A function of the program that failed, or that is missing.
+    #[error("the function {function}: {reason}")]
+    Function {
+        /// Its name.
+        function: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// A symbolic size where a known one is needed.
     #[error(
         "operand `{operand}` has type {found}, but its size must be known here; set the sizes \

@@ -207,7 +207,7 @@ impl Graph {
         }
         for node in &self.nodes {
             let inputs: Vec<_> = node.inputs.iter().map(|v| map[v.0]).collect();
-            map.extend(b.node_outputs(&node.name, node.op.clone(), &inputs)?);
+            map.extend(b.node_outputs(&node.name, node.op.bind(sizes), &inputs)?);
         }
         for (name, v) in &self.outputs {
             b.output(name, map[v.0]);

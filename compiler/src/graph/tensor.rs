@@ -214,18 +214,26 @@ impl Tensor {
     }
 }
 
+/// The runtime's name for an element type.
+pub(crate) fn runtime_dtype(dtype: DType) -> tilewright_runtime::DType {
+    use tilewright_runtime::DType as R;
+    match dtype {
+        DType::F32 => R::F32,
+        DType::I8 => R::I8,
+        DType::U8 => R::U8,
+        DType::I32 => R::I32,
+        DType::I64 => R::I64,
+        DType::Bool => R::Bool,
+    }
+}
+
 impl From<&Tensor> for tilewright_runtime::Tensor {
     fn from(t: &Tensor) -> tilewright_runtime::Tensor {
-        use tilewright_runtime::DType as R;
-        let dtype = match t.dtype() {
-            DType::F32 => R::F32,
-            DType::I8 => R::I8,
-            DType::U8 => R::U8,
-            DType::I32 => R::I32,
-            DType::I64 => R::I64,
-            DType::Bool => R::Bool,
-        };
-        tilewright_runtime::Tensor { dtype, shape: t.shape.clone(), bytes: t.to_bytes().into() }
+        tilewright_runtime::Tensor {
+            dtype: runtime_dtype(t.dtype()),
+            shape: t.shape.clone(),
+            bytes: t.to_bytes().into(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::{Offload, Options};
 use crate::codegen::accel::{self, Layer, NodeRole, Operator, Planned, View, extract};
 use crate::cost::CostOracle;
 use crate::graph::op::Layout;
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::graph::{Graph, NodeId, Op, ValueId};
 use std::collections::HashMap;
 use std::rc::Rc;
 use tilewright_hw::HwConfig;
@@ -87,6 +87,9 @@ impl<'a> Layouts<'a> {
         lies: Known,
         seen: &mut Vec<Ends>,
     ) -> Result<Option<NodeChoice>, String> {
+        if let Op::Packed(op) = &self.graph.node(id).op {
+            return Err(format!("a function of the program, {}", op.function));
+        }
         match (self.options.offload, self.refused.get(&id)) {
             (Offload::None, _) => return Err("nothing is offloaded".into()),
             (_, Some(reason)) => return Err(reason.clone()),

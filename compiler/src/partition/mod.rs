@@ -25,7 +25,7 @@ pub use region::{AccelRegion, Code, Partition, Region};
 
 use crate::codegen::accel::BuildError;
 use crate::cost::{Analytic, Clock, CostOracle};
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::graph::{Graph, NodeId, Op, ValueId};
 use place::Placed;
 use region::RegionSource;
 use settle::settle;
@@ -68,6 +68,14 @@ pub fn partition_by(
     best.partition
 }
 
+/// What a region's nodes have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Cpu,
+    Packed,
+    Accel,
+}
+
 fn regions(
     graph: &Graph,
     config: &HwConfig,
@@ -75,28 +83,34 @@ fn regions(
     options: &Options,
     clock: Option<&dyn Clock>,
 ) -> Result<Vec<Region>, BuildError> {
-    let mut grouped: BTreeMap<(usize, bool), Vec<NodeId>> = BTreeMap::new();
+    let mut grouped: BTreeMap<(usize, Kind), Vec<NodeId>> = BTreeMap::new();
     for (node, at) in &placed.nodes {
-        let key = (at.depth, at.place == Place::Accel);
-        grouped.entry(key).or_default().push(*node);
+        let kind = match (&graph.node(*node).op, at.place) {
+            (Op::Packed(_), _) => Kind::Packed,
+            (_, Place::Accel) => Kind::Accel,
+            (_, Place::Cpu | Place::Cuda) => Kind::Cpu,
+        };
+        grouped.entry((at.depth, kind)).or_default().push(*node);
     }
     // Backends only join nodes within a region.
-    let whole = |on_accel: bool| on_accel || options.join;
-    let (whole, single): (Vec<_>, Vec<_>) = grouped.into_iter().partition(|((_, on_accel), _)| whole(*on_accel));
+    let whole = |kind: Kind| kind == Kind::Accel || kind == Kind::Cpu && options.join;
+    let (whole, single): (Vec<_>, Vec<_>) = grouped.into_iter().partition(|((_, kind), _)| whole(*kind));
     let single = single.into_iter().flat_map(|(key, nodes)| nodes.into_iter().map(move |node| (key, vec![node])));
-    let mut all: Vec<((usize, bool), Vec<NodeId>)> = whole.into_iter().chain(single).collect();
+    let mut all: Vec<((usize, Kind), Vec<NodeId>)> = whole.into_iter().chain(single).collect();
     all.sort_by_key(|(key, _)| *key);
     let by_depth = placed.by_depth();
     all.into_iter()
-        .map(|((depth, on_accel), nodes)| {
-            let code = if on_accel {
-                let mut region = accel_region(graph, config, placed, &by_depth[&depth], &nodes, options)?;
-                if let Some(clock) = clock {
-                    region.order(clock, &[Search::FIRST]);
+        .map(|((depth, kind), nodes)| {
+            let code = match kind {
+                Kind::Packed => Code::Packed,
+                Kind::Cpu => Code::Cpu,
+                Kind::Accel => {
+                    let mut region = accel_region(graph, config, placed, &by_depth[&depth], &nodes, options)?;
+                    if let Some(clock) = clock {
+                        region.order(clock, &[Search::FIRST]);
+                    }
+                    Code::Accel(Box::new(region))
                 }
-                Code::Accel(Box::new(region))
-            } else {
-                Code::Cpu
             };
             Ok(Region { nodes, code })
         })

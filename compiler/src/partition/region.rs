@@ -47,7 +47,7 @@ impl Region {
     /// Number of instructions of its program; 0 if it has none.
     pub(super) fn insns(&self) -> usize {
         match &self.code {
-            Code::Cpu => 0,
+            Code::Cpu | Code::Packed => 0,
             Code::Accel(accel) => accel.program.insn_count(),
         }
     }
@@ -55,7 +55,7 @@ impl Region {
     /// Where the nodes run.
     pub fn place(&self) -> Place {
         match self.code {
-            Code::Cpu => Place::Cpu,
+            Code::Cpu | Code::Packed => Place::Cpu,
             Code::Accel(_) => Place::Accel,
         }
     }
@@ -66,6 +66,8 @@ impl Region {
 pub enum Code {
     /// On the CPU, with code from a backend.
     Cpu,
+    /// A function that the program has registered; the region has this node only.
+    Packed,
     /// On the accelerator.
     Accel(Box<AccelRegion>),
 }

@@ -80,7 +80,7 @@ fn a_network_becomes_integer_and_stays_near() {
         assert!(q.output_db[0] > least, "{method:?}: {:?}", q.output_db);
         assert_eq!(q.float_nodes, [("softmax".to_string(), "softmax".to_string())]);
         // After writing, reading and making it integer, only inputs, outputs and the last softmax stay float.
-        let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, &Sizes::default()).unwrap();
+        let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, Sizes::default()).unwrap();
         let (integer, _) = optimize(again, OptLevel::O2, Default::default()).unwrap();
         let floats: Vec<&str> = integer
             .nodes()
@@ -227,7 +227,7 @@ fn outputs_that_move_an_input_or_a_constant_are_exact() {
     [("x", x), ("a", flat), ("y", y)].iter().for_each(|(name, v)| b.output(name, *v));
     let graph = b.finish().unwrap();
     let q = quantized(&prepare(graph.clone()).unwrap(), &options());
-    let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, &Sizes::default()).unwrap();
+    let again = onnx::import(&onnx::write(&q.graph).unwrap(), "q.onnx", None, Sizes::default()).unwrap();
     let (integer, _) = optimize(again, OptLevel::O2, Default::default()).unwrap();
     let names = |g: &Graph| g.outputs().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&integer), names(&graph));

@@ -6,6 +6,7 @@ use tilewright_hw::isa::INSN_BYTES;
 use tilewright_hw::layout::Activation;
 
 use super::{About, InsnLayers, LayerEnd, LayerRun};
+use crate::packed::Attributes;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
 
@@ -164,6 +165,9 @@ pub enum StepKind {
     Packed {
         /// Its name.
         function: String,
+        /// The node's attributes, which it gets behind the inputs.
+        #[serde(default, skip_serializing_if = "Attributes::is_empty")]
+        attributes: Attributes,
     },
     /// A driver program.
     Accel(AccelStep),

@@ -22,7 +22,7 @@ fn manifest() -> Manifest {
         output_names: vec![],
         steps: vec![Step {
             name: "add".into(),
-            kind: StepKind::Packed { function: "add".into() },
+            kind: StepKind::Packed { function: "add".into(), attributes: Default::default() },
             inputs: vec![ValueId(0), ValueId(1)],
             outputs: vec![ValueId(2)],
         }],

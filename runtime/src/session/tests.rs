@@ -19,7 +19,7 @@ fn sums(doublings: u32) -> Artifact {
     };
     let step = |inputs: [u32; 2], output: u32| Step {
         name: format!("add{output}"),
-        kind: StepKind::Packed { function: "add".into() },
+        kind: StepKind::Packed { function: "add".into(), attributes: Default::default() },
         inputs: inputs.map(ValueId).to_vec(),
         outputs: vec![ValueId(output)],
     };
@@ -128,5 +128,5 @@ fn what_a_function_returns_is_checked() {
     let wrong = |text: &str| Err(format!("step add2: add returned {text}"));
     assert_eq!(message(Value::None), wrong("none for y, which is i8 1x3"));
     assert_eq!(message(Value::Tensor(x(&[1]))), wrong("i8 1x1 for y, which is i8 1x3"));
-    assert_eq!(message(Value::List(vec![])), wrong("0 values, but the step has 1 outputs"));
+    assert_eq!(message(Value::List(vec![])), wrong("0 values, but the node has 1 outputs"));
 }

@@ -79,7 +79,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let started = Instant::now();
     let device = args.open(&config)?;
     times.open_s = started.elapsed().as_secs_f64();
-    let mut session = Session::new(artifact, &Registry::new(), device)?;
+    let mut session = Session::new(artifact, Registry::global(), device)?;
     let total = runs.len();
     let progress = crate::cli::Progress::new("run", total);
     let mut watch = |id, bytes: &[u8]| {

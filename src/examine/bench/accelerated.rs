@@ -69,7 +69,7 @@ fn run(
     let session = |kind: DeviceKind, spans: bool| -> Result<Session, String> {
         let extras = Extras { spans, ..Extras::default() };
         let device = device::open(kind, config, extras, told).map_err(|e| e.to_string())?;
-        Session::new(artifact.clone(), &Registry::new(), device).map_err(|e| e.to_string())
+        Session::new(artifact.clone(), Registry::global(), device).map_err(|e| e.to_string())
     };
     let timed =
         |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request.runs()).map_err(|e| e.to_string());

@@ -12,7 +12,7 @@ use crate::examine::layers::{self, Layer};
 
 /// Runs the whole model on the host.
 pub(super) fn processor(artifact: &Artifact, inputs: &[Tensor], request: &BenchRequest) -> Result<Figures, String> {
-    let mut session = Session::new(artifact.clone(), &Registry::new(), None).map_err(|e| e.to_string())?;
+    let mut session = Session::new(artifact.clone(), Registry::global(), None).map_err(|e| e.to_string())?;
     let Timed { outputs, reports, calls_ms, stream } =
         timed(&mut session, inputs, request.runs()).map_err(|e| e.to_string())?;
     let layers = layers::layers(artifact, &[], None);

@@ -13,7 +13,7 @@ const LENET: &str = "tests/models/lenet-mnist/model_qdq_perchannel.onnx";
 
 fn imported(name: &str) -> Graph {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-    model::import(&path, &model::Sizes::default()).unwrap()
+    model::import(&path, model::Sizes::default()).unwrap()
 }
 
 fn inputs(graph: &Graph) -> Vec<Vec<Tensor>> {

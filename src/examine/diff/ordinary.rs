@@ -72,7 +72,7 @@ mod tests {
         let config = HwConfig::default();
         let compiled = |keep_values| {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models/lenet-mnist/model_qdq_perchannel.onnx");
-            let graph = model::import(&path, &model::Sizes::default()).unwrap();
+            let graph = model::import(&path, model::Sizes::default()).unwrap();
             let options = model::Options { level: 3, keep_values, ..model::Options::new(&config) };
             model::build(graph, &options, &mut |_, _| {}).unwrap()
         };

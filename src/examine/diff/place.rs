@@ -54,7 +54,7 @@ pub fn spot(artifact: &Artifact, config: &HwConfig, value: &Visible, flat: usize
     let manifest = &artifact.manifest;
     let step = &manifest.steps[value.step?];
     let (place, made) = match &step.kind {
-        StepKind::Cpu { function, .. } | StepKind::Packed { function } => {
+        StepKind::Cpu { function, .. } | StepKind::Packed { function, .. } => {
             (Place::Cpu, ComputedBy::Function(function.clone()))
         }
         StepKind::Cuda { entry, .. } => (Place::Cuda, ComputedBy::Function(entry.clone())),

@@ -46,7 +46,7 @@ pub enum LayerError {
 /// Picks the network's layer for a configuration: of the convolutions with requantization the one that moves the fewest
 /// bytes, or else of the other products. Its data is random. None if the configuration supports no such layer.
 pub(super) fn job(config: &HwConfig, cache: &Path, seed: u64) -> Result<Option<Job>, LayerError> {
-    let graph = model::import(&zoo::find(NETWORK)?.extract(cache)?, &Sizes::default())?;
+    let graph = model::import(&zoo::find(NETWORK)?.extract(cache)?, Sizes::default())?;
     let (graph, _) = optimize(graph, OptLevel::O0, passes::Options::default())?;
     let partition = partition::partition(&graph, config, partition::Options::of_level(OptLevel::O0));
     let mut best: Option<((usize, u64), &Region, &AccelRegion)> = None;

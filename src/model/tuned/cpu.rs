@@ -162,7 +162,7 @@ fn layers(
 /// The artifact does not run.
 pub fn measured_ns(artifact: Artifact) -> Result<u64, SessionError> {
     let inputs = made_up(&artifact.manifest.input_values());
-    let mut session = Session::new(artifact, &Registry::new(), None)?;
+    let mut session = Session::new(artifact, Registry::global(), None)?;
     session.run(&inputs)?;
     let mut times: Vec<f64> = Vec::new();
     while times.len() < RUNS[0] || (times.len() < RUNS[1] && times.iter().sum::<f64>() < SECONDS) {
@@ -204,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let config = HwConfig::load("1x16x16").unwrap();
         let network = zoo::find("lenet").unwrap().extract(folder.path()).unwrap();
-        let graph = || import(&network, &Sizes::default()).unwrap();
+        let graph = || import(&network, Sizes::default()).unwrap();
         for seed in 0..2 {
             let log = folder.path().join(seed.to_string());
             let options = Options { offload: Offload::None, ..Options::new(&config) };

@@ -22,8 +22,25 @@ pub enum Attr {
     Float(f32),
     /// A word such as `nhwc` or `true`.
     Word(String),
+    /// Any text, in quotes.
+    Text(String),
     /// A list.
     List(Vec<Attr>),
+}
+
+/// A text in quotes; quotes, backslashes and control characters are escaped as in Rust.
+pub fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => out.extend(c.escape_unicode()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 impl fmt::Display for Attr {
@@ -32,6 +49,7 @@ impl fmt::Display for Attr {
             Attr::Int(i) => write!(f, "{i}"),
             Attr::Float(x) => write!(f, "{x:?}"),
             Attr::Word(w) => f.write_str(w),
+            Attr::Text(text) => f.write_str(&quote(text)),
             Attr::List(v) => {
                 f.write_str("[")?;
                 for (i, a) in v.iter().enumerate() {

@@ -17,7 +17,7 @@ pub mod text;
 pub use crate::dtype::DType;
 pub use array::Array;
 pub use builder::{Builder, TensorRef};
-pub use calls::{Attr, NoOperators, Operators};
+pub use calls::{Attr, NoOperators, Operators, quote};
 pub use expr::{BinOp, Expr, Func, Name, NameMap, NameSet};
 pub use lists::by_choices;
 pub use read::ParseError;

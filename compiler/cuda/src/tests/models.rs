@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use half::f16;
 use tilewright_compiler::backend::Entry;
-use tilewright_compiler::frontend::{Sizes, import_sized};
+use tilewright_compiler::frontend::{Sizes, import_with};
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId, eval};
 use tilewright_compiler::passes::{self, OptLevel};
 use tilewright_compiler::suite::{Numbers, difference};
@@ -44,7 +44,7 @@ fn graph(path: &Path) -> Graph {
     let input = path.with_file_name(format!("{}.input_0.npy", path.file_stem().unwrap().to_string_lossy()));
     let data = tilewright_runtime::npy::read(&input).ok().map(|t| (None, t.shape));
     let sizes = Sizes { data: data.into_iter().collect(), ..Sizes::default() };
-    let graph = import_sized(path, &sizes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let graph = import_with(path, &sizes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     passes::optimize(graph, OptLevel::O2, passes::Options::default()).unwrap_or_else(|e| panic!("{e}")).0
 }
 

@@ -4,7 +4,7 @@
 //! start with the name of the node that they replace. Imported functions count against the memory limit of the import,
 //! so a file whose functions call each other many times is rejected instead of growing without bound.
 
-use super::context::{Context, Scope};
+use super::context::{Context, Scope, declared_types, types_of};
 use super::function::{Call, domain, full_name};
 use super::node::{NodeContext, Reason};
 use super::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
@@ -12,7 +12,7 @@ use super::used::{Used, check_names};
 use super::{OPSETS, ops, order};
 use crate::frontend::error::{ImportError, UnsupportedNode};
 use prost::Message;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 
 /// Maximum nesting depth of calls and branches.
@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
     /// Fails if operators have no import function. Lists all of them, including those in called functions, but not
     /// those in branches, because only one of two branches is imported.
     pub fn check_operators(&self, nodes: &[NodeProto]) -> Result<(), ImportError> {
-        let mut unknown = Vec::new();
+        let (mut unknown, mut domains) = (Vec::new(), BTreeSet::new());
         let mut called = HashSet::new();
         let mut left = vec![(self.scope().prefix.clone(), nodes)];
         while let Some((prefix, nodes)) = left.pop() {
@@ -78,8 +78,9 @@ impl<'a> Context<'a> {
                     if called.insert(operator) {
                         left.push((format!("{label}/"), &f.node));
                     }
-                } else if ops::find(&operator).is_none() {
+                } else if ops::find(&operator).is_none() && !self.calls_function(n) {
                     unknown.push(UnsupportedNode::new(label, operator, ops::names()));
+                    domains.insert(domain(&n.domain).to_string());
                 }
             }
         }
@@ -87,7 +88,8 @@ impl<'a> Context<'a> {
             return Ok(());
         }
         let (supported, page) = (ops::all().len(), "docs/onnx.md");
-        Err(ImportError::Unsupported { file: self.file.into(), nodes: unknown, supported, page })
+        let domains = domains.into_iter().filter(|domain| !domain.is_empty()).collect();
+        Err(ImportError::Unsupported { file: self.file.into(), nodes: unknown, supported, page, domains })
     }
 
     fn wrong(&self, proto: &NodeProto, label: &str, reason: impl Into<Reason>) -> ImportError {
@@ -104,7 +106,10 @@ impl<'a> Context<'a> {
             return self.call(f, proto, label);
         }
         let Some(operator) = ops::find(&operator_name(proto)) else {
-            return self.check_operators(std::slice::from_ref(proto));
+            self.check_operators(std::slice::from_ref(proto))?;
+            let opset = *OPSETS.end();
+            let mut node = NodeContext { cx: self, proto, name: label, opset, used: Used::default(), branch: None };
+            return node.packed().map_err(|reason| self.wrong(proto, label, reason));
         };
         let branch = self.operator(operator, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
         let graph = proto.attribute.iter().find(|a| branch == Some(&a.name)).and_then(|a| a.g.as_deref());
@@ -174,6 +179,7 @@ impl<'a> Context<'a> {
         let mut scope = Scope {
             opset: opset(&f.opset_import).map_err(|e| format!("function `{}`: {e}", call.function))?,
             prefix: format!("{label}/"),
+            types: types_of(f.value_info.iter()),
             ..Scope::default()
         };
         for (name, given) in f.input.iter().zip(&proto.input).filter(|(_, given)| !given.is_empty()) {
@@ -201,8 +207,8 @@ impl<'a> Context<'a> {
             return Err(format!("it has {given} outputs, but its branch has {made}").into());
         }
         let outer = self.scope();
-        let (opset, call) = (outer.opset, outer.call.clone());
-        self.enter(Scope { opset, call, prefix: format!("{label}/"), open: true, ..Scope::default() })?;
+        let (opset, call, types) = (outer.opset, outer.call.clone(), declared_types(graph));
+        self.enter(Scope { opset, call, types, prefix: format!("{label}/"), open: true, ..Scope::default() })?;
         Ok(self.constants(graph, true)?)
     }
 }

@@ -8,7 +8,7 @@ use crate::frontend::error::ImportError;
 use crate::frontend::sizes::Sizes;
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Dim, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -33,6 +33,21 @@ pub(super) struct Scope {
     pub open: bool,
     /// The call that the nodes belong to.
     pub call: Option<Rc<Call>>,
+    /// Types that the file declares for values, or why one is not usable.
+    pub types: HashMap<String, Result<TensorType, String>>,
+}
+
+/// The types that a graph declares for its values and outputs.
+pub(super) fn declared_types(graph: &GraphProto) -> HashMap<String, Result<TensorType, String>> {
+    types_of(graph.output.iter().chain(&graph.value_info))
+}
+
+/// The types of declarations.
+pub(super) fn types_of<'i>(
+    infos: impl Iterator<Item = &'i ValueInfoProto>,
+) -> HashMap<String, Result<TensorType, String>> {
+    let what = Declared { what: "value", open: "dimension", remedy: "declare one", rank: None };
+    infos.map(|info| (info.name.clone(), what.ty(info))).collect()
 }
 
 pub(super) struct Context<'a> {
@@ -51,6 +66,10 @@ pub(super) struct Context<'a> {
     pub room: usize,
     /// Folders that can hold data files.
     pub folders: &'a [&'a Path],
+    /// Domains whose operators are functions of the program.
+    pub packed: &'a BTreeSet<String>,
+    /// Sizes of the inputs' symbols.
+    pub bound: BTreeMap<String, usize>,
 }
 
 impl Context<'_> {
@@ -164,11 +183,22 @@ impl Context<'_> {
         let names: Vec<&str> = given.iter().map(|(_, info)| info.name.as_str()).collect();
         let mut inputs = Vec::new();
         for (&(i, info), rank) in given.iter().zip(sizes.ranks(&names)) {
-            inputs.push((info, value_type(info, i, rank).map_err(|e| self.malformed(e))?));
+            inputs.push((
+                info,
+                Declared {
+                    what: "input",
+                    open: &format!("input_{i}"),
+                    remedy: &format!("give it with --shape {}=SIZExSIZE…", info.name),
+                    rank,
+                }
+                .ty(info)
+                .map_err(|e| self.malformed(e))?,
+            ));
         }
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
         let (given, bound) = (sizes.given(&types).map_err(wrong)?, sizes.bound(&types).map_err(wrong)?);
+        self.bound.clone_from(&bound);
         for (info, ty) in inputs {
             let open = match ty.dims.first() {
                 Some(Dim::Symbol(s)) if !given.contains_key(s) => Some(s.clone()),
@@ -224,28 +254,44 @@ impl Context<'_> {
     }
 }
 
-/// The type of an input. If the file does not give a shape, it has `rank` open sizes.
-fn value_type(info: &ValueInfoProto, place: usize, rank: Option<usize>) -> Result<TensorType, String> {
-    let name = &info.name;
-    let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-    let ty = ty.ok_or_else(|| format!("input `{name}` is not a tensor"))?;
-    let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("input `{name}`: {e}"))?;
-    let symbol = |i: usize| Dim::Symbol(format!("input_{place}_{i}"));
-    let missing = || format!("input `{name}` has no shape; give it with --shape {name}=SIZExSIZE…");
-    let Some(shape) = &ty.shape else {
-        return Ok(TensorType { dtype, dims: (0..rank.ok_or_else(missing)?).map(symbol).collect() });
-    };
-    crate::graph::op::rank_in_bounds(shape.dim.len()).map_err(|e| format!("input `{name}`: {e}"))?;
-    let dim = |(i, d): (usize, &super::proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
-        (Some(n), _) if n >= 0 => {
-            usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("input `{name}` is too large"))
-        }
-        // Some writers use -1 for an open size.
-        (Some(n), _) if n < -1 => Err(format!("input `{name}` has a size of {n}")),
-        (_, Some(s)) if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') => {
-            Ok(Dim::Symbol(s.into()))
-        }
-        _ => Ok(symbol(i)),
-    };
-    Ok(TensorType { dtype, dims: shape.dim.iter().enumerate().map(dim).collect::<Result<_, _>>()? })
+/// How types of values are read.
+struct Declared<'d> {
+    /// What the values are, in messages.
+    what: &'d str,
+    /// The beginning of the names of open sizes that have none in the file.
+    open: &'d str,
+    /// What to do about a value without a shape.
+    remedy: &'d str,
+    /// How many open sizes a value without a shape has, if that is known.
+    rank: Option<usize>,
+}
+
+impl Declared<'_> {
+    /// The type of a value.
+    fn ty(&self, info: &ValueInfoProto) -> Result<TensorType, String> {
+        let (what, name) = (self.what, &info.name);
+        let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+        let ty = ty.ok_or_else(|| format!("{what} `{name}` is not a tensor"))?;
+        let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("{what} `{name}`: {e}"))?;
+        let symbol = |i: usize| Dim::Symbol(format!("{}_{i}", self.open));
+        let missing = || format!("{what} `{name}` has no shape; {}", self.remedy);
+        let Some(shape) = &ty.shape else {
+            return Ok(TensorType { dtype, dims: (0..self.rank.ok_or_else(missing)?).map(symbol).collect() });
+        };
+        crate::graph::op::rank_in_bounds(shape.dim.len()).map_err(|e| format!("{what} `{name}`: {e}"))?;
+        let dim = |(i, d): (usize, &super::proto::DimensionProto)| match (d.dim_value, d.dim_param.as_deref()) {
+            (Some(n), _) if n >= 0 => {
+                usize::try_from(n).map(Dim::Fixed).map_err(|_| format!("{what} `{name}` is too large"))
+            }
+            // Some writers use -1 for an open size.
+            (Some(n), _) if n < -1 => Err(format!("{what} `{name}` has a size of {n}")),
+            (_, Some(s))
+                if s.starts_with(char::is_alphabetic) && s.chars().all(|c| c.is_alphanumeric() || c == '_') =>
+            {
+                Ok(Dim::Symbol(s.into()))
+            }
+            _ => Ok(symbol(i)),
+        };
+        Ok(TensorType { dtype, dims: shape.dim.iter().enumerate().map(dim).collect::<Result<_, _>>()? })
+    }
 }

@@ -15,6 +15,7 @@ mod function;
 mod node;
 mod ops;
 mod order;
+mod packed;
 mod proto;
 mod tensor;
 mod text;
@@ -27,15 +28,15 @@ pub(crate) mod testing;
 
 pub(super) use about::about;
 
+use super::ImportOptions;
 use super::error::ImportError;
-use super::sizes::Sizes;
 use super::sources::{self, Sources};
 use crate::graph::{Graph, GraphBuilder, Tensor};
-use context::{Context, Scope};
+use context::{Context, Scope, declared_types};
 use function::Functions;
 use prost::Message;
 use proto::ModelProto;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 /// The sets of operators whose meaning is known.
@@ -56,8 +57,13 @@ pub fn is_onnx(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// When the file is damaged, or has operators that are not supported, all of which are listed.
-pub fn import(bytes: &[u8], file: &str, folder: Option<&Path>, sizes: &Sizes) -> Result<Graph, ImportError> {
-    Ok(import_traced(bytes, file, folder.as_slice(), sizes)?.0)
+pub fn import(
+    bytes: &[u8],
+    file: &str,
+    folder: Option<&Path>,
+    options: impl Into<ImportOptions>,
+) -> Result<Graph, ImportError> {
+    Ok(import_traced(bytes, file, folder.as_slice(), &options.into())?.0)
 }
 
 /// The same, with what the file calls the graph's values. Data files are looked for in several folders, in this order:
@@ -69,7 +75,7 @@ pub fn import_traced(
     bytes: &[u8],
     file: &str,
     folders: &[&Path],
-    sizes: &Sizes,
+    options: &ImportOptions,
 ) -> Result<(Graph, Sources), ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let model = ModelProto::read(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
@@ -83,17 +89,19 @@ pub fn import_traced(
     let mut cx = Context {
         file,
         builder: GraphBuilder::new(name),
-        scopes: vec![Scope { opset: Some(opset), ..Scope::default() }],
+        scopes: vec![Scope { opset: Some(opset), types: declared_types(graph), ..Scope::default() }],
         functions: Functions::new(&model.functions).map_err(malformed)?,
         traced: Vec::new(),
         unsigned: HashSet::new(),
         assumed: HashMap::new(),
         room: bytes.len().saturating_mul(16).saturating_add(ROOM),
         folders,
+        packed: &options.packed,
+        bound: BTreeMap::new(),
     };
     cx.check_operators(&graph.node)?;
     cx.constants(graph, false).map_err(malformed)?;
-    cx.inputs(graph, sizes)?;
+    cx.inputs(graph, &options.sizes)?;
     cx.nodes(&graph.node)?;
     cx.outputs(graph).map_err(malformed)?;
     let Context { builder, traced, unsigned, .. } = cx;

@@ -9,10 +9,12 @@ struct Fields {
 static MODEL: Fields =
     Fields { text: &[], messages: &[(7, &GRAPH), (8, &OPERATOR_SET), (14, &ENTRY), (25, &FUNCTION)] };
 static FUNCTION: Fields =
-    Fields { text: &[1, 4, 5, 6, 10, 13], messages: &[(7, &NODE), (9, &OPERATOR_SET), (11, &ATTRIBUTE)] };
+    Fields { text: &[1, 4, 5, 6, 10, 13], messages: &[(7, &NODE), (9, &OPERATOR_SET), (11, &ATTRIBUTE), (12, &VALUE)] };
 static OPERATOR_SET: Fields = Fields { text: &[1], messages: &[] };
-static GRAPH: Fields =
-    Fields { text: &[2], messages: &[(1, &NODE), (5, &TENSOR), (11, &VALUE), (12, &VALUE), (15, &SPARSE)] };
+static GRAPH: Fields = Fields {
+    text: &[2],
+    messages: &[(1, &NODE), (5, &TENSOR), (11, &VALUE), (12, &VALUE), (13, &VALUE), (15, &SPARSE)],
+};
 static NODE: Fields = Fields { text: &[1, 2, 3, 4, 7, 8], messages: &[(5, &ATTRIBUTE)] };
 static ATTRIBUTE: Fields = Fields { text: &[1, 21], messages: &[(5, &TENSOR), (6, &GRAPH), (22, &SPARSE)] };
 static SPARSE: Fields = Fields { text: &[], messages: &[(1, &TENSOR), (2, &TENSOR)] };
@@ -182,6 +184,7 @@ mod tests {
             initializer: vec![tensor.clone()],
             input: input.clone(),
             output: output.clone(),
+            value_info: output.clone(),
             sparse_initializer: vec![sparse(&tensor)],
         };
         let outer = node(vec![attribute("z".into(), String::new(), Some(Box::new(graph(inner.clone(), "b".into()))))]);
@@ -194,6 +197,7 @@ mod tests {
             opset_import: vec![opset.clone()],
             domain: text(),
             attribute_proto: vec![attribute(text(), text(), None)],
+            value_info: output.clone(),
             overload: text(),
         };
         let graph = Some(graph(outer, text()));

@@ -16,7 +16,7 @@ pub(super) struct Used {
 }
 
 /// Names of attribute types, by their numbers in the format.
-const TYPES: [&str; 15] = [
+pub(super) const TYPES: [&str; 15] = [
     "UNDEFINED",
     "FLOAT",
     "INT",
@@ -35,7 +35,7 @@ const TYPES: [&str; 15] = [
 ];
 
 /// Type number of an attribute's value; files in the first version of the format do not store it.
-fn held(a: &AttributeProto) -> usize {
+pub(super) fn held(a: &AttributeProto) -> usize {
     let fields = [
         (a.f != 0.0, 1),
         (a.i != 0, 2),

@@ -153,9 +153,9 @@ fn a_file_of_no_known_format_is_refused() {
 #[test]
 fn damaged_onnx_files_give_errors() {
     for name in ["model.onnx", "model_qdq_perchannel.onnx"] {
-        torture(&bytes("lenet-mnist", name), |b| onnx::import(b, name, None, &Sizes::default()));
+        torture(&bytes("lenet-mnist", name), |b| onnx::import(b, name, None, Sizes::default()));
     }
-    let e = onnx::import(b"hello", "x.onnx", None, &Sizes::default()).unwrap_err().to_string();
+    let e = onnx::import(b"hello", "x.onnx", None, Sizes::default()).unwrap_err().to_string();
     assert!(e.starts_with("x.onnx is not a usable model: it is no ONNX file"), "{e}");
 }
 
@@ -176,7 +176,7 @@ fn replaced(file: &[u8], from: &str, to: &str) -> Vec<u8> {
 #[test]
 fn unsupported_onnx_operators_are_all_listed() {
     let file = replaced(&bytes("lenet-mnist", "model.onnx"), "MaxPool", "LpPool2");
-    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err();
+    let e = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap_err();
     let ImportError::Unsupported { nodes, .. } = &e else { panic!("{e}") };
     assert_eq!(nodes.iter().map(|n| n.operator.as_str()).collect::<Vec<_>>(), ["LpPool2", "LpPool2"]);
     assert!(e.to_string().starts_with("net.onnx: unsupported operators: LpPool2 (nodes `"), "{e}");
@@ -186,7 +186,7 @@ fn unsupported_onnx_operators_are_all_listed() {
 fn shapes_that_do_not_fit_name_the_node() {
     // Without its Flatten, the Gemm gets four dimensions.
     let file = replaced(&bytes("lenet-mnist", "model.onnx"), "Flatten", "Softmax");
-    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err();
+    let e = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap_err();
     let ImportError::Node { operator, reason, .. } = &e else { panic!("{e}") };
     assert_eq!(operator, "Gemm");
     assert!(reason.contains("`data` must be of 2 dimensions"), "{e}");
@@ -200,7 +200,7 @@ fn data_files_outside_the_folder_are_refused() {
     std::fs::create_dir(&inner).unwrap();
     std::fs::write(folder.path().join("secret"), [0; 16]).unwrap();
     std::fs::write(inner.join("weights"), 1.5f32.to_le_bytes().repeat(5)).unwrap();
-    let take = |name: &str| onnx::import(&external_constant(name, 4), "net.onnx", Some(&inner), &Sizes::default());
+    let take = |name: &str| onnx::import(&external_constant(name, 4), "net.onnx", Some(&inner), Sizes::default());
     for name in ["../secret", folder.path().join("secret").to_str().unwrap(), "a/../../secret"] {
         let e = take(name).unwrap_err().to_string();
         assert!(e.contains("must be named by a path below the model's folder"), "{e}");

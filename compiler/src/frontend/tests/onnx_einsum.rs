@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 fn import_one(equation: &str, operands: &[Operand]) -> Result<Graph, String> {
     let file = single("Einsum", &[("equation", Value::Word(equation))], operands, 1, 17);
-    onnx::import(&file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(&file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 fn values(t: &Tensor) -> Vec<f64> {

@@ -7,7 +7,7 @@ const FLOAT: i32 = 1;
 
 fn take(nodes: &[Made], x: &[i64], constants: &[(&str, &[i64])], opset: i64) -> Result<Graph, String> {
     let file = network(nodes, x, FLOAT, constants, opset);
-    onnx::import(&file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(&file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 #[track_caller]
@@ -86,7 +86,7 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
         "its attribute `to`: element type BFLOAT16 (number 16) is not supported; use FLOAT, UINT8, INT8",
     );
     let file = network(&[("Relu", &["x"], &["y"], &[])], &[4], 8, &[], 17);
-    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
+    let e = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap_err().to_string();
     assert!(e.contains("input `x`: element type STRING (number 8) is not supported"), "{e}");
     let relu6: &[Made] = &[("Relu6", &["x"], &["y"], &[])];
     refused(relu6, &[4], &[], "net.onnx: unsupported operators: Relu6 (node `y`; similar to Relu); docs/onnx.md");
@@ -212,7 +212,7 @@ fn damaged_networks_of_many_operators_give_errors() {
                 let at = rng.random_range(0..b.len());
                 b[at] = if rng.random() { rng.random() } else { b[at].wrapping_add(1) };
             }
-            let _ = onnx::import(&b, file, None, &Sizes::default());
+            let _ = onnx::import(&b, file, None, Sizes::default());
         }
     }
 }

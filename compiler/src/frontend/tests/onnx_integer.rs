@@ -6,7 +6,7 @@ use crate::frontend::onnx::testing::{Bytes, Made, in_domain, network, with_bytes
 const FLOAT: i32 = 1;
 
 fn results(file: &[u8], x: &Tensor) -> Vec<Tensor> {
-    let g = onnx::import(file, "net.onnx", None, &Sizes::default()).unwrap_or_else(|e| panic!("{e}"));
+    let g = onnx::import(file, "net.onnx", None, Sizes::default()).unwrap_or_else(|e| panic!("{e}"));
     eval(&g, std::slice::from_ref(x)).unwrap()
 }
 
@@ -176,7 +176,7 @@ fn products_of_matrices_take_parameters_of_the_operands_rank() {
         let want = (sum as f32 * 0.03 * scales[at] / 0.5).clamp(-120.0, 135.0) * 0.5;
         assert!((found - want).abs() <= 0.2501, "{i}: {found} {want}");
     }
-    let error = onnx::import(&file(&[o as i64, 1, n as i64]), "net.onnx", None, &Sizes::default()).unwrap_err();
+    let error = onnx::import(&file(&[o as i64, 1, n as i64]), "net.onnx", None, Sizes::default()).unwrap_err();
     let error = format!("{error:?}");
     assert!(error.contains("the zero_point [5, 1, 2] of operand `b` does not broadcast to [2, 4, 5]"), "{error}");
 }

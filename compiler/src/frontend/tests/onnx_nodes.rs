@@ -64,7 +64,7 @@ fn node_tests_give_their_results() {
 }
 
 fn import_and_run(model: &[u8], inputs: &[Vec<u8>], outputs: &[Vec<u8>], left: usize, most: f32) -> Result<(), String> {
-    let g = onnx::import(&frozen(model, inputs, left), "case", None, &Sizes::default()).map_err(|e| e.to_string())?;
+    let g = onnx::import(&frozen(model, inputs, left), "case", None, Sizes::default()).map_err(|e| e.to_string())?;
     let given: Option<Vec<Tensor>> = inputs.iter().take(g.inputs().len()).map(|b| tensor_file(b)).collect();
     let found = eval(&g, &given.ok_or("input of an unknown type")?).map_err(|e| e.to_string())?;
     if found.len() != outputs.len() {

@@ -8,7 +8,7 @@ const FLOAT: i32 = 1;
 const UINT8: i32 = 2;
 
 fn take(file: &[u8]) -> Result<Graph, String> {
-    onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 #[track_caller]
@@ -42,7 +42,7 @@ fn whole_numbers_of_64_bits_keep_their_digits() {
     let padded = of_one("Pad", &[], &[x.clone(), pads.clone(), number(-5)], 13);
     assert_eq!(padded.as_slice::<i64>().unwrap(), [-5, 7]);
     let file = crate::frontend::onnx::testing::single("Pad", &[], &[x, pads, number(far + 1)], 1, 13);
-    let e = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap_err().to_string();
+    let e = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap_err().to_string();
     assert!(e.contains("a padding value of 1152921504606846977 is not supported; use one of up to 24 bits"), "{e}");
 }
 

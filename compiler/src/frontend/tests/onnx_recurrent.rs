@@ -265,7 +265,7 @@ impl Case {
 }
 
 fn import_one(file: &[u8]) -> Result<Graph, String> {
-    onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 /// The network's results for the operands that are its inputs.

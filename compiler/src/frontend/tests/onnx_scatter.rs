@@ -18,7 +18,7 @@ fn combined(reduction: &str, a: f32, b: f32) -> f32 {
 }
 
 fn import_one(file: &[u8]) -> Result<Graph, String> {
-    onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 fn random(rng: &mut SmallRng, shape: &[usize], byte: bool) -> Tensor {

@@ -64,7 +64,7 @@ fn a_nan_is_greater_than_every_number_for_topk() {
                 2,
                 17,
             );
-            let g = onnx::import(&file, "net.onnx", None, &Sizes::default()).unwrap();
+            let g = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap();
             let found = eval(&g, &[Tensor::vector(x.to_vec())]).unwrap();
             assert_eq!(found[1].as_slice::<i64>().unwrap(), &want[..k], "{k} of the {largest}");
         }

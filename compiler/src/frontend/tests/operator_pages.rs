@@ -26,6 +26,23 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of
   the table lists attributes that are accepted and do not change the result of an inference.
 
+## Operators of your own
+
+With `--packed DOMAIN`, the nodes of that domain call functions of your program. The operator `my.ops.Peaks` calls the
+function of that name, which the program registers before it opens a session, from Rust ([`Registry`]), C
+([c.md](c.md)) or Python. The compiler knows nothing of such an operator:
+
+- The file must declare the element types and shapes of the node's outputs in `value_info`. Shapes can have the symbols
+  of the inputs' shapes.
+- The function gets the node's operands as tensors and then, if the node has attributes, a map of them: integers,
+  floats, texts and lists. It returns a tensor, or a list of tensors if the node has several outputs.
+- It runs on the host. Passes neither evaluate it nor look through it; layers before and after it still run on the
+  accelerator.
+
+An operator whose meaning you can write down is faster as a [tensor expression](add-an-operator.md).
+
+[`Registry`]: ../runtime/src/registry.rs
+
 ## Quantized networks
 
 | form | where it runs |

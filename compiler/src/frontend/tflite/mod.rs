@@ -69,7 +69,13 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
     }
     if !unsupported.is_empty() {
         let (supported, page) = (ops::names().len(), "docs/tflite.md");
-        return Err(ImportError::Unsupported { file: file.into(), nodes: unsupported, supported, page });
+        return Err(ImportError::Unsupported {
+            file: file.into(),
+            nodes: unsupported,
+            supported,
+            page,
+            domains: Vec::new(),
+        });
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
     let mut cx = Context { builder: GraphBuilder::new(name), values: IndexMap::new(), model: &model, room };

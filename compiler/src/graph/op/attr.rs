@@ -78,6 +78,16 @@ macro_rules! integers {
 }
 integers!(usize i64 i32 i8 u8);
 
+impl AttrValue for String {
+    const EXPECTED: &'static str = "a text in quotes";
+    fn to_attr(&self) -> Attr {
+        Attr::Text(self.clone())
+    }
+    fn from_attr(a: &Attr) -> Option<Self> {
+        if let Attr::Text(text) = a { Some(text.clone()) } else { None }
+    }
+}
+
 impl AttrValue for f32 {
     const EXPECTED: &'static str = "a number";
     fn to_attr(&self) -> Attr {

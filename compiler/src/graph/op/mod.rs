@@ -59,6 +59,7 @@ macro_rules! operators {
         #[allow(missing_docs)]
         pub enum Op {
             Constant(Constant),
+            Packed(Packed),
             $($name($name),)*
         }
 
@@ -70,9 +71,9 @@ macro_rules! operators {
 
         impl Op {
             /// Names of all operators in the text form.
-            pub const NAMES: &'static [&'static str] = &[Constant::NAME, $($name::NAME,)*];
+            pub const NAMES: &'static [&'static str] = &[Constant::NAME, Packed::NAME, $($name::NAME,)*];
 
-            /// What each operator except the constant takes.
+            /// What each operator takes, except `constant` and `packed`.
             pub fn signatures() -> Vec<Signature> {
                 vec![$($name::signature(),)*]
             }
@@ -81,6 +82,7 @@ macro_rules! operators {
             pub fn name(&self) -> &'static str {
                 match self {
                     Op::Constant(_) => Constant::NAME,
+                    Op::Packed(_) => Packed::NAME,
                     $(Op::$name(_) => $name::NAME,)*
                 }
             }
@@ -90,18 +92,21 @@ macro_rules! operators {
             /// # Errors
             /// If the operands or the attributes break the operator's rules.
             pub fn infer(&self, inputs: &[&TensorType]) -> Result<Vec<TensorType>, OpError> {
-                let ty = match self {
-                    Op::Constant(c) => c.infer(inputs),
-                    $(Op::$name(op) => op.infer(inputs),)*
-                }?;
-                check::rank_in_bounds(ty.rank())?;
-                Ok(vec![ty])
+                let types = match self {
+                    Op::Constant(c) => vec![c.infer(inputs)?],
+                    Op::Packed(op) => op.infer(inputs)?,
+                    $(Op::$name(op) => vec![op.infer(inputs)?],)*
+                };
+                for ty in &types {
+                    check::rank_in_bounds(ty.rank())?;
+                }
+                Ok(types)
             }
 
-            /// Computes the values that it defines, in plain Rust.
+            /// Computes the values that it defines, in plain Rust; `packed` calls its function.
             ///
             /// # Errors
-            /// Like [`Op::infer`].
+            /// Like [`Op::infer`], and [`OpError::Function`].
             pub fn eval(&self, inputs: &[&Tensor]) -> Result<Vec<Tensor>, OpError> {
                 let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
                 for ty in self.infer(&types.iter().collect::<Vec<_>>())? {
@@ -109,14 +114,29 @@ macro_rules! operators {
                 }
                 match self {
                     Op::Constant(c) => Ok(c.value.as_ref().clone()),
+                    Op::Packed(op) => return op.eval(inputs),
                     $(Op::$name(op) => op.eval(inputs),)*
                 }.map(|t| vec![t])
+            }
+
+            /// Whether its results follow from its operands and attributes alone, so that it can be evaluated early.
+            pub fn is_pure(&self) -> bool {
+                !matches!(self, Op::Packed(_))
+            }
+
+            /// The same operator with symbols of its own types replaced by sizes.
+            pub(crate) fn bind(&self, sizes: &std::collections::BTreeMap<String, usize>) -> Op {
+                match self {
+                    Op::Packed(op) => op.bind(sizes).into(),
+                    other => other.clone(),
+                }
             }
 
             /// Attributes in the order of the text form, without a constant's value.
             pub(crate) fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
                 match self {
                     Op::Constant(_) => Vec::new(),
+                    Op::Packed(op) => op.attrs(),
                     $(Op::$name(op) => op.attrs(),)*
                 }
             }
@@ -125,6 +145,7 @@ macro_rules! operators {
             /// wrong; the reader then has the errors.
             pub(crate) fn from_attrs(name: &str, r: &mut attr::AttrReader) -> Option<Op> {
                 match name {
+                    Packed::NAME => Some(Op::Packed(Packed::from_attrs(r)?)),
                     $($name::NAME => Some(Op::$name($name::from_attrs(r)?)),)*
                     _ => None,
                 }
@@ -139,12 +160,14 @@ pub use binary::BinaryKind;
 pub use check::rank_in_bounds;
 pub use constant::Constant;
 pub use gather::check_indices;
+pub use packed::Packed;
 pub use reduce::ReduceKind;
 pub use signature::{Attribute, Count, Operand, Signature};
 pub use tilewright_tensor::extreme;
 pub use unary::UnaryKind;
 pub(crate) use unary::{GELU_A, GELU_B};
 mod constant;
+mod packed;
 pub(crate) mod window;
 
 operators! {
@@ -195,5 +218,11 @@ operators! {
 impl From<Constant> for Op {
     fn from(op: Constant) -> Op {
         Op::Constant(op)
+    }
+}
+
+impl From<Packed> for Op {
+    fn from(op: Packed) -> Op {
+        Op::Packed(op)
     }
 }

@@ -146,13 +146,16 @@ impl Parser<'_> {
         }
         let parsed = Op::from_attrs(op, &mut reader);
         reader.errors.extend(reader.attrs.keys().map(|k| format!("operator `{op}` has no attribute `{k}`")));
-        let Some(parsed) = parsed.filter(|_| reader.errors.is_empty()) else {
+        let Some(mut parsed) = parsed.filter(|_| reader.errors.is_empty()) else {
             return Err((at, tilewright_hw::list::first(&reader.errors, "; ")));
         };
         c.expect(':')?;
         let mut types = vec![c.ty()?];
         while c.eat(',') {
             types.push(c.ty()?);
+        }
+        if let Op::Packed(packed) = &mut parsed {
+            packed.types.clone_from(&types);
         }
         Ok(self.builder.push(name, parsed, &inputs, types))
     }
@@ -317,6 +320,9 @@ impl Cursor {
         self.blank();
         if depth > 4 {
             return self.wrong("lists nest too deep");
+        }
+        if self.peek() == Some('"') {
+            return self.string().map(Attr::Text);
         }
         if self.eat('[') {
             let mut list = Vec::new();

@@ -4,6 +4,7 @@ use super::{Blobs, INLINE_ELEMENTS};
 use crate::graph::{Graph, Op, Tensor, TensorData, ValueId};
 use sha2::{Digest, Sha256};
 use std::fmt::{self, Write};
+use tilewright_tensor::te::quote;
 
 /// Prints the graph, without the bytes of its large constants.
 pub fn print(g: &Graph) -> String {
@@ -82,19 +83,4 @@ fn inline(t: &Tensor) -> Option<String> {
         TensorData::I64(v) => list(v),
         TensorData::Bool(v) => list(v),
     })
-}
-
-/// A string in quotes; quotes, backslashes and control characters are escaped as in Rust.
-fn quote(s: &str) -> String {
-    let mut out = String::from("\"");
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.extend(c.escape_unicode()),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -280,7 +280,7 @@ fn in_range(value: &Attr) -> bool {
     match value {
         Attr::Int(i) => i32::try_from(*i).is_ok(),
         Attr::List(list) => list.iter().all(in_range),
-        Attr::Float(_) | Attr::Word(_) => true,
+        Attr::Float(_) | Attr::Word(_) | Attr::Text(_) => true,
     }
 }
 

@@ -223,11 +223,11 @@ fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], bl
 }
 
 /// Appends an operator with inferred types, given its operands and the shape of its result. Returns `None` for a
-/// constant.
+/// constant and for a function of the program.
 pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let x = args.first()?;
     Some(match op {
-        Op::Constant(_) => return None,
+        Op::Constant(_) | Op::Packed(_) => return None,
         Op::Conv2d(op) => conv2d::conv2d(b, op, x, args.get(1)?, args.get(2), out),
         Op::Dense(op) => dense::dense(b, op, x, args.get(1)?, args.get(2), out),
         Op::HybridDense(op) => hybrid::dense(b, op, args, out)?,

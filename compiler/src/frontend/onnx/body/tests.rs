@@ -66,7 +66,7 @@ fn function(name: &str, signature: [&[&str]; 3], defaults: &[(&str, &str)], list
 
 fn take(model: &ModelProto) -> Result<(Graph, Sources), String> {
     let sizes = Sizes::default();
-    onnx::import_traced(&model.encode_to_vec(), "net.onnx", &[], &sizes).map_err(|e| e.to_string())
+    onnx::import_traced(&model.encode_to_vec(), "net.onnx", &[], &(&sizes).into()).map_err(|e| e.to_string())
 }
 
 const X: [f32; 6] = [-3.0, -2.0, -1.0, 1.0, 2.0, 3.0];

@@ -96,6 +96,6 @@ fn links_that_lead_elsewhere_are_refused() {
     symlink("../inner/net.onnx", third.join("net.onnx")).unwrap();
     assert!(run(&third.join("net.onnx")).unwrap_err().contains("must lie in the model's folder"));
     // Without a folder nothing is looked for.
-    let e = onnx::import(&external_constant("w.bin", 4), "net.onnx", None, &Sizes::default()).unwrap_err();
+    let e = onnx::import(&external_constant("w.bin", 4), "net.onnx", None, Sizes::default()).unwrap_err();
     assert!(e.to_string().contains("its data are in another file, which cannot be found from here"), "{e}");
 }

@@ -14,7 +14,7 @@ fn sum(place: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
 }
 
 fn result(file: &[u8]) -> Result<Vec<f32>, String> {
-    let g = onnx::import(file, "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())?;
+    let g = onnx::import(file, "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())?;
     let zeros = Tensor::from_fn(&[2, 3], |_| 0f32);
     Ok(eval(&g, &[zeros]).unwrap()[0].as_slice::<f32>().unwrap().to_vec())
 }

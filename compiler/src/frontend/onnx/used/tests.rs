@@ -27,7 +27,7 @@ fn model(text: &str, opset: i64) -> ModelProto {
 }
 
 fn read(model: &ModelProto) -> Result<Graph, String> {
-    onnx::import(&model.encode_to_vec(), "net.onnx", None, &Sizes::default()).map_err(|e| e.to_string())
+    onnx::import(&model.encode_to_vec(), "net.onnx", None, Sizes::default()).map_err(|e| e.to_string())
 }
 
 #[track_caller]

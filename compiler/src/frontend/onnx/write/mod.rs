@@ -8,7 +8,7 @@ mod ops;
 use super::proto::*;
 use crate::graph::{DType, Graph, Node, Op, Tensor, TensorType, ValueId};
 use prost::Message;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// The operator set of written files.
 const OPSET: i64 = 17;
@@ -54,6 +54,8 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         taken: HashSet::new(),
         nodes: Vec::new(),
         constants: Vec::new(),
+        declared: Vec::new(),
+        domains: BTreeSet::new(),
     };
     let mut inputs = Vec::new();
     for (name, v) in graph.inputs() {
@@ -80,6 +82,10 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         }
     }
     for (_, node) in graph.nodes() {
+        if let Op::Packed(op) = &node.op {
+            w.packed(node, op)?;
+            continue;
+        }
         let out = node.output();
         // Constants are written when a node needs them, in the form that it needs.
         if w.is_constant(out) && !promised.contains(&out) {
@@ -106,10 +112,13 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         initializer: w.constants,
         input: inputs,
         output: outputs,
+        value_info: w.declared,
         ..Default::default()
     };
     let opset = OperatorSetIdProto { domain: String::new(), version: OPSET };
-    let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import: vec![opset], ..Default::default() };
+    let others = w.domains.into_iter().map(|domain| OperatorSetIdProto { domain, version: 1 });
+    let opset_import = std::iter::once(opset).chain(others).collect();
+    let model = ModelProto { ir_version: 8, graph: Some(graph), opset_import, ..Default::default() };
     Ok(model.encode_to_vec())
 }
 
@@ -149,6 +158,10 @@ struct Writer<'g> {
     taken: HashSet<String>,
     nodes: Vec<NodeProto>,
     constants: Vec<TensorProto>,
+    /// Types of values that a reader cannot infer.
+    declared: Vec<ValueInfoProto>,
+    /// Domains of operators other than the format's own.
+    domains: BTreeSet<String>,
 }
 
 impl Writer<'_> {

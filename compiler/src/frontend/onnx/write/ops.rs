@@ -1,12 +1,72 @@
 //! Writes each operator.
 
+use super::super::proto::{AttributeProto, NodeProto};
 use super::{WriteError, Writer, element, float, int, ints};
 use crate::graph::op::{
-    ArgReduce, BinaryKind, Conv2d, ConvTranspose2d, Layout, QuantRounding, ReduceKind, Unary, UnaryKind,
+    ArgReduce, Attr, BinaryKind, Conv2d, ConvTranspose2d, Layout, Packed, QuantRounding, ReduceKind, Unary, UnaryKind,
 };
 use crate::graph::{DType, Node, Op, Tensor, ValueId};
 
+/// An attribute of a function of the program.
+fn attribute(node: &Node, name: &str, value: &Attr) -> Result<AttributeProto, WriteError> {
+    let named = |kind| AttributeProto { name: name.into(), r#type: kind, ..Default::default() };
+    let whole = |list: &[Attr]| list.iter().map(|a| if let Attr::Int(i) = a { Some(*i) } else { None }).collect();
+    let float = |a: &Attr| if let Attr::Float(x) = a { Some(*x) } else { None };
+    let text = |a: &Attr| if let Attr::Text(t) = a { Some(t.clone().into_bytes()) } else { None };
+    Ok(match value {
+        Attr::Int(i) => int(name, *i),
+        Attr::Float(x) => self::float(name, *x),
+        Attr::Text(t) | Attr::Word(t) => AttributeProto { s: t.clone().into_bytes(), ..named(3) },
+        Attr::List(list) => {
+            if let Some(ints) = whole(list) {
+                AttributeProto { ints, ..named(7) }
+            } else if let Some(floats) = list.iter().map(float).collect() {
+                AttributeProto { floats, ..named(6) }
+            } else if let Some(strings) = list.iter().map(text).collect() {
+                AttributeProto { strings, ..named(8) }
+            } else {
+                let reason = format!("its attribute `{name}` is a list of different kinds, which ONNX does not have");
+                return Err(WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason });
+            }
+        }
+    })
+}
+
 impl Writer<'_> {
+    /// Writes a call of a function as an operator of the domain that its name begins with.
+    pub(super) fn packed(&mut self, node: &Node, op: &Packed) -> Result<(), WriteError> {
+        let mut input = Vec::with_capacity(node.inputs.len());
+        for &v in &node.inputs {
+            input.push(self.value(v)?);
+        }
+        let mut output = Vec::with_capacity(node.outputs.len());
+        for &v in &node.outputs {
+            let name = match self.names[v.0].clone() {
+                Some(name) => name,
+                None => self.fresh(&node.name),
+            };
+            self.declared.push(self.info(&name, v)?);
+            self.names[v.0] = Some(name.clone());
+            output.push(name);
+        }
+        let (domain, name) = op.function.rsplit_once('.').unwrap_or(("", &op.function));
+        let (op_type, overload) = name.split_once(':').unwrap_or((name, ""));
+        if !domain.is_empty() {
+            self.domains.insert(domain.into());
+        }
+        let attribute = op.attributes.iter().map(|(name, value)| attribute(node, name, value));
+        self.nodes.push(NodeProto {
+            input,
+            output,
+            name: node.name.clone(),
+            op_type: op_type.into(),
+            attribute: attribute.collect::<Result<_, _>>()?,
+            domain: domain.into(),
+            overload: overload.into(),
+        });
+        Ok(())
+    }
+
     /// Writes a node whose result is named `out`.
     pub(super) fn node(&mut self, node: &Node, out: &str) -> Result<(), WriteError> {
         let no_form = |reason: String| WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason };

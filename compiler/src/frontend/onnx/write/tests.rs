@@ -8,7 +8,7 @@ use crate::quantize::layout::to_nchw;
 use crate::suite::{self, Problem};
 
 fn read(bytes: &[u8]) -> Graph {
-    onnx::import(bytes, "written.onnx", None, &Sizes::default()).unwrap_or_else(|e| panic!("{e}"))
+    onnx::import(bytes, "written.onnx", None, Sizes::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The problem with all operands after the first as constants.
