@@ -194,11 +194,31 @@ tw_status tw_function_call(tw_value function, const tw_value *args, size_t count
 // `path` is a text that ends with a zero; `out` can be written.
 tw_status tw_artifact_open(const char *path, tw_value *out);
 
+// Like `tw_artifact_open`, for an artifact whose parameters are in another file (`tilewright compile --params`).
+// Without this path they are looked for in the artifact's folder, under the name that the artifact gives.
+//
+// What the caller must keep:
+// `path` and `parameters` are texts that end with a zero; `out` can be written.
+tw_status tw_artifact_open_with(const char *path,
+                                const char *parameters,
+                                tw_value *out);
+
 // Opens the artifact in `bytes` bytes of memory, which are copied.
 //
 // What the caller must keep:
 // `data` points to so many bytes; `out` can be written.
 tw_status tw_artifact_open_bytes(const void *data, size_t bytes, tw_value *out);
+
+// Like `tw_artifact_open_bytes`, for an artifact whose parameters are apart: `parameters` points to the
+// `parameter_bytes` bytes of the file with them, which are copied.
+//
+// What the caller must keep:
+// `data` and `parameters` point to so many bytes; `out` can be written.
+tw_status tw_artifact_open_bytes_with(const void *data,
+                                      size_t bytes,
+                                      const void *parameters,
+                                      size_t parameter_bytes,
+                                      tw_value *out);
 
 // What a module is: the string `artifact`, `session` or `device`.
 //
@@ -504,11 +524,31 @@ tw_status tw_function_call(tw_value function, const tw_value *args, size_t count
 // `path` is a text that ends with a zero; `out` can be written.
 tw_status tw_artifact_open(const char *path, tw_value *out);
 
+// Like `tw_artifact_open`, for an artifact whose parameters are in another file (`tilewright compile --params`).
+// Without this path they are looked for in the artifact's folder, under the name that the artifact gives.
+//
+// What the caller must keep:
+// `path` and `parameters` are texts that end with a zero; `out` can be written.
+tw_status tw_artifact_open_with(const char *path,
+                                const char *parameters,
+                                tw_value *out);
+
 // Opens the artifact in `bytes` bytes of memory, which are copied.
 //
 // What the caller must keep:
 // `data` points to so many bytes; `out` can be written.
 tw_status tw_artifact_open_bytes(const void *data, size_t bytes, tw_value *out);
+
+// Like `tw_artifact_open_bytes`, for an artifact whose parameters are apart: `parameters` points to the
+// `parameter_bytes` bytes of the file with them, which are copied.
+//
+// What the caller must keep:
+// `data` and `parameters` point to so many bytes; `out` can be written.
+tw_status tw_artifact_open_bytes_with(const void *data,
+                                      size_t bytes,
+                                      const void *parameters,
+                                      size_t parameter_bytes,
+                                      tw_value *out);
 
 // What a module is: the string `artifact`, `session` or `device`.
 //

@@ -216,6 +216,13 @@ inline Value open(const std::string &path) {
   return Value::adopt(raw);
 }
 
+/* The artifact in a file, with its parameters in another one. */
+inline Value open(const std::string &path, const std::string &parameters) {
+  tw_value raw;
+  check(tw_artifact_open_with(path.c_str(), parameters.c_str(), &raw));
+  return Value::adopt(raw);
+}
+
 /* A device that sessions can share; the configuration is a preset's name or TOML. */
 inline Value device(const std::string &name, const std::string &config) {
   tw_value raw;

@@ -11,6 +11,7 @@ mod doctor;
 mod flash;
 mod inspect;
 mod model_file;
+mod parameters;
 mod profile;
 mod program;
 mod progress;
@@ -26,6 +27,7 @@ mod zoo;
 
 pub use common::{DEFAULT_HW, Hw, Verdict, in_one_line, load_hw, read_file, write_or_print};
 pub use model_file::ModelFile;
+pub use parameters::ParamsOption;
 pub use progress::{Progress, note, say};
 
 use std::process::ExitCode;

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::path::Path;
 
+use tilewright_runtime::artifact::ParametersAt;
 use tilewright_runtime::module::ArtifactModule;
 use tilewright_runtime::{Artifact, Module, Registry, Value};
 
@@ -34,6 +35,27 @@ pub unsafe extern "C" fn tw_artifact_open(path: *const c_char, out: *mut tw_valu
     })
 }
 
+/// Like `tw_artifact_open`, for an artifact whose parameters are in another file (`tilewright compile --params`).
+/// Without this path they are looked for in the artifact's folder, under the name that the artifact gives.
+///
+/// # Safety
+/// `path` and `parameters` are texts that end with a zero; `out` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tw_artifact_open_with(
+    path: *const c_char,
+    parameters: *const c_char,
+    out: *mut tw_value,
+) -> tw_status {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let (path, parameters) = unsafe { (text(path, "path")?, text(parameters, "parameters")?) };
+        let at = ParametersAt::File(Path::new(parameters));
+        let artifact = Artifact::read_with(Path::new(path), at).map_err(failed)?;
+        // SAFETY: the caller's promise.
+        unsafe { put_value(out, || module(artifact)) }
+    })
+}
+
 /// Opens the artifact in `bytes` bytes of memory, which are copied.
 ///
 /// # Safety
@@ -44,6 +66,31 @@ pub unsafe extern "C" fn tw_artifact_open_bytes(data: *const c_void, bytes: usiz
         // SAFETY: the caller's promise.
         let bytes = unsafe { array(data.cast::<u8>(), bytes, "data")? };
         let artifact = Artifact::decode("the artifact in memory", bytes).map_err(failed)?;
+        // SAFETY: the caller's promise.
+        unsafe { put_value(out, || module(artifact)) }
+    })
+}
+
+/// Like `tw_artifact_open_bytes`, for an artifact whose parameters are apart: `parameters` points to the
+/// `parameter_bytes` bytes of the file with them, which are copied.
+///
+/// # Safety
+/// `data` and `parameters` point to so many bytes; `out` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tw_artifact_open_bytes_with(
+    data: *const c_void,
+    bytes: usize,
+    parameters: *const c_void,
+    parameter_bytes: usize,
+    out: *mut tw_value,
+) -> tw_status {
+    guard(|| {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { array(data.cast::<u8>(), bytes, "data")? };
+        // SAFETY: the caller's promise.
+        let parameters = unsafe { array(parameters.cast::<u8>(), parameter_bytes, "parameters")? };
+        let at = ParametersAt::Bytes(parameters);
+        let artifact = Artifact::decode_with("the artifact in memory", bytes, at).map_err(failed)?;
         // SAFETY: the caller's promise.
         unsafe { put_value(out, || module(artifact)) }
     })

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tilewright::model::{self, inference, zoo};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::{Registry, Session};
+use tilewright_runtime::{Artifact, Registry, Session};
 use tilewright_sim::Fsim;
 
 fn here() -> &'static Path {
@@ -90,7 +90,13 @@ fn network(dir: &Path) -> [PathBuf; 3] {
 fn a_network_answers_in_c_as_in_rust() {
     let dir = tempfile::tempdir().expect("a folder");
     let [artifact, input, output] = network(dir.path());
-    passes("session.c", &[&artifact, &input, &output]);
+    let (code, parameters) = (dir.path().join("code.tw"), dir.path().join("moved"));
+    Artifact::read(&artifact)
+        .expect("it was written")
+        .write_apart(&code, &dir.path().join("parameters"))
+        .expect("room");
+    std::fs::rename(dir.path().join("parameters"), &parameters).expect("it was written");
+    passes("session.c", &[&artifact, &input, &output, &code, &parameters]);
 
     // The example of the page.
     let program = dir.path().join("infer");

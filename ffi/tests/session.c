@@ -1,4 +1,5 @@
-/* Sessions of a real network: session ARTIFACT INPUT OUTPUT, where the last two are files of raw elements. */
+/* Sessions of a real network: session ARTIFACT INPUT OUTPUT CODE PARAMETERS. INPUT and OUTPUT are files of raw elements;
+ * CODE is the artifact without its parameters. */
 #include "check.h"
 
 enum { INPUT = 28 * 28, OUTPUT = 10 };
@@ -95,8 +96,42 @@ static void *neighbor(void *session) {
   return NULL;
 }
 
+static void *whole_file(const char *path, size_t *bytes) {
+  FILE *file = fopen(path, "rb");
+  EXPECT(file && fseek(file, 0, SEEK_END) == 0);
+  *bytes = (size_t)ftell(file);
+  rewind(file);
+  void *data = malloc(*bytes);
+  EXPECT(fread(data, 1, *bytes, file) == *bytes);
+  fclose(file);
+  return data;
+}
+
+static void answers(tw_value artifact) {
+  tw_value session = named(artifact, "fsim");
+  OK(run(session));
+  OK(tw_value_free(session));
+  OK(tw_value_free(artifact));
+}
+
+/* An artifact whose parameters are in another file, which has another name than the artifact gives. */
+static void parameters_apart(const char *code, const char *parameters) {
+  tw_value artifact;
+  REFUSED(tw_artifact_open(code, &artifact), TW_FAILED, "copy that file there, or give its path");
+  OK(tw_artifact_open_with(code, parameters, &artifact));
+  answers(artifact);
+  size_t code_bytes, parameter_bytes;
+  void *own = whole_file(code, &code_bytes), *apart = whole_file(parameters, &parameter_bytes);
+  REFUSED(tw_artifact_open_bytes(own, code_bytes, &artifact), TW_FAILED, "together with the bytes of that file");
+  REFUSED(tw_artifact_open_bytes_with(own, code_bytes, apart, parameter_bytes - 1, &artifact), TW_FAILED, "damaged");
+  OK(tw_artifact_open_bytes_with(own, code_bytes, apart, parameter_bytes, &artifact));
+  answers(artifact);
+  free(own);
+  free(apart);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 4) return 2;
+  if (argc != 6) return 2;
   read_file(argv[2], input, sizeof input);
   read_file(argv[3], wanted, sizeof wanted);
   tw_value artifact, nothing = {TW_NONE, 0, {0}}, device, config, function, result;
@@ -149,6 +184,7 @@ int main(int argc, char **argv) {
     OK(tw_value_free(size));
   }
   EXPECT(free_and_all[0] == free_and_all[1]);
+  parameters_apart(argv[4], argv[5]);
   tw_value all[] = {artifact, device, config, function};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) OK(tw_value_free(all[i]));
   return end();

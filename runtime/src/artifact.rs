@@ -12,11 +12,14 @@
 //! ```
 //! All numbers are little-endian. The manifest gives offset, length and SHA-256 of every blob. Nothing is used before
 //! its checksum is verified, because damaged code bytes look like intact ones.
+//!
+//! Parameters can be in a file of their own ([`parameters`]); the manifest then names the file and its checksum.
 
 mod about;
 mod layers;
 mod manifest;
 mod memory;
+pub mod parameters;
 #[cfg(test)]
 mod tests;
 
@@ -37,10 +40,13 @@ pub use manifest::{
     Step, StepKind, TensorPlace, ValueId, ValueInfo,
 };
 pub use memory::DeviceNeed;
+pub use parameters::{ParametersAt, ParametersFile};
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
 /// Version of the file format; change it when an older reader would misread a file.
 pub const FORMAT_VERSION: u32 = 1;
+/// Version of a file whose parameters are in another one, which older readers do not look for.
+pub const FORMAT_VERSION_APART: u32 = 2;
 const HEADER_BYTES: usize = 64;
 
 /// Why an artifact cannot be used.
@@ -82,6 +88,48 @@ pub enum ArtifactError {
         /// Part and reason.
         what: String,
     },
+    /// The file with its parameters cannot be read.
+    #[error(
+        "{path} keeps its parameters in {file}, which cannot be read: {source}; copy that file there, or give its path \
+         (--params, tw_artifact_open_with)"
+    )]
+    NoParameters {
+        /// The file.
+        path: String,
+        /// Where its parameters were looked for.
+        file: String,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// An artifact in memory without its parameters.
+    #[error("{path} keeps its parameters in a file {file}; open it together with the bytes of that file")]
+    ParametersApart {
+        /// The artifact.
+        path: String,
+        /// Name of the file with its parameters.
+        file: String,
+    },
+    /// Not a file of parameters.
+    #[error("{path} is not a file of parameters; `tilewright compile --params FILE` writes one next to the artifact")]
+    ForeignParameters {
+        /// The file.
+        path: String,
+    },
+    /// The parameters of another artifact.
+    #[error(
+        "{file} has other parameters (checksum {found}) than those that {path} was compiled with (checksum {wanted}); \
+         use the file that was written together with it, or compile the model again with --params"
+    )]
+    OtherParameters {
+        /// The artifact.
+        path: String,
+        /// The file of parameters.
+        file: String,
+        /// Start of the file's checksum.
+        found: String,
+        /// Start of the checksum that the artifact names.
+        wanted: String,
+    },
     /// Compiled for other hardware.
     #[error(
         "{path} was compiled for configuration {found} ({found_hash:016x}), but the device has {wanted} ({wanted_hash:016x}); \
@@ -120,6 +168,7 @@ impl Artifact {
     /// [`ArtifactError::Damaged`] if the manifest refers to something that does not exist.
     pub fn new(path: &str, mut manifest: Manifest, blobs: Vec<Vec<u8>>) -> Result<Artifact, ArtifactError> {
         manifest.blobs = describe(&blobs);
+        manifest.parameters = None;
         let blobs = blobs.iter().map(|bytes| AlignedBytes::copy_of(bytes)).collect();
         let artifact = Artifact { path: path.to_string(), manifest, blobs };
         artifact.check()?;
@@ -153,21 +202,37 @@ impl Artifact {
         bytes.starts_with(MAGIC) || !bytes.is_empty() && MAGIC.starts_with(bytes)
     }
 
-    /// Reads and checks a file.
+    /// Reads and checks a file. Parameters in a file of their own are looked for in the same folder.
     ///
     /// # Errors
     /// Every variant except [`ArtifactError::OtherHardware`].
     pub fn read(path: &Path) -> Result<Artifact, ArtifactError> {
+        Artifact::read_with(path, ParametersAt::Beside(path))
+    }
+
+    /// Like [`Artifact::read`], with the place of its parameters, which has no effect if the file has them itself.
+    ///
+    /// # Errors
+    /// As [`Artifact::read`].
+    pub fn read_with(path: &Path, parameters: ParametersAt) -> Result<Artifact, ArtifactError> {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|source| ArtifactError::Io { path: name.clone(), source })?;
-        Artifact::decode(&name, &bytes)
+        Artifact::decode_with(&name, &bytes, parameters)
     }
 
     /// Reads and checks the bytes of a file; `path` names them in messages.
     ///
     /// # Errors
-    /// As [`Artifact::read`].
+    /// As [`Artifact::read`], and [`ArtifactError::ParametersApart`] if parameters are in a file of their own.
     pub fn decode(path: &str, bytes: &[u8]) -> Result<Artifact, ArtifactError> {
+        Artifact::decode_with(path, bytes, ParametersAt::Nowhere)
+    }
+
+    /// Like [`Artifact::decode`], with the place of its parameters, which has no effect if `bytes` have them.
+    ///
+    /// # Errors
+    /// As [`Artifact::read`].
+    pub fn decode_with(path: &str, bytes: &[u8], parameters: ParametersAt) -> Result<Artifact, ArtifactError> {
         let path = path.to_string();
         if !Artifact::is_one(bytes) {
             return Err(ArtifactError::Foreign { path });
@@ -176,8 +241,8 @@ impl Artifact {
         let header = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("it ends inside its header"))?;
         let u32_at = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let version = u32_at(8);
-        if version != FORMAT_VERSION {
-            return Err(ArtifactError::Version { path, what: "format", found: version, known: FORMAT_VERSION });
+        if ![FORMAT_VERSION, FORMAT_VERSION_APART].contains(&version) {
+            return Err(ArtifactError::Version { path, what: "format", found: version, known: FORMAT_VERSION_APART });
         }
         let len = u64::from(u32_at(16)) | u64::from(u32_at(20)) << 32;
         let text = usize::try_from(len)
@@ -197,12 +262,13 @@ impl Artifact {
                 return Err(ArtifactError::Version { path, what, found, known });
             }
         }
+        let apart = manifest.parameters.as_ref().map(|wanted| parameters.load(&path, wanted)).transpose()?;
         let mut blobs = Vec::with_capacity(manifest.blobs.len());
         for (index, blob) in manifest.blobs.iter().enumerate() {
             let content = usize::try_from(blob.offset)
                 .ok()
                 .zip(usize::try_from(blob.len).ok())
-                .and_then(|(offset, len)| bytes.get(offset..)?.get(..len))
+                .and_then(|(offset, len)| if blob.apart { apart.as_deref()? } else { bytes }.get(offset..)?.get(..len))
                 .ok_or_else(|| damaged(&format!("it ends inside blob {index} ({})", blob.name)))?;
             if hex(&Sha256::digest(content)) != blob.sha256 {
                 return Err(damaged(&format!("the checksum of blob {index} ({}) differs", blob.name)));
@@ -223,14 +289,24 @@ impl Artifact {
             .map_err(|source| ArtifactError::Io { path: path.display().to_string(), source })
     }
 
-    /// The bytes of the file.
+    /// The bytes of the file, with all parameters.
     pub fn encode(&self) -> Vec<u8> {
-        // The manifest contains the offsets, which change its length: repeat until it fits before the first blob.
         let mut manifest = self.manifest.clone();
+        manifest.parameters = None;
+        manifest.blobs.iter_mut().for_each(|blob| blob.apart = false);
+        self.encode_as(manifest)
+    }
+
+    /// The bytes of the file without the blobs that `manifest` says are apart.
+    fn encode_as(&self, mut manifest: Manifest) -> Vec<u8> {
+        let version = if manifest.parameters.is_some() { FORMAT_VERSION_APART } else { FORMAT_VERSION };
+        let apart: Vec<bool> = manifest.blobs.iter().map(|blob| blob.apart).collect();
+        let own = || self.blobs.iter().zip(&apart).filter(|(_, apart)| !**apart).map(|(blob, _)| blob);
+        // The manifest contains the offsets, which change its length: repeat until it fits before the first blob.
         let mut start = 0;
         let text = loop {
             let mut offset = start;
-            for (info, blob) in manifest.blobs.iter_mut().zip(self.blobs.iter()) {
+            for (info, blob) in manifest.blobs.iter_mut().filter(|info| !info.apart).zip(own()) {
                 info.offset = offset as u64;
                 offset += blob.len().next_multiple_of(ALIGN);
             }
@@ -241,16 +317,16 @@ impl Artifact {
             }
             start = needed;
         };
-        let mut bytes = Vec::with_capacity(start + self.blobs.iter().map(|b| b.len() + ALIGN).sum::<usize>());
+        let mut bytes = Vec::with_capacity(start + own().map(|b| b.len() + ALIGN).sum::<usize>());
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&version.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
         bytes.extend_from_slice(&Sha256::digest(&text));
         bytes.resize(HEADER_BYTES, 0);
         bytes.extend_from_slice(&text);
         bytes.resize(start, 0);
-        for blob in self.blobs.iter() {
+        for blob in own() {
             bytes.extend_from_slice(blob);
             bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
         }
@@ -302,6 +378,7 @@ fn describe(blobs: &[Vec<u8>]) -> Vec<BlobInfo> {
             offset: 0,
             len: bytes.len() as u64,
             sha256: hex(&Sha256::digest(bytes)),
+            apart: false,
         })
         .collect()
 }

@@ -335,6 +335,10 @@ pub struct Compile {
     /// artifact]
     #[arg(long, value_enum)]
     emit: Option<Emit>,
+    /// Write the parameters (weights and other constants) to this file, apart from the code; the artifact names the file
+    /// and its checksum
+    #[arg(long, value_name = "FILE", requires = "output")]
+    params: Option<PathBuf>,
     /// Target of the CPU code: x86_64-linux-gnu, aarch64-linux-gnu or riscv64-linux-gnu [default: this machine]
     #[arg(long, value_name = "TARGET[,cpu=NAME][,+FEATURE]…")]
     cpu_target: Option<String>,
@@ -486,13 +490,30 @@ impl Compile {
             }
             files::check_writable(output).with_context(|| format!("cannot write {}", output.display()))?;
         }
+        if let Some(params) = &self.params {
+            if files::same(params, &self.file) || output.is_some_and(|output| files::same(params, output)) {
+                bail!("--params {} is the model or the artifact itself; give another file", params.display());
+            }
+            files::check_writable(params).with_context(|| format!("cannot write {}", params.display()))?;
+        }
         self.check_dump()?;
         let config = self.hw.load()?;
         let Compiled { artifact, layers, load_s, compile_s, .. } =
             self.compilation.compile_listed(&self.file, &config, DeviceKind::FSIM, false, &[])?;
         self.dump(&layers)?;
-        if let Some(output) = output {
-            artifact.write(output)?;
+        match (output, &self.params) {
+            (Some(output), Some(params)) => {
+                artifact.write_apart(output, params)?;
+                if files::folder_of(output).canonicalize()? != files::folder_of(params).canonicalize()? {
+                    super::note(&format!(
+                        "{} is not in the folder of {}; give it with --params where the artifact is used",
+                        params.display(),
+                        output.display()
+                    ));
+                }
+            }
+            (Some(output), None) => artifact.write(output)?,
+            (None, _) => {}
         }
         self.compilation.advise(&artifact, &self.file);
         if self.explain {

@@ -14,8 +14,8 @@ use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
-use super::run::Given;
-use super::{Hw, ModelFile, Verdict, load_hw, progress, read_file, write_or_print};
+use super::run::{Given, refuse};
+use super::{Hw, ModelFile, ParamsOption, Verdict, load_hw, progress, read_file, write_or_print};
 
 /// Arguments of `diff`.
 #[derive(clap::Args)]
@@ -49,6 +49,8 @@ pub struct Diff {
     hw_b: Option<String>,
     #[command(flatten)]
     compilation: Compilation,
+    #[command(flatten)]
+    params: ParamsOption,
     /// Data for an input: a .npy file, a .npz file with an array for each input, or a picture; without it, inputs are
     /// random
     #[arg(long, value_name = "[NAME=]FILE")]
@@ -105,8 +107,9 @@ impl Diff {
             if !unused.is_empty() {
                 bail!("{} is for compiling, but {} is already compiled", unused.join(", "), self.file.display());
             }
-            Some(Artifact::decode(self.file.display(), &bytes)?)
+            Some(self.params.decode(&self.file, self.file.display(), &bytes)?)
         } else {
+            refuse(&[(self.params.is_given(), "--params")], "for artifacts; a model file has its parameters itself")?;
             None
         };
         let hw_a = self.config(None, artifact.as_ref())?;

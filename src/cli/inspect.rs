@@ -5,7 +5,7 @@ use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
 
-use super::{ModelFile, Verdict, read_file, write_or_print};
+use super::{ModelFile, ParamsOption, Verdict, read_file, write_or_print};
 
 /// Arguments of `inspect`.
 #[derive(clap::Args)]
@@ -13,6 +13,8 @@ pub struct Inspect {
     /// A compiled artifact, or a model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
+    #[command(flatten)]
+    params: ParamsOption,
     /// Print the artifact's manifest as one JSON object
     #[arg(long)]
     json: bool,
@@ -22,7 +24,7 @@ impl Inspect {
     pub fn run(self) -> Result<Verdict> {
         let bytes = read_file(&self.file)?;
         let text = if Artifact::is_one(&bytes) {
-            let artifact = Artifact::decode(self.file.display(), &bytes)?;
+            let artifact = self.params.decode(&self.file, self.file.display(), &bytes)?;
             if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
         } else {
             if self.json {
@@ -55,7 +57,12 @@ fn describe(artifact: &Artifact) -> String {
         Some(share) => format!("MACs       {} a run, {:.2} % on the accelerator\n", m.macs(), 100.0 * share),
         None => "MACs       0 a run: the network has no products\n".into(),
     };
-    text += &format!("data       {} blobs, {} bytes\n", m.blobs.len(), artifact.blob_bytes());
+    text += &format!("data       {} blobs, {} bytes", m.blobs.len(), artifact.blob_bytes());
+    if let Some(parameters) = &m.parameters {
+        let bytes: u64 = m.blobs.iter().filter(|blob| blob.apart).map(|blob| blob.len).sum();
+        text += &format!(", of which {bytes} bytes are parameters in {}", parameters.file);
+    }
+    text += "\n";
     let need = artifact.device_need();
     if need.total() > 0 {
         text += &format!(

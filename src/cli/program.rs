@@ -8,7 +8,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::{Insn, print_program};
 use tilewright_runtime::artifact::{Artifact, StepKind};
 
-use super::{Hw, Verdict, progress, read_file, write_or_print};
+use super::{Hw, ParamsOption, Verdict, progress, read_file, write_or_print};
 
 /// Arguments of `asm`.
 #[derive(clap::Args)]
@@ -40,6 +40,8 @@ impl Asm {
 pub struct Disasm {
     /// An instruction stream, or a compiled artifact, whose programs are printed one after another
     file: PathBuf,
+    #[command(flatten)]
+    params: ParamsOption,
     /// File to write instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -57,7 +59,7 @@ impl Disasm {
                     self.file.display()
                 );
             }
-            let artifact = Artifact::decode(&self.file.display().to_string(), &bytes)?;
+            let artifact = self.params.decode(&self.file, &self.file.display().to_string(), &bytes)?;
             write_or_print(self.output.as_ref(), artifact_text(&artifact)?.as_bytes())?;
             return Ok(Verdict::Fine);
         }

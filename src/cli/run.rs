@@ -13,11 +13,10 @@ use tilewright::device::stream;
 use tilewright::model::Format;
 use tilewright_runtime::artifact::Artifact;
 
-pub use arguments::Run;
+pub use arguments::{Run, refuse};
 pub use inputs::{Given, arrays, name_and_path, scaling};
 
 use super::{Verdict, read_file};
-use arguments::refuse;
 
 impl Run {
     pub fn run(self) -> Result<Verdict> {
@@ -57,7 +56,7 @@ impl Run {
                 (self.dump_tensors.is_some(), "--dump-tensors"),
             ];
             refuse(&unused, &format!("for models, but {file} is a program; use --data and --read"))?;
-            unused = vec![(self.explain, "--explain")];
+            unused = vec![(self.explain, "--explain"), (self.params.is_given(), "--params")];
             unused.extend(self.compilation.given().into_iter().map(|name| (true, name)));
             refuse(&unused, &format!("for models, but {file} is a program; leave it out"))?;
             if self.step {

@@ -183,6 +183,7 @@ impl<'g> Build<'g> {
             about: Default::default(),
             nodes: Vec::new(),
             blobs: Vec::new(),
+            parameters: None,
         };
         let (values, constants, products) = (BTreeMap::new(), HashMap::new(), HashSet::new());
         Build { graph, manifest, blobs: Vec::new(), values, constants, products, stages, layers: Vec::new() }

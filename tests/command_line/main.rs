@@ -12,6 +12,7 @@ mod flash;
 mod flow;
 mod models;
 mod offload;
+mod parameters;
 mod pictures;
 mod profile;
 mod programs;

@@ -9,7 +9,7 @@ use crate::tilewright;
 /// unnoticed.
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 1),
-    ("docs/simulate.md", 5),
+    ("docs/simulate.md", 7),
     ("docs/synthesize.md", 1),
     ("docs/compare.md", 1),
     ("docs/quantize.md", 1),

@@ -5,7 +5,7 @@ use tilewright_driver::AccelProgram;
 use tilewright_hw::isa::INSN_BYTES;
 use tilewright_hw::layout::Activation;
 
-use super::{About, InsnLayers, LayerEnd, LayerRun};
+use super::{About, InsnLayers, LayerEnd, LayerRun, ParametersFile};
 use crate::packed::Attributes;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
@@ -58,6 +58,9 @@ pub struct Manifest {
     pub nodes: Vec<NodeInfo>,
     /// Offsets and checksums of the blobs.
     pub blobs: Vec<BlobInfo>,
+    /// The file with the blobs that are apart, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parameters: Option<ParametersFile>,
 }
 
 /// The configuration that accelerator steps were compiled for.
@@ -389,6 +392,9 @@ pub struct BlobInfo {
     pub len: u64,
     /// Checksum, hexadecimal.
     pub sha256: String,
+    /// Whether it is in the file of parameters; the offset then counts from that file's start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 impl Manifest {

@@ -37,6 +37,7 @@ fn manifest() -> Manifest {
             cost: None,
         }],
         blobs: vec![],
+        parameters: None,
     }
 }
 
@@ -82,6 +83,62 @@ fn every_flipped_byte_and_every_cut_is_found() {
 }
 
 #[test]
+fn parameters_can_be_in_a_file_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, params, moved] = ["sum.twa", "sum.params", "elsewhere"].map(|name| dir.path().join(name));
+    artifact().write_apart(&path, &params).unwrap();
+    let whole = artifact();
+    let same = |read: &Artifact| (0..2).all(|blob| read.blob(BlobId(blob)) == whole.blob(BlobId(blob)));
+    let read = Artifact::read(&path).unwrap();
+    assert!(same(&read));
+    // Blob 0 is a constant, blob 1 is not.
+    assert_eq!(read.manifest.blobs.iter().map(|blob| blob.apart).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(read.encode(), whole.encode(), "a file with all parameters can be made again");
+    let (own, apart) = (std::fs::read(&path).unwrap(), std::fs::read(&params).unwrap());
+    assert!(!own.windows(3).any(|window| window == [1, 2, 3]) && apart[64..67] == [1, 2, 3]);
+    assert!(same(&Artifact::decode_with("m", &own, ParametersAt::Bytes(&apart)).unwrap()));
+    std::fs::rename(&params, &moved).unwrap();
+    assert!(same(&Artifact::read_with(&path, ParametersAt::File(&moved)).unwrap()));
+
+    // Every wrong file is refused, with what to do.
+    let (path_text, params_text) = (path.display(), params.display());
+    let missing = Artifact::read(&path).unwrap_err().to_string();
+    let start = format!("{path_text} keeps its parameters in {params_text}, which cannot be read: No such file");
+    assert!(missing.starts_with(&start) && missing.contains("copy that file there, or give its path"), "{missing}");
+    let refused = |bytes: &[u8]| {
+        let error = Artifact::decode_with("m", &own, ParametersAt::Bytes(bytes)).unwrap_err();
+        error.to_string().replace("the file sum.params in memory", "p")
+    };
+    let edited = |at: usize, byte: u8| {
+        let mut bytes = apart.clone();
+        bytes[at] ^= byte;
+        refused(&bytes)
+    };
+    assert_eq!(
+        Artifact::decode("m", &own).unwrap_err().to_string(),
+        "m keeps its parameters in a file sum.params; open it together with the bytes of that file"
+    );
+    assert!(edited(0, 1).starts_with("p is not a file of parameters"), "{}", edited(0, 1));
+    assert_eq!(
+        edited(8, 2),
+        "p has parameters version 3, but this program has 1; compile the model again with this program"
+    );
+    let damaged = |what: &str| format!("p is damaged: {what}; copy it again, or compile the model again");
+    assert_eq!(edited(64, 1), damaged("the checksum of its contents differs"));
+    assert_eq!(refused(&apart[..40]), damaged("it ends inside its header"));
+    assert_eq!(refused(&apart[..100]), damaged("its length differs from the one in its header"));
+    let other = Artifact::new("other", manifest(), vec![vec![1, 2, 4], vec![]]).unwrap().encode_apart("sum.params").1;
+    let found = refused(&other);
+    assert!(
+        found.starts_with("p has other parameters (checksum ") && found.contains("than those that m was"),
+        "{found}"
+    );
+    let (elsewhere, _) = artifact().encode_apart("../sum.params");
+    let error = Artifact::decode_with("m", &elsewhere, ParametersAt::Beside(&path)).unwrap_err().to_string();
+    assert!(error.contains("\"../sum.params\", its file of parameters, is not the name of a file"), "{error}");
+}
+
+#[test]
 fn errors_name_the_file_and_the_remedy() {
     let message = |bytes: &[u8]| Artifact::decode("m.twa", bytes).unwrap_err().to_string();
     assert_eq!(
@@ -92,7 +149,7 @@ fn errors_name_the_file_and_the_remedy() {
     bytes[8] = 9;
     assert_eq!(
         message(&bytes),
-        "m.twa has format version 9, but this program has 1; compile the model again with this program"
+        "m.twa has format version 9, but this program has 2; compile the model again with this program"
     );
     let mut bytes = artifact().encode();
     bytes[HEADER_BYTES + 5] ^= 1;

@@ -42,6 +42,7 @@ fn sums(doublings: u32) -> Artifact {
         steps: std::iter::once(step([0, 1], 2)).chain((2..2 + doublings).map(|at| step([at, at], at + 1))).collect(),
         nodes: vec![],
         blobs: vec![],
+        parameters: None,
     };
     Artifact::new("sum", manifest, vec![vec![1, 2, 3]]).unwrap()
 }

@@ -11,7 +11,7 @@ use tilewright_hw::device::UnitCounters;
 use tilewright_hw::regs::{TrapUnit, UnitState};
 
 use crate::cli::compile::Compilation;
-use crate::cli::{Hw, ModelFile, progress};
+use crate::cli::{Hw, ModelFile, ParamsOption, progress};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]
@@ -31,6 +31,8 @@ pub struct Run {
     pub device: DeviceKind,
     #[command(flatten)]
     pub compilation: Compilation,
+    #[command(flatten)]
+    pub params: ParamsOption,
     /// Data for an input: a .npy file, a .npz file with an array for each input, or one or more pictures (.png, .jpg,
     /// .webp, .bmp, .gif); `random` fills the inputs you did not give, with the same numbers each time [default for
     /// zoo:NAME: its sample]

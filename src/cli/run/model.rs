@@ -17,7 +17,7 @@ use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::shape_text;
 
 use super::answers::{self, Names};
-use super::arguments::{Run, counters};
+use super::arguments::{Run, counters, refuse};
 use super::inputs::Given;
 use super::outputs::OutputFiles;
 use crate::cli::{Verdict, write_or_print};
@@ -35,13 +35,14 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let labels = args.labels.as_deref().map(|path| npy::read(path).map(|labels| (path, labels))).transpose()?;
     let started = Instant::now();
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
-        let artifact = Artifact::decode(args.file.display(), bytes)?;
+        let artifact = args.params.decode(&args.file, args.file.display(), bytes)?;
         let config = match &artifact.manifest.hardware {
             Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
             _ => args.hw.load()?,
         };
         (artifact, config, Times { load_s: started.elapsed().as_secs_f64(), compile_s: 0.0, open_s: 0.0 })
     } else {
+        refuse(&[(args.params.is_given(), "--params")], "for artifacts; a model file has its parameters itself")?;
         let config = args.config()?;
         if args.device.model_runner() == Some(ModelRunner::Gpu) {
             tilewright_runtime::cuda::available()?;
