@@ -9,6 +9,7 @@
 //! | [`device`] | devices that run programs: simulators and boards, by the names that `--device` accepts |
 //! | [`examine`] | analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks |
 //! | [`schedule`] | tensor expressions with a schedule, on the accelerator and checked |
+//! | [`targets`] | what this build compiles for and runs on |
 //! | [`flow`] | hardware to bitstreams: board shells and netlist checks |
 
 pub mod device;
@@ -16,4 +17,5 @@ pub mod examine;
 pub mod flow;
 pub mod model;
 pub mod schedule;
+pub mod targets;
 pub mod text_table;

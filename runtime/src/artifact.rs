@@ -117,7 +117,7 @@ pub enum ArtifactError {
     },
     /// The parameters of another artifact.
     #[error(
-        "{file} has other parameters (checksum {found}) than those that {path} was compiled with (checksum {wanted}); \
+        "{file} has other parameters (checksum {found:016x}) than those that {path} was compiled with (checksum {wanted:016x}); \
          use the file that was written together with it, or compile the model again with --params"
     )]
     OtherParameters {
@@ -125,10 +125,10 @@ pub enum ArtifactError {
         path: String,
         /// The file of parameters.
         file: String,
-        /// Start of the file's checksum.
-        found: String,
-        /// Start of the checksum that the artifact names.
-        wanted: String,
+        /// The first eight bytes of the file's checksum.
+        found: u64,
+        /// The same of the checksum that the artifact names.
+        wanted: u64,
     },
     /// Compiled for other hardware.
     #[error(
@@ -261,6 +261,9 @@ impl Artifact {
             if found != known {
                 return Err(ArtifactError::Version { path, what, found, known });
             }
+        }
+        if manifest.parameters.is_some() != (version == FORMAT_VERSION_APART) {
+            return Err(damaged("its format version is not that of its contents"));
         }
         let apart = manifest.parameters.as_ref().map(|wanted| parameters.load(&path, wanted)).transpose()?;
         let mut blobs = Vec::with_capacity(manifest.blobs.len());

@@ -74,9 +74,12 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     temporary(folder_of(&target(path)?)).map(drop)
 }
 
-/// Whether two paths name one file, even if they are spelled differently or go through links.
+/// Whether two paths name one file, even if they are spelled differently or go through links. The file need not exist.
 pub fn same(a: &Path, b: &Path) -> bool {
-    a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+    let place = |path: &Path| -> Option<PathBuf> {
+        path.canonicalize().ok().or_else(|| Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?)))
+    };
+    a == b || place(a).is_some_and(|a| place(b) == Some(a))
 }
 
 /// Checks that files could be written in a folder, without leaving a trace; if it does not exist, checks that it could
@@ -182,6 +185,7 @@ mod tests {
             same(&file, &link) && same(&dir.path().join("./file"), &file) && same(Path::new("no"), Path::new("no"))
         );
         assert!(!same(&file, dir.path()) && !same(&file, &dir.path().join("no")));
+        assert!(same(&dir.path().join("no"), &dir.path().join("./no")));
         assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
         let out = dir.path().join("out");
         std::os::unix::fs::symlink("/dev/stdout", &out).unwrap();

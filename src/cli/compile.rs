@@ -5,16 +5,18 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
 use tilewright::device::{DeviceKind, ModelRunner};
+use tilewright::examine::fit::Fit;
 use tilewright::model::export;
 use tilewright::model::listing::{self, Layer, Stage};
 use tilewright::model::schedules::{self, ScheduleFile};
 use tilewright::model::{self, ImportOptions, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::flow::board::Board;
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
 use super::tuned::TunedOption;
-use super::{Hw, ModelFile, Verdict, write_or_print};
+use super::{Hw, ModelFile, Verdict, load_hw, write_or_print};
 
 /// Options of compilation.
 #[derive(clap::Args)]
@@ -57,6 +59,9 @@ pub struct Compilation {
     /// Prefix of the CPU code's function names.
     #[arg(skip)]
     symbols: Option<String>,
+    /// Whether the artifact may need more memory than the configuration has; set only by `compile`.
+    #[arg(skip)]
+    any_memory: bool,
     /// Stages of the layers to list; set only by `compile`.
     #[arg(skip)]
     stages: Vec<Stage>,
@@ -294,6 +299,7 @@ impl Compilation {
             level: self.level(),
             dump_ir: self.dump_ir,
             keep_values: keep_values || self.keep_values,
+            any_memory: self.any_memory,
             stages: &self.stages,
             schedules: &schedules,
             records: records.get(),
@@ -329,7 +335,7 @@ pub struct Compile {
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name
-    #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present = "dump")]
+    #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
     output: Option<PathBuf>,
     /// What to write: an artifact for `tilewright run`, or object files, C and a header for your own programs [default:
     /// artifact]
@@ -344,6 +350,13 @@ pub struct Compile {
     cpu_target: Option<String>,
     #[command(flatten)]
     hw: Hw,
+    /// Compile for this board (a name, or the path of a folder with a board.toml), and say whether the model fits its
+    /// memory and how fast it is there; without -o, nothing is written; the exit code is 1 if it does not fit
+    #[arg(long, value_name = "NAME|DIR", conflicts_with = "name")]
+    board: Option<String>,
+    /// Print the answer of --board as one JSON object on standard output
+    #[arg(long, requires = "board")]
+    json: bool,
     #[command(flatten)]
     compilation: Compilation,
     /// Print where each operator runs and why, and its cost there and elsewhere
@@ -483,7 +496,7 @@ impl Compile {
         Ok(Verdict::Fine)
     }
 
-    fn artifact(self, output: Option<&Path>) -> Result<Verdict> {
+    fn artifact(mut self, output: Option<&Path>) -> Result<Verdict> {
         if let Some(output) = output {
             if files::same(output, &self.file) {
                 bail!("--output {} is the model itself; give another file", output.display());
@@ -497,10 +510,23 @@ impl Compile {
             files::check_writable(params).with_context(|| format!("cannot write {}", params.display()))?;
         }
         self.check_dump()?;
-        let config = self.hw.load()?;
+        let board = self.board.as_deref().map(Board::load).transpose()?;
+        let config = match &self.board {
+            Some(board) => load_hw(board)?,
+            None => self.hw.load()?,
+        };
+        self.compilation.any_memory = board.is_some();
         let Compiled { artifact, layers, load_s, compile_s, .. } =
             self.compilation.compile_listed(&self.file, &config, DeviceKind::FSIM, false, &[])?;
         self.dump(&layers)?;
+        if let Some(board) = board {
+            let fit = Fit::of(&artifact, &board, &config)?;
+            let text = if self.json { format!("{}\n", fit.json()) } else { fit.table() };
+            write_or_print(None, text.as_bytes())?;
+            if !fit.fits() {
+                return Ok(Verdict::No);
+            }
+        }
         match (output, &self.params) {
             (Some(output), Some(params)) => {
                 artifact.write_apart(output, params)?;

@@ -1,6 +1,7 @@
 //! `inspect`: describes an artifact or a model.
 
 use anyhow::{Result, bail};
+use tilewright::targets::Targets;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
@@ -11,26 +12,36 @@ use super::{ModelFile, ParamsOption, Verdict, read_file, write_or_print};
 #[derive(clap::Args)]
 pub struct Inspect {
     /// A compiled artifact, or a model (.onnx, .tflite, zoo:NAME)
-    #[arg(value_parser = ModelFile::parse)]
-    file: ModelFile,
+    #[arg(value_parser = ModelFile::parse, required_unless_present = "targets")]
+    file: Option<ModelFile>,
+    /// List what this build compiles for (CPUs, GPUs, configurations, boards) and the devices that it runs on, with
+    /// what each needs
+    #[arg(long, conflicts_with_all = ["file", "params"])]
+    targets: bool,
     #[command(flatten)]
     params: ParamsOption,
-    /// Print the artifact's manifest as one JSON object
+    /// Print the artifact's manifest, or the list of --targets, as one JSON object
     #[arg(long)]
     json: bool,
 }
 
 impl Inspect {
     pub fn run(self) -> Result<Verdict> {
-        let bytes = read_file(&self.file)?;
+        let Some(file) = &self.file else {
+            let targets = Targets::collect()?;
+            let text = if self.json { format!("{}\n", targets.json()) } else { targets.text() };
+            write_or_print(None, text.as_bytes())?;
+            return Ok(Verdict::Fine);
+        };
+        let bytes = read_file(file)?;
         let text = if Artifact::is_one(&bytes) {
-            let artifact = self.params.decode(&self.file, self.file.display(), &bytes)?;
+            let artifact = self.params.decode(file, file.display(), &bytes)?;
             if self.json { format!("{}\n", serde_json::to_string(&artifact.manifest)?) } else { describe(&artifact) }
         } else {
             if self.json {
-                bail!("--json is for artifacts, but {} is a model; compile it first", self.file.display());
+                bail!("--json is for artifacts, but {} is a model; compile it first", file.display());
             }
-            let graph = tilewright::model::import(&self.file, tilewright::model::Sizes::default())?;
+            let graph = tilewright::model::import(file, tilewright::model::Sizes::default())?;
             tilewright::model::text(&graph)
         };
         write_or_print(None, text.as_bytes())?;

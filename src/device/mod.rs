@@ -5,12 +5,14 @@
 pub mod board;
 pub mod dram;
 mod name;
+mod need;
 mod open;
 pub mod stream;
 mod table;
 pub mod virtual_board;
 
 pub use name::{DeviceKind, DeviceNameError};
+pub use need::Need;
 pub use open::{Extras, open, tell_build};
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
 pub use tilewright_driver::port::{Board, BoardPort, PortError};

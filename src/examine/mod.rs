@@ -5,6 +5,7 @@ pub mod bisect;
 pub mod diff;
 pub mod dump;
 pub mod explain;
+pub mod fit;
 pub mod layers;
 pub mod levels;
 pub mod mapping;

@@ -17,7 +17,7 @@ use tilewright_runtime::artifact::{About, Artifact, ValueInfo};
 use tilewright_runtime::tensor::DType;
 
 use super::clock::{CycleModel, Timed};
-use super::compile::{CompileError, compile_listed};
+use super::compile::{CompileError, check_memory, compile_listed};
 use super::error::ModelError;
 use super::listing::{Layer, Stage};
 use super::measure::Measured;
@@ -76,6 +76,8 @@ pub struct Options<'c> {
     pub dump_ir: bool,
     /// Whether to keep every accelerator layer's result, for inspection after a run.
     pub keep_values: bool,
+    /// Whether the artifact may need more device memory than the configuration has, because its size is looked at later.
+    pub any_memory: bool,
     /// Stages of the layers to list.
     pub stages: &'c [Stage],
     /// Schedules of layers of the accelerator, in place of the compiler's.
@@ -100,6 +102,7 @@ impl<'c> Options<'c> {
             level: 2,
             dump_ir: false,
             keep_values: false,
+            any_memory: false,
             stages: &[],
             schedules: &[],
             records: plans::shipped(config),
@@ -181,6 +184,9 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
     let (artifact, layers) =
         compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
+    if !options.any_memory {
+        check_memory(&artifact, options.config)?;
+    }
     let nodes = partition.explanations.iter().map(|explanation| explanation.node).collect();
     let (schedules, mut replay) = (schedules::all(&partition), partition.replay);
     replay.add(host.replay());

@@ -77,13 +77,16 @@ pub fn compile(
     host: &dyn Backend,
     host_passes: &[Box<dyn Pass>],
 ) -> Result<Artifact, CompileError> {
-    Ok(compile_listed(graph, partition, config, host, host_passes, &[])?.0)
+    let artifact = compile_listed(graph, partition, config, host, host_passes, &[])?.0;
+    check_memory(&artifact, config)?;
+    Ok(artifact)
 }
 
-/// Like [`compile`], and also lists these stages of all layers.
+/// Like [`compile`], and also lists these stages of all layers. The artifact may need more memory than the configuration
+/// has: see [`check_memory`].
 ///
 /// # Errors
-/// The same as [`compile`].
+/// The same as [`compile`], except [`CompileError::Memory`].
 pub fn compile_listed(
     graph: &Graph,
     partition: &Partition,
@@ -134,12 +137,14 @@ pub fn compile_listed(
         });
     }
     let artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;
-    check_memory(&artifact, config)?;
     Ok((artifact, build.layers))
 }
 
-/// Fails if the artifact does not fit into the memory of the configuration.
-fn check_memory(artifact: &Artifact, config: &HwConfig) -> Result<(), CompileError> {
+/// Checks that the artifact fits into the memory of the configuration.
+///
+/// # Errors
+/// [`CompileError::Memory`].
+pub fn check_memory(artifact: &Artifact, config: &HwConfig) -> Result<(), CompileError> {
     let (mut need, capacity) = (artifact.device_need(), config.memory_bytes());
     if need.total() <= capacity {
         return Ok(());

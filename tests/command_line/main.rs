@@ -8,6 +8,7 @@ mod configs;
 mod cuda;
 mod diff;
 mod dump;
+mod fit;
 mod flash;
 mod flow;
 mod models;

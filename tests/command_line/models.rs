@@ -289,7 +289,7 @@ fn artifacts_that_do_not_fit_are_refused() {
     bytes[whole.len() / 2] ^= 1;
     std::fs::write(dir.path().join("damaged.twa"), &bytes).unwrap();
     let mut bytes = whole.clone();
-    bytes[8] += 1;
+    bytes[8] += 2;
     std::fs::write(dir.path().join("newer.twa"), &bytes).unwrap();
     for file in ["damaged.twa", "newer.twa"] {
         for command in ["run", "inspect", "disasm"] {
@@ -302,7 +302,7 @@ fn artifacts_that_do_not_fit_are_refused() {
     refused(
         dir.path(),
         &["run", "newer.twa"],
-        "newer.twa has format version 2, but this program has 1; compile the model again with this program",
+        "newer.twa has format version 3, but this program has 2; compile the model again with this program",
     );
     // Reported before the simulator of another configuration is built.
     let other = ["run", "l.twa", "--hw", "4x16x16", "--device", "rtl", "--waves", "w.fst", "--input", &digits()];

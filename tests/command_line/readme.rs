@@ -10,7 +10,7 @@ use crate::tilewright;
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 1),
     ("docs/simulate.md", 7),
-    ("docs/synthesize.md", 1),
+    ("docs/synthesize.md", 2),
     ("docs/compare.md", 1),
     ("docs/quantize.md", 1),
     ("docs/debug.md", 5),

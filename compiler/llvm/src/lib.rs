@@ -20,4 +20,4 @@ pub use emit::emit;
 pub use error::EmitError;
 pub use run::{RunError, Runner};
 pub use schedule::schedule;
-pub use target::{Architecture, Processor};
+pub use target::{Architecture, Known, Processor, known};

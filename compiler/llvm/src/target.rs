@@ -15,6 +15,7 @@ use inkwell::values::FunctionValue;
 use tilewright_compiler::records::Workload;
 
 use crate::EmitError;
+pub use names::{Known, known};
 
 /// A kind of instruction set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -104,6 +104,19 @@ pub enum CoreMemory {
     Processor {},
 }
 
+impl CoreMemory {
+    /// Where it is, in words.
+    pub fn place(&self) -> &'static str {
+        match self {
+            CoreMemory::Host {} => "in the host, behind the link",
+            CoreMemory::Block { .. } => "in block RAM",
+            CoreMemory::Spram { .. } => "in single-port RAM",
+            CoreMemory::Sdram(_) => "in the board's SDRAM",
+            CoreMemory::Processor {} => "in the processor's memory",
+        }
+    }
+}
+
 /// LEDs, in this order: a command runs, the core trapped, the link refused a frame, a slow blink. A board can have
 /// fewer.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]

@@ -13,6 +13,7 @@ use super::FlowRequest;
 use super::board::HostLink;
 use super::design::{SourceFile, Sources};
 use crate::isa::registers_table;
+pub(super) use device_tree::BUFFER_BYTES;
 use device_tree::device_tree;
 use scripts::{build, package};
 

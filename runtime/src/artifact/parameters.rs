@@ -96,7 +96,7 @@ fn check(path: &str, file: &str, bytes: &[u8], wanted: &ParametersFile) -> Resul
     // The header's checksum tells another model's file from a damaged one.
     let told = hex(&header[24..56]);
     if told != wanted.sha256 {
-        let start = |sum: &str| sum.chars().take(12).collect::<String>();
+        let start = |sum: &str| sum.get(..16).and_then(|sum| u64::from_str_radix(sum, 16).ok()).unwrap_or_default();
         let (path, file) = (path.to_string(), file.to_string());
         return Err(ArtifactError::OtherParameters { path, file, found: start(&told), wanted: start(&wanted.sha256) });
     }

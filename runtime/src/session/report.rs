@@ -31,7 +31,8 @@ pub struct StepReport {
 }
 
 impl StepReport {
-    pub(super) fn on(place: Place) -> StepReport {
+    /// A step without figures.
+    pub fn on(place: Place) -> StepReport {
         StepReport {
             place,
             by: None,

@@ -116,6 +116,30 @@ pub fn triples() -> Vec<&'static str> {
     KNOWN.iter().map(|names| names.triples[0]).collect()
 }
 
+/// A target as lists show it.
+#[derive(Debug, Clone)]
+pub struct Known {
+    /// Its name for [`Processor::named`].
+    pub name: &'static str,
+    /// Features that all of its code uses.
+    pub base: Vec<&'static str>,
+    /// Further features.
+    pub features: Vec<&'static str>,
+    /// Processors.
+    pub processors: Vec<&'static str>,
+}
+
+/// All targets.
+pub fn known() -> impl Iterator<Item = Known> {
+    let list = |features: &[Feature]| features.iter().map(|(name, _)| *name).collect();
+    KNOWN.iter().map(move |names| Known {
+        name: names.triples[0],
+        base: names.base_features.to_vec(),
+        features: list(names.features),
+        processors: list(names.cpus),
+    })
+}
+
 impl Names {
     /// Adds a feature and all features that it implies. Returns `false` if it is unknown.
     fn add(&self, feature: &str, to: &mut Vec<&'static str>) -> bool {

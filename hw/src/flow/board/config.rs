@@ -4,6 +4,7 @@ use super::load::BOARDS;
 use super::{Board, CoreMemory, HostLink};
 use crate::config::{self, HostSection, HwConfig};
 use crate::flow::FlowError;
+use crate::flow::zynq::BUFFER_BYTES;
 use crate::link::UART_BYTE_BITS;
 
 impl Board {
@@ -57,6 +58,18 @@ impl Board {
         let mut table = toml::Table::try_from(&around).map_err(serde::de::Error::custom)?;
         table.extend(self.target.clone());
         table.try_into()
+    }
+
+    /// Returns the bytes of device memory that programs and tensors can use on the board: the size of its memory, or, if
+    /// the memory is the host's, that of the configuration; at most what the configuration can address.
+    pub fn memory_bytes(&self, config: &HwConfig) -> u64 {
+        let own = match &self.memory {
+            CoreMemory::Host {} => config.memory_bytes(),
+            CoreMemory::Block { kib } | CoreMemory::Spram { kib } => u64::from(*kib) << 10,
+            CoreMemory::Sdram(chip) => chip.geometry().bytes(),
+            CoreMemory::Processor {} => config.memory_bytes().min(BUFFER_BYTES),
+        };
+        own.min(1 << config.offset_bits)
     }
 
     /// Returns the clock that the part makes for a wanted clock in MHz: the nearest that is not above it.

@@ -15,6 +15,20 @@ fn every_board_loads_with_its_configuration() {
 }
 
 #[test]
+fn a_board_has_the_memory_of_its_chip() {
+    let of = |name: &str| {
+        let board = Board::load(name).unwrap();
+        board.memory_bytes(&board.default_config().unwrap())
+    };
+    assert_eq!((of("ulx3s-85f"), of("colorlight-i5")), (32 << 20, 8 << 20));
+    // In the host, as the configuration says; in a processor's memory, the buffer of the device tree.
+    assert_eq!((of("hx8k-evn"), of("pynq-z1")), (HwConfig::load("1x4x2").unwrap().memory_bytes(), 64 << 20));
+    let mut board = Board::load("hx8k-evn").unwrap();
+    board.memory = CoreMemory::Block { kib: 16 };
+    assert_eq!(board.memory_bytes(&board.default_config().unwrap()), 16 << 10);
+}
+
+#[test]
 fn a_configuration_may_be_a_file_of_the_folder() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("own");

@@ -5,7 +5,7 @@ use crate::flow::family::Processor;
 use crate::peripheral::{DEFAULT_NAME, WINDOW_BYTES};
 
 /// The largest buffer that the device tree requests, bytes: the usual size of a kernel's area of contiguous memory.
-const BUFFER_BYTES: u64 = 64 << 20;
+pub const BUFFER_BYTES: u64 = 64 << 20;
 
 /// Writes the nodes through which the operating system provides the registers, the interrupt and a buffer of contiguous
 /// memory.
