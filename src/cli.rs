@@ -10,7 +10,6 @@ mod diff;
 mod doctor;
 mod flash;
 mod inspect;
-mod model_file;
 mod parameters;
 mod profile;
 mod program;
@@ -25,14 +24,14 @@ mod virtual_board;
 mod workload;
 mod zoo;
 
-pub use common::{DEFAULT_HW, Hw, Verdict, in_one_line, load_hw, read_file, write_or_print};
-pub use model_file::ModelFile;
+pub use common::{Hw, Verdict, read_file, write_or_print};
 pub use parameters::ParamsOption;
 pub use progress::{Progress, note, say};
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use tilewright::message::in_one_line;
 
 #[derive(Parser)]
 #[command(name = "tilewright", version, about = "Co-design toolkit for deep-learning accelerators")]

@@ -10,11 +10,13 @@
 //! | [`examine`] | analyzes runs: comparison, bisection, dumps, traces, profiles, benchmarks |
 //! | [`schedule`] | tensor expressions with a schedule, on the accelerator and checked |
 //! | [`targets`] | what this build compiles for and runs on |
+//! | [`message`] | texts of errors |
 //! | [`flow`] | hardware to bitstreams: board shells and netlist checks |
 
 pub mod device;
 pub mod examine;
 pub mod flow;
+pub mod message;
 pub mod model;
 pub mod schedule;
 pub mod targets;

@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use tilewright::device::DEFAULT_HW;
 use tilewright::examine::bench::{self, Asked, BenchRequest};
+use tilewright::model::ModelFile;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
 use super::compile::Width;
 use super::workload::Workload;
-use super::{DEFAULT_HW, ModelFile, Progress, Verdict, write_or_print};
+use super::{Progress, Verdict, write_or_print};
 
 /// Arguments of `bench`.
 #[derive(clap::Args)]

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 use tilewright::examine::bisect::{Bisection, Suspect, bisect};
 use tilewright::examine::diff::Tolerance;
+use tilewright::model::ModelFile;
 use tilewright::model::picture::Preprocess;
 use tilewright::{model, model::inference};
 use tilewright_compiler::graph::Tensor;
@@ -11,7 +12,7 @@ use tilewright_runtime::artifact::Artifact;
 
 use super::compile::Compilation;
 use super::run::Given;
-use super::{ModelFile, Verdict, read_file, write_or_print};
+use super::{Verdict, read_file, write_or_print};
 
 /// Arguments of `bisect`.
 #[derive(clap::Args)]

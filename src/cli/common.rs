@@ -1,10 +1,10 @@
-//! Shared by several commands: verdicts, the option `--hw`, files and errors.
+//! Shared by several commands: verdicts, the option `--hw`, and files.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use tilewright_hw::config::{ConfigError, HwConfig};
-use tilewright_hw::flow::board::Board;
+use tilewright::device::{DEFAULT_HW, load_hw};
+use tilewright_hw::config::HwConfig;
 
 /// Result of a command that ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,15 +13,6 @@ pub enum Verdict {
     Fine,
     /// A check failed.
     No,
-}
-
-/// Formats an error with its causes in one line, without causes that the text already contains.
-pub fn in_one_line(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| match text.as_str() {
-        "" => cause,
-        told if told.contains(&cause) => text,
-        told => format!("{told}: {cause}"),
-    })
 }
 
 /// The option `--hw`: the hardware configuration to work for.
@@ -33,30 +24,10 @@ pub struct Hw {
     name: Option<String>,
 }
 
-/// The configuration without `--hw`.
-pub const DEFAULT_HW: &str = "1x16x16";
-
-/// Whether `name` is a built-in board or a folder with a `board.toml`.
-fn is_board(name: &str) -> bool {
-    Board::names().iter().any(|board| board == name) || Path::new(name).join("board.toml").is_file()
-}
-
-/// Loads the configuration of a preset, of a board (with its clock and host) or of a file.
-pub fn load_hw(name: &str) -> Result<HwConfig> {
-    match HwConfig::load(name) {
-        Err(ConfigError::Unknown { .. }) if is_board(name) => {
-            let config = Board::load(name)?.default_config()?;
-            // The board's name tells boards with the same configuration apart.
-            Ok(HwConfig { name: name.into(), ..config })
-        }
-        config => Ok(config?),
-    }
-}
-
 impl Hw {
     /// Loads and checks the configuration.
     pub fn load(&self) -> Result<HwConfig> {
-        load_hw(self.name.as_deref().unwrap_or(DEFAULT_HW))
+        Ok(load_hw(self.name.as_deref().unwrap_or(DEFAULT_HW))?)
     }
 
     /// Whether `--hw` was not given.

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use tilewright::device::load_hw;
 use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::examine::fit::Fit;
+use tilewright::model::ModelFile;
 use tilewright::model::export;
 use tilewright::model::listing::{self, Layer, Stage};
 use tilewright::model::schedules::{self, ScheduleFile};
@@ -16,7 +18,7 @@ use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
 use super::tuned::TunedOption;
-use super::{Hw, ModelFile, Verdict, load_hw, write_or_print};
+use super::{Hw, Verdict, write_or_print};
 
 /// Options of compilation.
 #[derive(clap::Args)]

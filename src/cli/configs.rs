@@ -5,11 +5,12 @@ use std::fmt::Write;
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::json;
+use tilewright::device::load_hw;
 use tilewright_hw::config::{
     ConfigError, EnergySection, HostSection, HwConfig, Legal, MOST_ENERGY, PARAMS, PRESETS, Param,
 };
 
-use super::{Verdict, load_hw, write_or_print};
+use super::{Verdict, write_or_print};
 
 /// Arguments of `configs`.
 #[derive(clap::Args)]

@@ -5,8 +5,10 @@ mod report;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use tilewright::device::load_hw;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::examine::diff::{Comparison, Other, Outputs, Reference, Side, Tolerance, compare_all, departure};
+use tilewright::model::ModelFile;
 use tilewright::model::inference;
 use tilewright::model::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
@@ -15,7 +17,7 @@ use tilewright_runtime::tensor::Tensor;
 
 use super::compile::Compilation;
 use super::run::{Given, refuse};
-use super::{Hw, ModelFile, ParamsOption, Verdict, load_hw, progress, read_file, write_or_print};
+use super::{Hw, ParamsOption, Verdict, progress, read_file, write_or_print};
 
 /// Arguments of `diff`.
 #[derive(clap::Args)]

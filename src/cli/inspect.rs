@@ -1,12 +1,13 @@
 //! `inspect`: describes an artifact or a model.
 
 use anyhow::{Result, bail};
+use tilewright::model::ModelFile;
 use tilewright::targets::Targets;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
 
-use super::{ModelFile, ParamsOption, Verdict, read_file, write_or_print};
+use super::{ParamsOption, Verdict, read_file, write_or_print};
 
 /// Arguments of `inspect`.
 #[derive(clap::Args)]

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
+use tilewright::device::DEFAULT_HW;
 use tilewright::device::DeviceKind;
 use tilewright::examine::bench::Runs;
 use tilewright::examine::profile::compare::{self, About};
 use tilewright::examine::profile::{self, ProfileRequest, page, perfetto};
+use tilewright::model::ModelFile;
 use tilewright_runtime::files;
 
 use super::workload::Workload;
-use super::{DEFAULT_HW, ModelFile, Progress, Verdict, read_file, write_or_print};
+use super::{Progress, Verdict, read_file, write_or_print};
 
 /// Arguments of `profile`.
 #[derive(clap::Args)]

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
+use tilewright::device::DEFAULT_HW;
+use tilewright::model::ModelFile;
 use tilewright::model::inference;
 use tilewright::model::picture::Preprocess;
 use tilewright::model::quantize::{
@@ -15,7 +17,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::tensor::Tensor as Array;
 use tilewright_runtime::{files, npy};
 
-use super::{DEFAULT_HW, ModelFile, Progress, Verdict};
+use super::{Progress, Verdict};
 
 /// How ranges of activations are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]

@@ -15,6 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 #[cfg(feature = "llvm")]
+use tilewright::model::ModelFile;
 use tilewright::model::tuned::cpu::CpuTuning;
 use tilewright::model::tuned::{self, TuneRequest, Tuning};
 use tilewright::model::{self, Options};
@@ -23,7 +24,7 @@ use tilewright_compiler::tune::{LayerResult, Report};
 
 use super::compile::ImportArgs;
 use super::tuned::TunedOption;
-use super::{Hw, ModelFile, Progress, Verdict, note, write_or_print};
+use super::{Hw, Progress, Verdict, note, write_or_print};
 
 /// Arguments of `tune`.
 #[derive(clap::Args)]

@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use tilewright::device::dram;
+use tilewright::device::load_hw;
+use tilewright::model::ModelFile;
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_runtime::tensor::Tensor;
@@ -9,7 +11,6 @@ use tilewright_runtime::tensor::Tensor;
 use super::compile::{ImportArgs, Offload};
 use super::run::Given;
 use super::tuned::TunedOption;
-use super::{ModelFile, load_hw};
 
 /// Options of a workload.
 #[derive(clap::Args)]

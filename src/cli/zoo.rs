@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tilewright::model::ModelFile;
 use tilewright::model::Sizes;
 use tilewright::model::shapes;
 use tilewright::model::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
 
-use super::{ModelFile, Verdict, write_or_print};
+use super::{Verdict, write_or_print};
 
 /// Arguments of `zoo`.
 #[derive(clap::Args)]

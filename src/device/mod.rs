@@ -4,15 +4,19 @@
 
 pub mod board;
 pub mod dram;
+mod hw;
 mod name;
 mod need;
 mod open;
+mod register;
 pub mod stream;
 mod table;
 pub mod virtual_board;
 
+pub use hw::{DEFAULT_HW, HwError, load_hw};
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{Extras, open, tell_build};
+pub use register::register;
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
 pub use tilewright_driver::port::{Board, BoardPort, PortError};

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod compile;
 mod error;
 pub mod export;
+mod file;
 pub mod file_names;
 pub mod inference;
 pub mod listing;
@@ -25,3 +26,4 @@ pub use build::{
     data_object, import, import_traced, inputs, partitioned, passes, text,
 };
 pub use error::ModelError;
+pub use file::ModelFile;

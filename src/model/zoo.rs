@@ -8,7 +8,7 @@ use tilewright_runtime::files;
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{Tensor, largest_distance};
 
-use crate::model::picture::Preprocess;
+use crate::model::picture::{self, Preprocess};
 
 /// Prefix of a network's name in place of a model file.
 pub const PREFIX: &str = "zoo:";
@@ -188,6 +188,16 @@ impl Entry {
     pub fn preprocess(&self) -> Preprocess {
         // A test checks that every entry's text parses.
         self.preprocess.parse().unwrap_or_default()
+    }
+
+    /// Shape of the sample: of the array, or `[1, height, width, 3]` of the picture.
+    pub fn sample_shape(&self) -> Option<Vec<usize>> {
+        match self.sample {
+            Sample::Array(bytes) => npy::parse(bytes).ok().map(|tensor| tensor.shape),
+            Sample::Picture(name, bytes) => picture::decode(bytes, name)
+                .ok()
+                .map(|image| vec![1, image.height() as usize, image.width() as usize, 3]),
+        }
     }
 
     /// Writes the network's file into a folder of `cache` named after its hash, if it is missing or damaged there.

@@ -5,13 +5,14 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use tilewright::device::{DeviceKind, Extras, dram};
+use tilewright::model::ModelFile;
 use tilewright::model::picture::Preprocess;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::UnitCounters;
 use tilewright_hw::regs::{TrapUnit, UnitState};
 
 use crate::cli::compile::Compilation;
-use crate::cli::{Hw, ModelFile, ParamsOption, progress};
+use crate::cli::{Hw, ParamsOption, progress};
 
 /// Arguments of `run`.
 #[derive(clap::Args)]

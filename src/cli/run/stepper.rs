@@ -10,6 +10,7 @@ use tilewright::device::stream;
 use tilewright::examine::parts::Part;
 use tilewright::examine::stalls::{self, Stalls};
 use tilewright::examine::trace;
+use tilewright::message::in_one_line;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Base, Command, Device, RunReport, Trap};
 use tilewright_hw::isa::{GemmUop, INSN_BYTES, Insn, UnitSet, VectorUop, print_insn};
@@ -19,7 +20,7 @@ use tilewright_runtime::artifact::InsnLayers;
 use super::arguments::{Run, counters};
 use super::memory::{RunMemory, number};
 use crate::cli::program::text_program;
-use crate::cli::{Verdict, in_one_line, write_or_print};
+use crate::cli::{Verdict, write_or_print};
 
 /// Runs a program's text or stream. Every base register covers all of device memory, so that offsets are addresses.
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {

@@ -1,16 +1,20 @@
-//! A model file on the command line: a path, or a network of the zoo.
+//! A model by its name: the path of a file, or a network of the zoo.
 
 use std::path::{Path, PathBuf};
 
-use tilewright::model::picture::Preprocess;
-use tilewright::model::zoo::{self, Entry};
 use tilewright_runtime::artifact::{About, Edge};
 use tilewright_sim::rtl::default_cache_dir;
+
+use super::build::about;
+use super::classes;
+use super::error::ModelError;
+use super::picture::Preprocess;
+use super::zoo::{self, Entry};
 
 /// Path of a model, and its zoo entry if it has one.
 #[derive(Debug, Clone)]
 pub struct ModelFile {
-    /// The argument as the user wrote it.
+    /// The name as the user wrote it.
     text: String,
     path: PathBuf,
     entry: Option<&'static Entry>,
@@ -25,7 +29,10 @@ impl std::ops::Deref for ModelFile {
 }
 
 impl ModelFile {
-    /// Parses an argument; extracts a zoo network into the cache.
+    /// Parses a name; extracts a zoo network into the cache.
+    ///
+    /// # Errors
+    /// A text, if the zoo has no such network or it cannot be extracted.
     pub fn parse(text: &str) -> Result<ModelFile, String> {
         let Some(name) = text.strip_prefix(zoo::PREFIX) else {
             return Ok(ModelFile { text: text.to_string(), path: text.into(), entry: None });
@@ -36,7 +43,7 @@ impl ModelFile {
         Ok(ModelFile { text: text.to_string(), path, entry: Some(entry) })
     }
 
-    /// The argument as the user wrote it, for messages.
+    /// The name as the user wrote it, for messages.
     pub fn display(&self) -> &str {
         &self.text
     }
@@ -54,15 +61,18 @@ impl ModelFile {
 
     /// Shapes of the zoo sample, for the model's open dimensions.
     pub fn sample_shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
-        super::run::Given::read(&[], self.entry).map(|given| given.shapes()).unwrap_or_default()
+        self.entry.and_then(Entry::sample_shape).map(|shape| vec![(None, shape)]).unwrap_or_default()
     }
 
     /// The file's own description, completed by the zoo entry.
-    pub fn about(&self) -> anyhow::Result<About> {
-        let mut about = tilewright::model::about(&self.path)?;
+    ///
+    /// # Errors
+    /// [`ModelError::Import`] if the file cannot be read.
+    pub fn about(&self) -> Result<About, ModelError> {
+        let mut about = about(&self.path)?;
         let Some(entry) = self.entry else { return Ok(about) };
         if !entry.class_names.is_empty() {
-            about.class_names = tilewright::model::classes::names(entry.class_names);
+            about.class_names = classes::names(entry.class_names);
         }
         if about.inputs.is_empty() {
             about.inputs.push(Edge::default());
