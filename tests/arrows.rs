@@ -34,11 +34,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tilewright-cuda",
         ],
     ),
+    ("tilewright-python", &["tilewright", "tilewright-hw", "tilewright-compiler", "tilewright-runtime"]),
 ];
 
 /// External crates that only one of our crates can use, so that toolchains do not spread to others.
-const KEPT_IN: &[(&str, &str)] =
-    &[("inkwell", "tilewright-llvm"), ("rust-hdl", "tilewright-shell"), ("clap", "tilewright")];
+const KEPT_IN: &[(&str, &str)] = &[
+    ("inkwell", "tilewright-llvm"),
+    ("rust-hdl", "tilewright-shell"),
+    ("clap", "tilewright"),
+    ("pyo3", "tilewright-python"),
+];
 
 /// Folders whose files must not import each other in a cycle.
 const WITHOUT_CYCLES: &[&str] = &[

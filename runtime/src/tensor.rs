@@ -127,6 +127,16 @@ impl DType {
         TABLE.iter().find(|row| row.1 == name).map(|row| row.0)
     }
 
+    /// NumPy's text for it, for example `<f4`.
+    pub fn to_npy(self) -> String {
+        format!("{}{}{}", if self.size() == 1 { '|' } else { '<' }, self.kind(), self.size())
+    }
+
+    /// The type with this text of NumPy's; `None` if its elements are no numbers, or big-endian.
+    pub fn from_npy(text: &str) -> Option<DType> {
+        DType::all().find(|dtype| dtype.to_npy() == text)
+    }
+
     /// The type with NumPy's kind letter and size in bytes.
     pub(crate) fn from_kind(kind: char, size: usize) -> Option<DType> {
         TABLE.iter().find(|row| row.2 == kind && row.3 == size).map(|row| row.0)

@@ -34,6 +34,11 @@ impl ArtifactModule {
         ArtifactModule { artifact, functions }
     }
 
+    /// The artifact.
+    pub fn artifact(&self) -> &Artifact {
+        &self.artifact
+    }
+
     fn session(&self, args: Args) -> Result<Value, AnyError> {
         args.count(0, Some(1))?;
         let device = match args.values().first() {

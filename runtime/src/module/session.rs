@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::Functions;
 use super::artifact::values;
-use crate::artifact::Place;
+use crate::artifact::{Place, ValueId, ValueInfo};
 use crate::function::{AnyError, Args, Function};
 use crate::session::{RunReport, Session, SessionError, TensorMut, TensorRef};
 use crate::value::Value;
@@ -20,6 +20,7 @@ pub struct SessionModule {
     session: Mutex<Session>,
     /// Its inputs and outputs, which are known while it runs.
     about: [Value; 2],
+    edges: [Vec<ValueInfo>; 2],
     name: String,
 }
 
@@ -28,7 +29,14 @@ impl SessionModule {
     pub fn new(session: Session) -> SessionModule {
         let manifest = &session.artifact().manifest;
         let about = [values(manifest, &manifest.inputs), values(manifest, &manifest.outputs)];
-        SessionModule { name: session.artifact().path.clone(), about, session: Mutex::new(session) }
+        let infos = |ids: &[ValueId]| ids.iter().map(|id| manifest.values[id.0 as usize].clone()).collect();
+        let edges = [infos(&manifest.inputs), infos(&manifest.outputs)];
+        SessionModule { name: session.artifact().path.clone(), about, edges, session: Mutex::new(session) }
+    }
+
+    /// The model's inputs and outputs.
+    pub fn edges(&self) -> &[Vec<ValueInfo>; 2] {
+        &self.edges
     }
 
     /// The session, for one thread at a time.

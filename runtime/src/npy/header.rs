@@ -21,11 +21,9 @@ pub(super) struct Header {
 }
 
 pub(super) fn encode(dtype: DType, shape: &[usize]) -> Vec<u8> {
-    let order = if dtype.size() == 1 { '|' } else { '<' };
     let axes: String = shape.iter().map(|axis| format!("{axis}, ")).collect();
     let axes = if shape.len() > 1 { axes.trim_end_matches(", ") } else { axes.trim_end() };
-    let mut text =
-        format!("{{'descr': '{order}{}{}', 'fortran_order': False, 'shape': ({axes}), }}", dtype.kind(), dtype.size());
+    let mut text = format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({axes}), }}", dtype.to_npy());
     let fixed = MAGIC.len() + 4;
     while !(fixed + text.len() + 1).is_multiple_of(ALIGN) {
         text.push(' ');

@@ -1,0 +1,42 @@
+//! Tilewright in Python: `tilewright._native`, to which the package in `tilewright` gives its names.
+//!
+//! Values, functions and modules are those of `tilewright_runtime`; everything else is the root library's. Errors become
+//! the exceptions of `tilewright/_errors.py`, with the texts of the command line. While native code runs, other threads
+//! of Python can run too.
+
+mod compile;
+mod config;
+mod error;
+mod function;
+mod html;
+mod json;
+mod module;
+mod tensor;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The native part of the package `tilewright`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::compile::compile;
+    #[pymodule_export]
+    use crate::config::PyConfig;
+    #[pymodule_export]
+    use crate::function::{PyFunction, function, functions, register, unregister};
+    #[pymodule_export]
+    use crate::module::{PyArtifact, PyDevice, PyModule, PySession, device, load};
+    #[pymodule_export]
+    use crate::tensor::PyTensor;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, pyo3::types::PyModule>) -> PyResult<()> {
+        tilewright::device::register(tilewright_runtime::Registry::global());
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("has_llvm", cfg!(feature = "llvm"))?;
+        module.add("has_cuda", cfg!(feature = "cuda"))
+    }
+}

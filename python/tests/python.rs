@@ -1,0 +1,77 @@
+//! Runs the tests in Python against the library of this build.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A Python that can import the package; without one the calling test skips.
+fn python() -> Option<PathBuf> {
+    const NEEDS: &str = "import sys; assert sys.version_info >= (3, 10); import numpy";
+    let candidates = [here().join("../.venv/bin/python"), "python3".into()];
+    let works = |python: &PathBuf| {
+        Command::new(python).args(["-c", NEEDS]).output().is_ok_and(|output| output.status.success())
+    };
+    let found = candidates.into_iter().find(works);
+    if found.is_none() {
+        tilewright_testing::skip("needs Python 3.10 or newer with NumPy; run `make setup`");
+    }
+    found
+}
+
+/// A folder with the package and the library that cargo has built for these tests.
+fn package() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    let folder = dir.path().join("tilewright");
+    std::fs::create_dir(&folder).expect("the folder can be written");
+    for entry in std::fs::read_dir(here().join("tilewright")).expect("the package is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_file() {
+            std::fs::copy(&path, folder.join(path.file_name().expect("a name"))).expect("it is copied");
+        }
+    }
+    let test = std::env::current_exe().expect("the test has a path");
+    let library = test.parent().expect("it is in a folder").join("libtilewright_python.so");
+    std::os::unix::fs::symlink(library, folder.join("_native.abi3.so")).expect("the folder can be written");
+    dir
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn the_tests_in_python_pass() {
+    let Some(python) = python() else { return };
+    let package = package();
+    let output = Command::new(python)
+        .args(["-W", "error", "-m", "unittest", "discover"])
+        // Python would find the package without the library in the folder above.
+        .current_dir(here().join("tests"))
+        .env("PYTHONPATH", package.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("Python runs");
+    let text = text(&output);
+    assert!(output.status.success(), "{text}");
+    // Python says OK without any test, too.
+    assert!(!text.contains("Ran 0 tests"), "{text}");
+}
+
+#[test]
+fn the_type_checker_accepts_stubs_and_tests() {
+    let Some(python) = python() else { return };
+    if !Command::new(&python).args(["-m", "mypy", "--version"]).output().is_ok_and(|output| output.status.success()) {
+        return tilewright_testing::skip("needs mypy; run `make setup`");
+    }
+    let cache = tempfile::tempdir().expect("a folder");
+    let output = Command::new(python)
+        .args(["-m", "mypy", "--cache-dir"])
+        .arg(cache.path())
+        .current_dir(here())
+        .output()
+        .expect("mypy runs");
+    assert!(output.status.success(), "{}", text(&output));
+}
