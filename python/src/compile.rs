@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright::model::plans::Tuned;
-use tilewright::model::{self, Fallback, ModelFile, Offload, Precision, Sizes, Sources, schedules};
+use tilewright::model::{self, Fallback, ImportOptions, ModelFile, Offload, Precision, Sizes, Sources, schedules};
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::Artifact;
@@ -21,8 +21,8 @@ use crate::module;
 pub struct Model {
     /// Its file.
     pub file: ModelFile,
-    /// Sizes of its open dimensions.
-    pub sizes: Sizes,
+    /// Sizes of its open dimensions, and domains whose operators are functions of the program.
+    pub options: ImportOptions,
 }
 
 impl Model {
@@ -34,6 +34,7 @@ impl Model {
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
         shapes: Option<&Bound<'_, PyDict>>,
+        packed: Vec<String>,
     ) -> PyResult<Model> {
         let py = model.py();
         let name = model.extract::<PathBuf>().map_err(|_| {
@@ -50,7 +51,7 @@ impl Model {
             sizes.inputs.insert(input.extract()?, shape);
         }
         sizes.data = file.sample_shapes();
-        Ok(Model { file, sizes })
+        Ok(Model { file, options: ImportOptions { sizes, packed: packed.into_iter().collect() } })
     }
 
     /// The graph, and the file's names of its values.
@@ -58,7 +59,7 @@ impl Model {
     /// # Errors
     /// Why the file cannot be imported.
     pub fn import(&self) -> anyhow::Result<(Graph, Sources)> {
-        Ok(model::import_traced(&self.file, &self.sizes)?)
+        Ok(model::import_traced(&self.file, &self.options)?)
     }
 }
 
@@ -156,6 +157,7 @@ impl Request {
 /// - `fallback`: what computes the rest: `cpu` or `cuda`, there in `precision` `f32` or `f16`
 /// - `cpu_target`: target of the CPU code; without it, this machine
 /// - `bind`, `shapes`: sizes of open dimensions by symbol, and shapes of inputs by name
+/// - `packed`: domains of ONNX operators that are functions of the program, such as those of `register`
 /// - `tuned`: a log of `tilewright tune`, or `none`; `schedules`: a folder with schedules of layers
 /// - `keep_values`: keep every layer's result for inspection; `measure`: measured instead of modeled CPU times
 /// - `dump_ir`: called with the name and the graph's text after each pass
@@ -163,7 +165,7 @@ impl Request {
 /// Raises ModelError if the model cannot be imported or compiled.
 #[pyfunction]
 #[pyo3(signature = (model, *, hw=None, opt_level=2, offload="all", fallback="cpu", precision="f32", cpu_target=None,
-    bind=None, shapes=None, tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
+    bind=None, shapes=None, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
 #[allow(clippy::too_many_arguments, reason = "options by name in Python")]
 pub fn compile<'py>(
     py: Python<'py>,
@@ -176,6 +178,7 @@ pub fn compile<'py>(
     cpu_target: Option<String>,
     bind: Option<&Bound<'py, PyDict>>,
     shapes: Option<&Bound<'py, PyDict>>,
+    packed: Vec<String>,
     tuned: Option<PathBuf>,
     schedules: Option<PathBuf>,
     keep_values: bool,
@@ -197,7 +200,7 @@ pub fn compile<'py>(
         keep_values,
         measure,
     };
-    let model = Model::of(model, bind, shapes)?;
+    let model = Model::of(model, bind, shapes, packed)?;
     let mut raised: Option<PyErr> = None;
     let outcome = py.detach(|| -> anyhow::Result<Artifact> {
         let (graph, sources) = model.import()?;

@@ -109,6 +109,7 @@ def compile(
     cpu_target: str | None = None,
     bind: dict[str, int] | None = None,
     shapes: dict[str, Sequence[int]] | None = None,
+    packed: Sequence[str] = ...,
     tuned: _Path | None = None,
     schedules: _Path | None = None,
     keep_values: bool = False,
