@@ -20,6 +20,7 @@ mod layers;
 mod manifest;
 mod memory;
 pub mod parameters;
+mod shapes;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ pub use manifest::{
 };
 pub use memory::DeviceNeed;
 pub use parameters::{ParametersAt, ParametersFile};
+pub use shapes::{Dim, OpenValue};
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
 /// Version of the file format; change it when an older reader would misread a file.
@@ -368,7 +370,10 @@ impl Artifact {
     fn check(&self) -> Result<(), ArtifactError> {
         let damaged = |what: String| ArtifactError::Damaged { path: self.path.clone(), what };
         let lens: Vec<usize> = self.blobs.iter().map(|bytes| bytes.len()).collect();
-        self.manifest.check(&lens).map_err(damaged)
+        for manifest in self.manifest.of_each_shape() {
+            manifest.check(&lens).map_err(damaged)?;
+        }
+        self.manifest.check_variants().map_err(damaged)
     }
 }
 

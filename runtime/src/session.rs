@@ -2,6 +2,7 @@
 //! device.
 
 mod accel;
+mod dynamic;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]
@@ -28,6 +29,7 @@ use crate::loader::LoadError;
 use crate::registry::Registry;
 use crate::tensor::{DType, Tensor, shape_text};
 use accel::{Accelerator, LoadedProgram};
+pub use dynamic::{DynamicSession, OfArtifact, Specialize};
 use gpu::OnGpu;
 use native::Native;
 use packed::Packed;
@@ -123,6 +125,26 @@ pub enum SessionError {
         /// Shape that the model expects.
         wanted: Vec<usize>,
     },
+    /// An input whose sizes do not suit those that the model has.
+    #[error("input {name} has shape {}, but the model expects {wanted}", shape_text(found))]
+    OpenShape {
+        /// The input.
+        name: String,
+        /// Shape given.
+        found: Vec<usize>,
+        /// Sizes that the model expects, of which some have names.
+        wanted: String,
+    },
+    /// The model is not compiled for these shapes, and cannot be compiled for them here.
+    #[error("{model} for inputs of {shapes}: {reason}")]
+    Specialize {
+        /// The model.
+        model: String,
+        /// The shapes.
+        shapes: String,
+        /// Why.
+        reason: String,
+    },
     /// The wrong number of outputs.
     #[error("memory for {given} outputs given, but the model has {}: {}", names.len(), names.join(", "))]
     OutputCount {
@@ -173,6 +195,7 @@ impl SessionError {
             SessionError::InputCount { .. }
                 | SessionError::InputType { .. }
                 | SessionError::InputShape { .. }
+                | SessionError::OpenShape { .. }
                 | SessionError::OutputCount { .. }
                 | SessionError::Output { .. }
         )
@@ -201,7 +224,8 @@ pub struct TensorMut<'a> {
     pub bytes: &'a mut [u8],
 }
 
-fn refs(tensors: &[Tensor]) -> Vec<TensorRef<'_>> {
+/// The tensors as those of a caller.
+pub(crate) fn refs(tensors: &[Tensor]) -> Vec<TensorRef<'_>> {
     tensors.iter().map(|t| TensorRef { dtype: t.dtype, shape: &t.shape, bytes: &t.bytes }).collect()
 }
 
@@ -286,6 +310,16 @@ impl Session {
         let values = Values::new(&artifact.manifest)?;
         let workspace = workspace(&artifact.manifest)?;
         Ok(Session { artifact, actions, values, workspace, accelerator, gpu })
+    }
+
+    /// Whether these are as many inputs as the model has, of its element types and shapes.
+    fn takes(&self, inputs: &[TensorRef]) -> bool {
+        let manifest = &self.artifact.manifest;
+        let fits = |(id, tensor): (&ValueId, &TensorRef)| {
+            let value = &manifest.values[id.0 as usize];
+            value.dtype == tensor.dtype && value.shape == tensor.shape
+        };
+        manifest.inputs.len() == inputs.len() && manifest.inputs.iter().zip(inputs).all(fits)
     }
 
     /// The artifact that it runs.

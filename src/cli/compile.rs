@@ -1,5 +1,6 @@
 //! `compile`, and the options that it shares with `run`: a model file to an artifact.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -263,6 +264,18 @@ impl Compilation {
         Ok(self.compile_listed(file, config, DeviceKind::FSIM, false, &[])?.schedules)
     }
 
+    /// Compiles a model for these sizes of its open dimensions, in addition to those of the options.
+    fn compile_for(&self, file: &ModelFile, config: &HwConfig, sizes: &BTreeMap<String, usize>) -> Result<Compiled> {
+        let sample = if sizes.is_empty() { file.sample_shapes() } else { Vec::new() };
+        let mut import = self.import(&sample)?;
+        for (symbol, size) in sizes {
+            if import.sizes.symbols.insert(symbol.clone(), *size).is_some() {
+                bail!("--bind and --shapes give sizes of {symbol}; leave one of them out");
+            }
+        }
+        self.compile_import(file, config, DeviceKind::FSIM, false, &import)
+    }
+
     /// Like [`Compilation::compile`], and also returns the listed layers.
     fn compile_listed(
         &self,
@@ -272,11 +285,23 @@ impl Compilation {
         keep_values: bool,
         data: &[(Option<String>, Vec<usize>)],
     ) -> Result<Compiled> {
+        let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
+        let import = self.import(if data.is_empty() { &sample } else { data })?;
+        self.compile_import(file, config, device, keep_values, &import)
+    }
+
+    /// Reads and compiles a model.
+    fn compile_import(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        device: DeviceKind,
+        keep_values: bool,
+        import: &ImportOptions,
+    ) -> Result<Compiled> {
         let (started, accelerator) = (Instant::now(), device.is_accelerator());
         let fallback = self.fallback(device)?;
-        let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
-        let data = if data.is_empty() { &sample } else { data };
-        let (graph, sources) = tilewright::model::import_traced(file, self.import(data)?)?;
+        let (graph, sources) = tilewright::model::import_traced(file, import)?;
         let load_s = started.elapsed().as_secs_f64();
         if let (Some(Offload::Auto), Some(runner)) = (self.offload, device.model_runner()) {
             super::note(&format!(
@@ -336,6 +361,9 @@ pub struct Compile {
     /// The model (.onnx, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
+    /// Compile for several sizes of an open dimension; given several times, for all combinations
+    #[arg(long, value_name = "SYMBOL=SIZE,SIZE…")]
+    shapes: Vec<String>,
     /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name
     #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
     output: Option<PathBuf>,
@@ -518,8 +546,7 @@ impl Compile {
             None => self.hw.load()?,
         };
         self.compilation.any_memory = board.is_some();
-        let Compiled { artifact, layers, load_s, compile_s, .. } =
-            self.compilation.compile_listed(&self.file, &config, DeviceKind::FSIM, false, &[])?;
+        let Compiled { artifact, layers, load_s, compile_s, .. } = self.for_shapes(&config)?;
         self.dump(&layers)?;
         if let Some(board) = board {
             let fit = Fit::of(&artifact, &board, &config)?;
@@ -554,6 +581,38 @@ impl Compile {
             artifact.blob_bytes()
         ));
         Ok(Verdict::Fine)
+    }
+
+    /// Compiles the model for each combination of the sizes of `--shapes`, or once.
+    fn for_shapes(&self, config: &HwConfig) -> Result<Compiled> {
+        let mut combinations = vec![BTreeMap::new()];
+        for text in &self.shapes {
+            let wrong =
+                || anyhow!("--shapes {text} is not of the form SYMBOL=SIZE,SIZE; sizes are whole numbers above 0");
+            let (symbol, sizes) = text.split_once('=').ok_or_else(wrong)?;
+            let size = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
+            let sizes: Vec<usize> = sizes.split(',').map(size).collect::<Option<_>>().ok_or_else(wrong)?;
+            if combinations[0].contains_key(symbol) {
+                bail!("--shapes gives {symbol} twice; give all of its sizes at once");
+            }
+            let with = |known: &BTreeMap<String, usize>, size| {
+                known.iter().map(|(name, size)| (name.clone(), *size)).chain([(symbol.to_string(), size)]).collect()
+            };
+            combinations = combinations.iter().flat_map(|known| sizes.iter().map(|size| with(known, *size))).collect();
+        }
+        let compile = |sizes| self.compilation.compile_for(&self.file, config, sizes);
+        let mut all = combinations.iter().map(compile).collect::<Result<Vec<_>>>()?;
+        if self.shapes.is_empty() {
+            return all.pop().context("the model was not compiled");
+        }
+        let artifacts: Vec<Artifact> = all.iter().map(|compiled| compiled.artifact.clone()).collect();
+        let inputs = model::open_inputs(&self.file)?;
+        Ok(Compiled {
+            artifact: Artifact::of_shapes(inputs, &artifacts)?,
+            load_s: all.iter().map(|compiled| compiled.load_s).sum(),
+            compile_s: all.iter().map(|compiled| compiled.compile_s).sum(),
+            ..all.swap_remove(0)
+        })
     }
 
     /// Checks that the dump can be written, before anything is compiled.

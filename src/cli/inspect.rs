@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use tilewright::model::ModelFile;
 use tilewright::targets::Targets;
-use tilewright_runtime::artifact::{Artifact, StepKind};
+use tilewright_runtime::artifact::{Artifact, OpenValue, StepKind};
 use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
 
@@ -59,6 +59,15 @@ fn describe(artifact: &Artifact) -> String {
     }
     if let Some(cpu) = &m.cpu {
         text += &format!("cpu        {}\n", cpu.target);
+    }
+    if !m.variants.is_empty() {
+        let open = |input: &OpenValue| format!("{}: {} {}", input.name, input.dtype, input.dims_text());
+        let inputs = artifact.inputs().iter().map(open).collect::<Vec<_>>().join(", ");
+        text += &format!("shapes     {}, of {inputs}; what follows is the first\n", m.of_each_shape().count());
+        for manifest in m.of_each_shape() {
+            let shapes = manifest.input_values().iter().map(|value| shape_text(&value.shape)).collect::<Vec<_>>();
+            text += &format!("           {}\n", shapes.join(" and "));
+        }
     }
     let inputs = m.inputs.iter().map(|id| ("input", m.values[id.0 as usize].name.as_str(), *id));
     for (what, name, id) in inputs.chain(m.named_outputs().map(|(name, id)| ("output", name, id))) {

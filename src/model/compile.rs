@@ -189,6 +189,8 @@ impl<'g> Build<'g> {
             nodes: Vec::new(),
             blobs: Vec::new(),
             parameters: None,
+            variants: Vec::new(),
+            open_inputs: Vec::new(),
         };
         let (values, constants, products) = (BTreeMap::new(), HashMap::new(), HashSet::new());
         Build { graph, manifest, blobs: Vec::new(), values, constants, products, stages, layers: Vec::new() }

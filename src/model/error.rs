@@ -34,6 +34,14 @@ pub enum ModelError {
     /// The model cannot be tuned.
     #[error(transparent)]
     Tune(#[from] TuneError),
+    /// An artifact does not have the model for given shapes.
+    #[error("{file} {reason}")]
+    Shapes {
+        /// The artifact.
+        file: String,
+        /// What is missing, and what to do.
+        reason: String,
+    },
     /// A given schedule cannot be used.
     #[error("{}: {reason}", path.display())]
     Schedule {

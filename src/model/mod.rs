@@ -9,6 +9,7 @@ pub mod export;
 mod file;
 pub mod file_names;
 pub mod inference;
+mod jit;
 pub mod listing;
 pub mod measure;
 pub mod picture;
@@ -27,3 +28,4 @@ pub use build::{
 };
 pub use error::ModelError;
 pub use file::ModelFile;
+pub use jit::{Jit, compile_file, for_data, open_inputs};

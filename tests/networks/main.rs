@@ -5,6 +5,7 @@ mod accuracy;
 mod cases;
 mod cycles;
 mod depthwise;
+mod dynamic;
 mod float;
 mod levels;
 mod light;

@@ -15,7 +15,7 @@ pub use error::{ImportError, UnsupportedNode};
 pub use sizes::Sizes;
 pub use sources::Sources;
 
-use crate::graph::Graph;
+use crate::graph::{Graph, TensorType};
 use std::collections::BTreeSet;
 use std::path::Path;
 use tilewright_runtime::artifact::About;
@@ -111,10 +111,8 @@ pub fn import_with(path: &Path, options: impl Into<ImportOptions>) -> Result<Gra
 /// As [`import_with`].
 pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(Graph, Sources), ImportError> {
     let options = options.into();
-    let file = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
-    let unknown = |kind| ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}"));
-    match Format::of_file(&bytes, path).map_err(unknown)? {
+    let (bytes, file, format) = read(path)?;
+    match format {
         Format::Tflite => {
             let (graph, sources) = tflite::import_traced(&bytes, &file)?;
             Ok((options.sizes.bind(graph, &file)?, sources))
@@ -126,6 +124,35 @@ pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(
             onnx::import_traced(&bytes, &file, &folders, &options)
         }
     }
+}
+
+/// A model's inputs, with the sizes that its file leaves open.
+///
+/// # Errors
+/// When the file cannot be read or is damaged.
+pub fn open_inputs(path: &Path) -> Result<Vec<(String, TensorType)>, ImportError> {
+    let (bytes, file, format) = read(path)?;
+    match format {
+        Format::Tflite => {
+            let graph = tflite::import(&bytes, &file)?;
+            Ok(graph.inputs().map(|(name, v)| (name.to_string(), graph.ty(v).clone())).collect())
+        }
+        Format::Onnx => onnx::open_inputs(&bytes, &file),
+    }
+}
+
+/// Whether a model has constants in other files than its own.
+pub fn has_external_data(bytes: &[u8]) -> bool {
+    onnx::is_onnx(bytes) && onnx::has_external_data(bytes)
+}
+
+/// A file's bytes, its name for messages, and its format.
+fn read(path: &Path) -> Result<(Vec<u8>, String, Format), ImportError> {
+    let file = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|source| ImportError::Read { file: file.clone(), source })?;
+    let unknown = |kind| ImportError::malformed(&file, format!("it looks like {kind}; {FORMATS}"));
+    let format = Format::of_file(&bytes, path).map_err(unknown)?;
+    Ok((bytes, file, format))
 }
 
 /// What a model's file says of its inputs and outputs; a damaged description counts as none, since the import judges

@@ -45,7 +45,7 @@ impl Sizes {
     ///
     /// # Errors
     /// A symbol or an input that is not there, and shapes that do not suit.
-    pub(super) fn given(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
+    pub fn given(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
         let symbols = |ty: &&TensorType| -> Vec<String> {
             let open = ty.dims.iter().filter(|d| d.known().is_none());
             open.map(ToString::to_string).collect()

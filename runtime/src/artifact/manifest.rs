@@ -5,7 +5,7 @@ use tilewright_driver::AccelProgram;
 use tilewright_hw::isa::INSN_BYTES;
 use tilewright_hw::layout::Activation;
 
-use super::{About, InsnLayers, LayerEnd, LayerRun, ParametersFile};
+use super::{About, InsnLayers, LayerEnd, LayerRun, OpenValue, ParametersFile};
 use crate::packed::Attributes;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
@@ -61,6 +61,12 @@ pub struct Manifest {
     /// The file with the blobs that are apart, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<ParametersFile>,
+    /// The model compiled for other shapes of its inputs; these manifests have no blobs of their own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<Manifest>,
+    /// The inputs with the sizes that the model leaves open; empty if it is compiled for one shape.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_inputs: Vec<OpenValue>,
 }
 
 /// The configuration that accelerator steps were compiled for.

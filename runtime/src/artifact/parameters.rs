@@ -110,9 +110,11 @@ impl Artifact {
     /// Blobs with parameters: constants of the host's steps, and the images of constants of accelerator steps, which
     /// also have the micro-ops.
     fn is_parameter(&self, id: BlobId) -> bool {
-        let value = self.manifest.values.iter().any(|value| value.constant == Some(id));
         let accel = |kind: &StepKind| matches!(kind, StepKind::Accel(accel) if accel.constants == id);
-        value || self.manifest.steps.iter().any(|step| accel(&step.kind))
+        self.manifest.of_each_shape().any(|manifest| {
+            manifest.values.iter().any(|value| value.constant == Some(id))
+                || manifest.steps.iter().any(|step| accel(&step.kind))
+        })
     }
 
     /// The bytes of two files: the artifact without its parameters, and its parameters, which will have the name

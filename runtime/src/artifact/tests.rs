@@ -38,6 +38,8 @@ fn manifest() -> Manifest {
         }],
         blobs: vec![],
         parameters: None,
+        variants: vec![],
+        open_inputs: vec![],
     }
 }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::device::{DeviceModule, open_device};
 use super::session::SessionModule;
 use super::{Functions, Module};
-use crate::artifact::{Artifact, Manifest, Step, StepKind, ValueId};
+use crate::artifact::{Artifact, Dim, Manifest, OpenValue, Step, StepKind, ValueId};
 use crate::function::{AnyError, Args, Function};
 use crate::registry::Registry;
-use crate::session::Session;
+use crate::session::{DynamicSession, Session};
+use crate::tensor::DType;
 use crate::value::Value;
 
 /// An artifact's functions.
@@ -16,7 +17,7 @@ use crate::value::Value;
 /// | function | arguments | result |
 /// |---|---|---|
 /// | `session` | a device: its name, its module, or none | a session, which is a module |
-/// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape` |
+/// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape`; an input's open size is its name, an output's is none |
 /// | `steps` | | the names of its steps |
 /// | `config` | | the hardware's configuration as TOML; none if nothing runs on an accelerator |
 /// | `manifest` | | its description as JSON |
@@ -53,7 +54,7 @@ impl ArtifactModule {
                 opened.map(|module| DeviceModule::of(&module).cloned()).transpose()?
             }
         };
-        let session = Session::on(self.artifact.clone(), &self.functions, device)?;
+        let session = DynamicSession::of_artifact(self.artifact.clone(), &self.functions, device)?;
         Ok(Module::new(SessionModule::new(session)).into())
     }
 
@@ -82,21 +83,38 @@ impl ArtifactModule {
             ..manifest.clone()
         };
         let session = Session::on(self.artifact.with_manifest(alone)?, &self.functions, None)?;
-        Module::new(SessionModule::new(session)).function("run").map(Some).map_err(AnyError::from)
+        Module::new(SessionModule::new(session.into())).function("run").map(Some).map_err(AnyError::from)
     }
 }
 
-/// Descriptions of values of a manifest: a list of maps with `name`, `dtype` and `shape`.
-pub(super) fn values(manifest: &Manifest, ids: &[ValueId]) -> Value {
-    let of = |id: &ValueId| {
-        let value = &manifest.values[id.0 as usize];
-        Value::from_iter([
-            ("name", value.name.as_str().into()),
-            ("dtype", value.dtype.name().into()),
-            ("shape", value.shape.iter().map(|axis| Value::Integer(*axis as i64)).collect()),
-        ])
+/// A map with `name`, `dtype` and `shape`.
+fn description(name: &str, dtype: DType, shape: Value) -> Value {
+    Value::from_iter([("name", name.into()), ("dtype", dtype.name().into()), ("shape", shape)])
+}
+
+/// Descriptions of a model's inputs.
+pub(super) fn inputs(inputs: &[OpenValue]) -> Value {
+    let size = |dim: &Dim| match dim {
+        Dim::Size(size) => Value::Integer(*size as i64),
+        Dim::Symbol(name) => name.as_str().into(),
     };
-    ids.iter().map(of).collect()
+    inputs.iter().map(|v| description(&v.name, v.dtype, v.dims.iter().map(size).collect())).collect()
+}
+
+/// Descriptions of a model's outputs; a size that differs between the shapes is no value.
+pub(super) fn outputs(manifest: &Manifest) -> Value {
+    let output = |(place, (name, id)): (usize, (&str, ValueId))| {
+        let value = &manifest.values[id.0 as usize];
+        let in_variant =
+            |variant: &Manifest| variant.outputs.get(place).map(|id| variant.values[id.0 as usize].shape.clone());
+        let others: Vec<_> = manifest.variants.iter().filter_map(in_variant).collect();
+        let size = |(axis, size): (usize, &usize)| match others.iter().all(|shape| shape.get(axis) == Some(size)) {
+            true => Value::Integer(*size as i64),
+            false => Value::None,
+        };
+        description(name, value.dtype, value.shape.iter().enumerate().map(size).collect())
+    };
+    manifest.named_outputs().enumerate().map(output).collect()
 }
 
 impl Functions for ArtifactModule {
@@ -118,8 +136,8 @@ impl Functions for ArtifactModule {
         let constant = |value: Value| Ok(Some(Function::new(name, move |_| Ok(value.clone()))));
         match name {
             "session" => Ok(Some(Function::new(name, move |args| self.session(args)))),
-            "inputs" => constant(values(manifest, &manifest.inputs)),
-            "outputs" => constant(values(manifest, &manifest.outputs)),
+            "inputs" => constant(inputs(&self.artifact.inputs())),
+            "outputs" => constant(outputs(manifest)),
             "steps" => constant(manifest.steps.iter().map(|step| Value::from(step.name.as_str())).collect()),
             "config" => constant(manifest.hardware.as_ref().map_or(Value::None, |h| h.toml.as_str().into())),
             "manifest" => constant(serde_json::to_string(manifest)?.into()),

@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::Functions;
-use super::artifact::values;
+use super::artifact::{inputs, outputs};
 use crate::artifact::{Place, ValueId, ValueInfo};
 use crate::function::{AnyError, Args, Function};
-use crate::session::{RunReport, Session, SessionError, TensorMut, TensorRef};
+use crate::session::{DynamicSession, RunReport, SessionError, TensorMut, TensorRef, refs};
+use crate::tensor::DType;
 use crate::value::Value;
 
 /// A session's functions.
@@ -15,10 +16,12 @@ use crate::value::Value;
 /// |---|---|---|
 /// | `run` | the inputs, one by one or as a list | a list of the outputs |
 /// | `report` | the inputs, likewise | a map of `outputs`, `seconds`, `cycles` and `steps`, a list of maps |
-/// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape` |
+/// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape`, as those of the artifact |
+/// | `specialize` | a shape for each input: lists of integers | makes the model ready for these shapes, and describes its outputs for them |
+/// | `specialized` | | how often a shape was made ready |
 pub struct SessionModule {
-    session: Mutex<Session>,
-    /// Its inputs and outputs, which are known while it runs.
+    session: Mutex<DynamicSession>,
+    /// Its inputs and outputs, which are known while it runs; the outputs of some models only for given shapes.
     about: [Value; 2],
     edges: [Vec<ValueInfo>; 2],
     name: String,
@@ -26,21 +29,23 @@ pub struct SessionModule {
 
 impl SessionModule {
     /// The functions of a session.
-    pub fn new(session: Session) -> SessionModule {
-        let manifest = &session.artifact().manifest;
-        let about = [values(manifest, &manifest.inputs), values(manifest, &manifest.outputs)];
-        let infos = |ids: &[ValueId]| ids.iter().map(|id| manifest.values[id.0 as usize].clone()).collect();
-        let edges = [infos(&manifest.inputs), infos(&manifest.outputs)];
-        SessionModule { name: session.artifact().path.clone(), about, edges, session: Mutex::new(session) }
+    pub fn new(session: DynamicSession) -> SessionModule {
+        let about = [inputs(session.inputs()), session.manifest().map_or(Value::None, outputs)];
+        let edges = session.manifest().map(|manifest| {
+            let infos = |ids: &[ValueId]| ids.iter().map(|id| manifest.values[id.0 as usize].clone()).collect();
+            [infos(&manifest.inputs), infos(&manifest.outputs)]
+        });
+        let edges = edges.unwrap_or_default();
+        SessionModule { name: session.name().to_string(), about, edges, session: Mutex::new(session) }
     }
 
-    /// The model's inputs and outputs.
+    /// The model's inputs and outputs, for the first of its shapes.
     pub fn edges(&self) -> &[Vec<ValueInfo>; 2] {
         &self.edges
     }
 
     /// The session, for one thread at a time.
-    fn lock(&self) -> Result<MutexGuard<'_, Session>, SessionError> {
+    fn lock(&self) -> Result<MutexGuard<'_, DynamicSession>, SessionError> {
         match self.session.try_lock() {
             Ok(session) => Ok(session),
             // What a panic leaves in a session's memory is written before it is read.
@@ -57,9 +62,22 @@ impl SessionModule {
         self.lock()?.run_into(inputs, outputs)
     }
 
-    fn report(&self, args: Args) -> Result<Value, AnyError> {
+    fn specialize(&self, args: Args) -> Result<Value, AnyError> {
         let mut session = self.lock()?;
-        let (outputs, report) = session.run(&args.tensors(0)?)?;
+        let size = |value: &Value| Ok(usize::try_from(*<&i64>::try_from(value)?)?);
+        let shape = |value: &Value| <&Vec<Value>>::try_from(value)?.iter().map(size).collect::<Result<_, AnyError>>();
+        let shapes = args.values().iter().map(shape).collect::<Result<Vec<Vec<usize>>, AnyError>>()?;
+        let dtypes: Vec<DType> = session.inputs().iter().map(|input| input.dtype).collect();
+        args.count(dtypes.len(), Some(dtypes.len()))?;
+        let pairs = shapes.iter().zip(dtypes);
+        let inputs: Vec<TensorRef> = pairs.map(|(shape, dtype)| TensorRef { dtype, shape, bytes: &[] }).collect();
+        Ok(outputs(&session.session_for(&inputs)?.artifact().manifest))
+    }
+
+    fn report(&self, args: Args) -> Result<Value, AnyError> {
+        let (mut session, given) = (self.lock()?, args.tensors(0)?);
+        let session = session.session_for(&refs(&given))?;
+        let (outputs, report) = session.run(&given)?;
         let steps = session.artifact().manifest.steps.iter().zip(&report.steps);
         let steps = steps.map(|(step, done)| {
             let mut map = vec![
@@ -97,7 +115,7 @@ impl Functions for SessionModule {
     }
 
     fn names(&self) -> Vec<String> {
-        ["run", "report", "inputs", "outputs"].map(String::from).to_vec()
+        ["run", "report", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
@@ -108,7 +126,12 @@ impl Functions for SessionModule {
             }),
             "report" => Function::new(name, move |args| self.report(args)),
             "inputs" => Function::new(name, move |_| Ok(self.about[0].clone())),
-            "outputs" => Function::new(name, move |_| Ok(self.about[1].clone())),
+            "outputs" => Function::new(name, move |_| match &self.about[1] {
+                Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),
+                known => Ok(known.clone()),
+            }),
+            "specialize" => Function::new(name, move |args| self.specialize(args)),
+            "specialized" => Function::new(name, move |_| Ok(Value::Integer(self.lock()?.specialized() as i64))),
             _ => return Ok(None),
         }))
     }

@@ -43,6 +43,8 @@ fn sums(doublings: u32) -> Artifact {
         nodes: vec![],
         blobs: vec![],
         parameters: None,
+        variants: vec![],
+        open_inputs: vec![],
     };
     Artifact::new("sum", manifest, vec![vec![1, 2, 3]]).unwrap()
 }

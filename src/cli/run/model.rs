@@ -36,6 +36,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let started = Instant::now();
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
         let artifact = args.params.decode(&args.file, args.file.display(), bytes)?;
+        let artifact = tilewright::model::for_data(artifact, &given.shapes())?;
         let config = match &artifact.manifest.hardware {
             Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
             _ => args.hw.load()?,

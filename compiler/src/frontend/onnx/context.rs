@@ -175,26 +175,27 @@ impl Context<'_> {
         self.define(&t.name, Named::Constant(value)).map_err(twice)
     }
 
-    /// Defines the inputs of the file's graph, except those that have a value in it.
-    pub fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes) -> Result<(), ImportError> {
+    /// The inputs of the file's graph, except those that have a value in it, with the types that the file gives them.
+    pub fn declared_inputs<'g>(
+        &self,
+        graph: &'g GraphProto,
+        sizes: &Sizes,
+    ) -> Result<Vec<(&'g ValueInfoProto, TensorType)>, ImportError> {
         let is_constant = |info: &&ValueInfoProto| self.find(&info.name).is_some();
         let places = graph.input.iter().enumerate().filter(|(_, info)| !is_constant(info));
         let given: Vec<(usize, &ValueInfoProto)> = places.collect();
         let names: Vec<&str> = given.iter().map(|(_, info)| info.name.as_str()).collect();
-        let mut inputs = Vec::new();
-        for (&(i, info), rank) in given.iter().zip(sizes.ranks(&names)) {
-            inputs.push((
-                info,
-                Declared {
-                    what: "input",
-                    open: &format!("input_{i}"),
-                    remedy: &format!("give it with --shape {}=SIZExSIZE…", info.name),
-                    rank,
-                }
-                .ty(info)
-                .map_err(|e| self.malformed(e))?,
-            ));
-        }
+        let declared = given.iter().zip(sizes.ranks(&names)).map(|(&(i, info), rank)| {
+            let (open, remedy) = (format!("input_{i}"), format!("give it with --shape {}=SIZExSIZE…", info.name));
+            let declared = Declared { what: "input", open: &open, remedy: &remedy, rank };
+            Ok((info, declared.ty(info).map_err(|e| self.malformed(e))?))
+        });
+        declared.collect()
+    }
+
+    /// Defines the inputs of the file's graph, except those that have a value in it.
+    pub fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes) -> Result<(), ImportError> {
+        let inputs = self.declared_inputs(graph, sizes)?;
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
         let (given, bound) = (sizes.given(&types).map_err(wrong)?, sizes.bound(&types).map_err(wrong)?);

@@ -31,11 +31,11 @@ pub(super) use about::about;
 use super::ImportOptions;
 use super::error::ImportError;
 use super::sources::{self, Sources};
-use crate::graph::{Graph, GraphBuilder, Tensor};
-use context::{Context, Scope, declared_types};
+use crate::graph::{Graph, GraphBuilder, Tensor, TensorType};
+use context::{Context, Named, Scope, declared_types};
 use function::Functions;
 use prost::Message;
-use proto::ModelProto;
+use proto::{GraphProto, ModelProto};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
@@ -78,27 +78,8 @@ pub fn import_traced(
     options: &ImportOptions,
 ) -> Result<(Graph, Sources), ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
-    let model = ModelProto::read(bytes).map_err(|e| malformed(format!("it is no ONNX file: {e}")))?;
-    let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
-    let opset = match body::opset(&model.opset_import).map_err(malformed)? {
-        // Files of the format's first two versions need not name it.
-        None if (1..3).contains(&model.ir_version) => 1,
-        named => named.ok_or_else(|| malformed("it does not name its operator set".into()))?,
-    };
-    let name = if graph.name.is_empty() { "main" } else { &graph.name };
-    let mut cx = Context {
-        file,
-        builder: GraphBuilder::new(name),
-        scopes: vec![Scope { opset: Some(opset), types: declared_types(graph), ..Scope::default() }],
-        functions: Functions::new(&model.functions).map_err(malformed)?,
-        traced: Vec::new(),
-        unsigned: HashSet::new(),
-        assumed: HashMap::new(),
-        room: bytes.len().saturating_mul(16).saturating_add(ROOM),
-        folders,
-        packed: &options.packed,
-        bound: BTreeMap::new(),
-    };
+    let model = message(bytes, file)?;
+    let (mut cx, graph) = context(&model, bytes, file, folders, options)?;
     cx.check_operators(&graph.node)?;
     cx.constants(graph, false).map_err(malformed)?;
     cx.inputs(graph, &options.sizes)?;
@@ -113,6 +94,64 @@ pub fn import_traced(
     });
     let sources = Sources::new(&graph, tensors);
     Ok((graph, sources))
+}
+
+/// Reads a file's message.
+fn message(bytes: &[u8], file: &str) -> Result<ModelProto, ImportError> {
+    ModelProto::read(bytes).map_err(|e| ImportError::malformed(file, format!("it is no ONNX file: {e}")))
+}
+
+/// The inputs of an ONNX file, with the sizes that it leaves open.
+///
+/// # Errors
+/// When the file is damaged.
+pub(super) fn open_inputs(bytes: &[u8], file: &str) -> Result<Vec<(String, TensorType)>, ImportError> {
+    let (model, options) = (message(bytes, file)?, ImportOptions::default());
+    let (mut cx, graph) = context(&model, bytes, file, &[], &options)?;
+    for name in graph.constants() {
+        // Only whether there is a value matters here.
+        let _ = cx.define(name, Named::LeftOut(String::new()));
+    }
+    let inputs = cx.declared_inputs(graph, &options.sizes)?;
+    Ok(inputs.into_iter().map(|(info, ty)| (info.name.clone(), ty)).collect())
+}
+
+/// Whether a file has constants of its graph in other files.
+pub(super) fn has_external_data(bytes: &[u8]) -> bool {
+    let elsewhere = |graph: &GraphProto| graph.initializer.iter().any(|t| t.data_location == 1);
+    ModelProto::read(bytes).is_ok_and(|model| model.graph.as_ref().is_some_and(elsewhere))
+}
+
+/// The state at the beginning of an import, and the file's graph.
+fn context<'a>(
+    model: &'a ModelProto,
+    bytes: &[u8],
+    file: &'a str,
+    folders: &'a [&'a Path],
+    options: &'a ImportOptions,
+) -> Result<(Context<'a>, &'a GraphProto), ImportError> {
+    let malformed = |reason: String| ImportError::malformed(file, reason);
+    let graph = model.graph.as_ref().ok_or_else(|| malformed("it is no ONNX file: it has no graph".into()))?;
+    let opset = match body::opset(&model.opset_import).map_err(malformed)? {
+        // Files of the format's first two versions need not name it.
+        None if (1..3).contains(&model.ir_version) => 1,
+        named => named.ok_or_else(|| malformed("it does not name its operator set".into()))?,
+    };
+    let name = if graph.name.is_empty() { "main" } else { &graph.name };
+    let cx = Context {
+        file,
+        builder: GraphBuilder::new(name),
+        scopes: vec![Scope { opset: Some(opset), types: declared_types(graph), ..Scope::default() }],
+        functions: Functions::new(&model.functions).map_err(malformed)?,
+        traced: Vec::new(),
+        unsigned: HashSet::new(),
+        assumed: HashMap::new(),
+        room: bytes.len().saturating_mul(16).saturating_add(ROOM),
+        folders,
+        packed: &options.packed,
+        bound: BTreeMap::new(),
+    };
+    Ok((cx, graph))
 }
 
 /// The tensor of a file that holds nothing else, as the format's test data do. Half and double precision become single.

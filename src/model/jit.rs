@@ -1,0 +1,243 @@
+//! Models that are compiled when the shapes of their inputs are first seen.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use tilewright_compiler::frontend;
+use tilewright_compiler::graph::{Dim, TensorType};
+use tilewright_compiler::records::Records;
+use tilewright_driver::StreamCache;
+use tilewright_hw::cache;
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{self, Artifact, OpenValue};
+use tilewright_runtime::function::AnyError;
+use tilewright_runtime::session::Specialize;
+use tilewright_runtime::tensor::DType;
+
+use super::schedules::GivenSchedule;
+use super::{Fallback, ImportOptions, ModelError, Offload, Options, Sizes, about, build, import_traced};
+
+/// Compiles a model: reads the file, and keeps the file's names of values in the artifact.
+///
+/// # Errors
+/// [`ModelError`], which names the file.
+pub fn compile_file(file: &Path, import: impl Into<ImportOptions>, options: &Options) -> Result<Artifact, ModelError> {
+    let (graph, sources) = import_traced(file, import)?;
+    let mut artifact = build(graph, options, &mut |_, _| {})?;
+    sources.annotate(&mut artifact.manifest);
+    artifact.manifest.about = about(file)?;
+    Ok(artifact)
+}
+
+/// A model's inputs, with the sizes that its file leaves open.
+///
+/// # Errors
+/// [`ModelError`], which names the file.
+pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
+    let value = |(name, ty): (String, TensorType)| {
+        let dims = ty.dims.iter().map(|dim| match dim {
+            Dim::Fixed(size) => artifact::Dim::Size(*size),
+            Dim::Symbol(symbol) => artifact::Dim::Symbol(symbol.clone()),
+        });
+        // The runtime has all of the graph's element types.
+        let dtype = DType::from_name(ty.dtype.name()).unwrap_or(DType::F32);
+        OpenValue { name, dtype, dims: dims.collect() }
+    };
+    Ok(frontend::open_inputs(file)?.into_iter().map(value).collect())
+}
+
+/// The part of an artifact for data of these shapes; an artifact for one shape is its own part. Sizes that the data do
+/// not determine, such as that of an outermost dimension, are those of the first shape that suits.
+///
+/// # Errors
+/// [`ModelError::Shapes`] if the artifact does not have the model for such data.
+pub fn for_data(artifact: Artifact, data: &[(Option<String>, Vec<usize>)]) -> Result<Artifact, ModelError> {
+    if artifact.manifest.variants.is_empty() {
+        return Ok(artifact);
+    }
+    let wrong = |reason: String| ModelError::Shapes { file: artifact.path.clone(), reason };
+    let inputs = artifact.inputs();
+    let dim = |dim: &artifact::Dim| match dim {
+        artifact::Dim::Size(size) => Dim::Fixed(*size),
+        artifact::Dim::Symbol(name) => Dim::Symbol(name.clone()),
+    };
+    let dtype = |dtype: DType| tilewright_compiler::graph::DType::from_name(dtype.name());
+    let ty =
+        |input: &OpenValue| Some(TensorType { dtype: dtype(input.dtype)?, dims: input.dims.iter().map(dim).collect() });
+    let types: Vec<TensorType> = inputs.iter().filter_map(ty).collect();
+    let named: Vec<(&str, &TensorType)> = inputs.iter().map(|input| input.name.as_str()).zip(&types).collect();
+    let given = Sizes { data: data.to_vec(), ..Sizes::default() }.given(&named).map_err(wrong)?;
+    let shapes = artifact
+        .manifest
+        .of_each_shape()
+        .map(|manifest| manifest.input_values().into_iter().map(|value| value.shape.as_slice()).collect::<Vec<_>>());
+    let suits = |shapes: &Vec<&[usize]>| {
+        let mut sizes = inputs.iter().zip(shapes).flat_map(|(input, shape)| input.dims.iter().zip(*shape));
+        sizes.all(|(dim, size)| match dim {
+            artifact::Dim::Symbol(name) => given.get(name).is_none_or(|given| given == size),
+            artifact::Dim::Size(known) => known == size,
+        })
+    };
+    let all: Vec<Vec<&[usize]>> = shapes.collect();
+    let found = all.iter().find(|shapes| suits(shapes)).and_then(|shapes| artifact.for_shapes(shapes));
+    found.ok_or_else(|| {
+        let given = given.iter().map(|(name, size)| format!("{name}={size}")).collect::<Vec<_>>().join(", ");
+        wrong(format!("is not for {given}: {}", artifact.known_shapes()))
+    })
+}
+
+/// Prefix of compiled models' names in the cache folder.
+const PREFIX: &str = "shape-";
+
+/// How many shapes are kept in memory.
+const KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
+
+/// A model file that is compiled for each shape of its inputs when it is first seen. What was compiled is kept in memory
+/// for the shapes used lately, and in the user's cache folder under a key of everything that it depends on.
+pub struct Jit {
+    file: PathBuf,
+    name: String,
+    inputs: Vec<OpenValue>,
+    import: ImportOptions,
+    owned: OwnedOptions,
+    /// Hash of the program, the model's bytes and the options.
+    key: Vec<u8>,
+    kept: StreamCache<Artifact>,
+    folder: Option<PathBuf>,
+}
+
+/// [`Options`] with nothing borrowed.
+struct OwnedOptions {
+    config: HwConfig,
+    offload: Offload,
+    fallback: Fallback,
+    processor: Option<String>,
+    symbols: Option<String>,
+    measure: bool,
+    level: u8,
+    keep_values: bool,
+    schedules: Vec<GivenSchedule>,
+    records: Option<Records>,
+}
+
+impl OwnedOptions {
+    fn of(options: &Options) -> OwnedOptions {
+        OwnedOptions {
+            config: options.config.clone(),
+            offload: options.offload,
+            fallback: options.fallback,
+            processor: options.processor.map(str::to_string),
+            symbols: options.symbols.map(str::to_string),
+            measure: options.measure,
+            level: options.level,
+            keep_values: options.keep_values,
+            schedules: options.schedules.to_vec(),
+            records: options.records.cloned(),
+        }
+    }
+
+    fn options(&self) -> Options<'_> {
+        Options {
+            config: &self.config,
+            offload: self.offload,
+            fallback: self.fallback,
+            processor: self.processor.as_deref(),
+            symbols: self.symbols.as_deref(),
+            measure: self.measure,
+            level: self.level,
+            dump_ir: false,
+            keep_values: self.keep_values,
+            stages: &[],
+            schedules: &self.schedules,
+            records: self.records.as_ref(),
+        }
+    }
+}
+
+impl Jit {
+    /// A model file. Sizes of `import` must be those of open dimensions that are the same for all shapes.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the file cannot be read.
+    pub fn new(file: &Path, import: impl Into<ImportOptions>, options: &Options) -> Result<Jit, ModelError> {
+        let (import, owned) = (import.into(), OwnedOptions::of(options));
+        let mut inputs = open_inputs(file)?;
+        for dim in inputs.iter_mut().flat_map(|input| &mut input.dims) {
+            let given = if let artifact::Dim::Symbol(name) = &dim { import.sizes.symbols.get(name) } else { None };
+            *dim = given.map_or_else(|| dim.clone(), |size| artifact::Dim::Size(*size));
+        }
+        let bytes = std::fs::read(file)
+            .map_err(|source| frontend::ImportError::Read { file: file.display().to_string(), source })?;
+        let mut sha = Sha256::new();
+        let parts =
+            [env!("TILEWRIGHT_SOURCES").as_bytes(), &bytes, format!("{import:?} {:?}", owned.options()).as_bytes()]
+                .map(|part| Sha256::digest(part).to_vec());
+        parts.iter().for_each(|part| sha.update(part));
+        Ok(Jit {
+            file: file.to_path_buf(),
+            name: file.display().to_string(),
+            inputs,
+            import,
+            owned,
+            key: sha.finalize().to_vec(),
+            kept: StreamCache::new(KEPT),
+            // A key of the file's bytes says nothing of data in other files.
+            folder: cache::folder().filter(|_| !frontend::has_external_data(&bytes)),
+        })
+    }
+
+    /// Keeps what is compiled in this folder, or only in memory.
+    #[must_use]
+    pub fn with_cache(mut self, folder: Option<PathBuf>) -> Jit {
+        self.folder = folder;
+        self
+    }
+
+    /// The model compiled for these shapes, from memory, from the cache folder, or compiled now.
+    fn compiled(&self, shapes: &[&[usize]]) -> Result<Arc<Artifact>, ModelError> {
+        let mut sha = Sha256::new_with_prefix(&self.key);
+        for shape in shapes {
+            sha.update((shape.len() as u64).to_le_bytes());
+            shape.iter().for_each(|size| sha.update((*size as u64).to_le_bytes()));
+        }
+        let key = sha.finalize();
+        self.kept.get(&self.owned.config, &key, || {
+            let hex: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+            let path = self.folder.as_ref().map(|folder| folder.join(format!("{PREFIX}{hex}")));
+            if let Some((path, mut known)) = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok()?))) {
+                cache::touch(path);
+                known.path.clone_from(&self.name);
+                return Ok(known);
+            }
+            let mut import = self.import.clone();
+            import.sizes.symbols.clear();
+            import.sizes.inputs =
+                self.inputs.iter().zip(shapes).map(|(input, shape)| (input.name.clone(), shape.to_vec())).collect();
+            let mut artifact = compile_file(&self.file, &import, &self.owned.options())?;
+            artifact.path.clone_from(&self.name);
+            if let (Some(folder), Some(path)) = (&self.folder, &path) {
+                // Nothing depends on the cache, so errors are ignored.
+                let _ = std::fs::create_dir_all(folder);
+                cache::remove_unused(folder, PREFIX);
+                let _ = artifact.write(path);
+            }
+            Ok(artifact)
+        })
+    }
+}
+
+impl Specialize for Jit {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn inputs(&self) -> &[OpenValue] {
+        &self.inputs
+    }
+
+    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
+        Ok(self.compiled(shapes)?.as_ref().clone())
+    }
+}

@@ -1,0 +1,170 @@
+//! Models whose inputs can have several shapes.
+
+use std::path::{Path, PathBuf};
+
+use tilewright::device::DeviceKind;
+use tilewright::model::quantize::{Compiled, Prepared, QuantizeOptions};
+use tilewright::model::{self, Jit, Options, Sizes};
+use tilewright_compiler::frontend::onnx;
+use tilewright_compiler::graph::op::{Clip, Conv2d, Dense, GlobalAvgPool, Layout, Reshape};
+use tilewright_compiler::graph::{DType, GraphBuilder, Tensor, TensorType, ValueId, eval};
+use tilewright_compiler::passes::{OptLevel, optimize};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::{Artifact, Dim};
+use tilewright_runtime::device::SharedDevice;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::DynamicSession;
+use tilewright_runtime::tensor;
+
+use crate::{arrays, carried, largest, open};
+
+/// The height that the network is quantized for.
+const HEIGHT: usize = 200;
+
+fn conv(b: &mut GraphBuilder, x: ValueId, stride: usize, seed: usize) -> ValueId {
+    let weight = |i: usize| ((i * 37 + seed * 11) % 17) as f32 / 34.0 - 0.24;
+    let w = b.constant("w", Tensor::from_fn(&[8, 3, 3, 8], weight));
+    let op = Conv2d {
+        strides: [stride, stride],
+        pads: [1, 1, 1, 1],
+        dilations: [1, 1],
+        groups: 1,
+        layout: Layout::Nchw,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    let sum = b.node("conv", op, &[x, w]).unwrap();
+    b.node("relu", Clip { lo: 0.0, hi: f32::INFINITY }, &[sum]).unwrap()
+}
+
+fn image(height: usize) -> Tensor {
+    Tensor::from_fn(&[1, 8, height, 12], |i| ((i * 29) % 101) as f32 / 50.0 - 1.0)
+}
+
+/// The file of a quantized network that classifies images of any height `h`.
+fn network(folder: &Path) -> PathBuf {
+    let mut b = GraphBuilder::new("heights");
+    let x = b.input("x", TensorType::new(DType::F32, &[1, 8, HEIGHT, 12]));
+    let first = conv(&mut b, x, 1, 1);
+    let second = conv(&mut b, first, 2, 2);
+    let mean = b.node("mean", GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[second]).unwrap();
+    let flat = b.node("flat", Reshape { shape: vec![1, 8] }, &[mean]).unwrap();
+    let w = b.constant("w", Tensor::from_fn(&[4, 8], |i| (i % 5) as f32 - 2.0));
+    let y = b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[flat, w]).unwrap();
+    b.output("y", y);
+    let file = folder.join("heights.onnx");
+    std::fs::write(&file, onnx::write(&b.finish().unwrap()).unwrap()).unwrap();
+    let (prepared, engine) = (Prepared::read(&file, Sizes::default()).unwrap(), Compiled::new(&HwConfig::default()));
+    let done = prepared.quantize(&[vec![image(HEIGHT)]], &QuantizeOptions::default(), &engine, &mut |_, _, _| {});
+    let mut bytes = onnx::write(&done.unwrap().graph).unwrap();
+    // A dimension's message: the number 200, or a name that takes as many bytes.
+    let (number, name) = ([0x0a, 3, 0x08, 200, 1], [0x0a, 3, 0x12, 1, b'h']);
+    let at: Vec<usize> = (0..bytes.len() - 5).filter(|&at| bytes[at..at + 5] == number).collect();
+    assert_eq!(at.len(), 1, "only the input has this size");
+    bytes[at[0]..at[0] + 5].copy_from_slice(&name);
+    std::fs::write(&file, bytes).unwrap();
+    file
+}
+
+fn expected(file: &Path, height: usize) -> Vec<tensor::Tensor> {
+    let sizes = Sizes { symbols: [("h".to_string(), height)].into(), ..Sizes::default() };
+    let (graph, _) = optimize(model::import(file, sizes).unwrap(), OptLevel::O2, Default::default()).unwrap();
+    eval(&graph, &[image(height)]).unwrap().iter().map(Into::into).collect()
+}
+
+fn device(config: &HwConfig) -> SharedDevice {
+    SharedDevice::new(open(DeviceKind::CSIM, config).unwrap().unwrap())
+}
+
+#[test]
+fn a_model_is_compiled_when_a_shape_is_first_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, config) = (network(folder.path()), HwConfig::load("1x8x8").unwrap());
+    let jit = || {
+        let jit = Jit::new(&file, Sizes::default(), &Options { level: 1, ..Options::new(&config) }).unwrap();
+        jit.with_cache(Some(folder.path().join("cache")))
+    };
+    let mut session = DynamicSession::new(Box::new(jit()), Registry::global(), Some(device(&config)));
+    let dims: Vec<Dim> = [Dim::Size(1), Dim::Size(8), Dim::Symbol("h".into()), Dim::Size(12)].into();
+    assert_eq!(session.inputs()[0].dims, dims);
+    for height in [17, 40, 17, 6, 40] {
+        let (outputs, report) = session.run(&[(&image(height)).into()]).unwrap();
+        assert_eq!(outputs, expected(&file, height), "height {height}");
+        assert!(report.cycles().is_some_and(|cycles| cycles > 0));
+    }
+    assert_eq!(session.specialized(), 3);
+
+    // Another process finds what is in the cache folder, even if the model could not be compiled any more.
+    let again = jit();
+    let kept = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &kept[..kept.len() / 2]).unwrap();
+    let mut session = DynamicSession::new(Box::new(again), Registry::global(), Some(device(&config)));
+    let (outputs, _) = session.run(&[(&image(17)).into()]).unwrap();
+    let e = session.run(&[(&image(18)).into()]).unwrap_err().to_string();
+    assert!(e.contains("heights.onnx for inputs of 1x8x18x12: "), "{e}");
+    std::fs::write(&file, kept).unwrap();
+    assert_eq!(outputs, expected(&file, 17));
+    session.run(&[(&image(18)).into()]).unwrap();
+
+    let wide = Tensor::from_fn(&[1, 8, 5, 13], |_| 0f32);
+    let e = session.run(&[(&wide).into()]).unwrap_err().to_string();
+    assert_eq!(e, "input x has shape 1x8x5x13, but the model expects 1x8xhx12");
+}
+
+/// All shapes of one artifact run on one device, and what they have in common is stored once.
+#[test]
+fn an_artifact_has_the_model_for_several_shapes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, config) = (network(folder.path()), HwConfig::load("1x8x8").unwrap());
+    let compiled = |height: usize| {
+        let sizes = Sizes { symbols: [("h".to_string(), height)].into(), ..Sizes::default() };
+        model::compile_file(&file, sizes, &Options::new(&config)).unwrap()
+    };
+    let alone: Vec<Artifact> = [9, 30].map(compiled).into();
+    let artifact = Artifact::of_shapes(model::open_inputs(&file).unwrap(), &alone).unwrap();
+    assert!(artifact.blob_bytes() < alone.iter().map(Artifact::blob_bytes).sum());
+    let artifact = Artifact::decode("heights", &artifact.encode()).unwrap();
+    let device = device(&config);
+    let free = device.free_bytes();
+    let mut session = DynamicSession::of_artifact(artifact.clone(), Registry::global(), Some(device.clone())).unwrap();
+    for height in [30, 9, 30, 9] {
+        let (outputs, _) = session.run(&[(&image(height)).into()]).unwrap();
+        assert_eq!(outputs, expected(&file, height), "height {height}");
+    }
+    assert_eq!(session.specialized(), 2);
+    drop(session);
+    assert_eq!(device.free_bytes(), free, "a session gives its memory back");
+
+    let data = |height: usize| vec![(None, vec![1, 8, height, 12])];
+    let part = model::for_data(artifact.clone(), &data(30)).unwrap();
+    assert_eq!(part.manifest.input_values()[0].shape, [1, 8, 30, 12]);
+    let e = model::for_data(artifact, &data(31)).unwrap_err().to_string();
+    let known = "it has the model for 1x8x9x12, 1x8x30x12; compile it with --shapes for others";
+    assert_eq!(e, format!("heights is not for h=31: {known}"));
+}
+
+/// A trained network with open heights and widths at twenty shapes: each result is right, and nothing is made twice.
+#[test]
+#[ignore = "compiles a network twenty times"]
+fn a_trained_network_runs_at_twenty_shapes() {
+    let (file, config) = (carried("ppocr-cls/model.onnx"), HwConfig::default());
+    let jit = Jit::new(&file, Sizes::default(), &Options::new(&config)).unwrap();
+    let mut session = DynamicSession::new(Box::new(jit), Registry::global(), Some(device(&config)));
+    let given = &arrays(&file, "input")[0];
+    let full = Tensor::try_from(given).unwrap();
+    let values = full.as_slice::<f32>().unwrap();
+    for pass in 0..2 {
+        for number in 0..20 {
+            let [height, width] = [16 + 8 * (number % 5), 40 + 24 * (number / 5)];
+            let x = Tensor::from_fn(&[1, 3, height, width], |i| values[i * 7 % values.len()]);
+            let (outputs, _) = session.run(&[(&x).into()]).unwrap();
+            if pass == 0 {
+                let sizes = Sizes { data: vec![(None, x.shape().to_vec())], ..Sizes::default() };
+                let wanted: tensor::Tensor = (&eval(&model::import(&file, sizes).unwrap(), &[x]).unwrap()[0]).into();
+                let far = largest(&outputs, &[wanted]);
+                assert!(far < 1e-4, "{height}x{width}: {far}");
+            }
+        }
+        assert_eq!(session.specialized(), 20);
+    }
+}
