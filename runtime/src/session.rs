@@ -3,6 +3,7 @@
 
 mod accel;
 mod dynamic;
+mod frames;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(not(feature = "cuda"))]
@@ -15,6 +16,7 @@ mod report;
 pub(crate) mod tests;
 mod values;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -30,6 +32,7 @@ use crate::registry::Registry;
 use crate::tensor::{DType, Tensor, shape_text};
 use accel::{Accelerator, LoadedProgram};
 pub use dynamic::{DynamicSession, OfArtifact, Specialize};
+pub use frames::{Frames, Pending};
 use gpu::OnGpu;
 use native::Native;
 use packed::Packed;
@@ -163,6 +166,12 @@ pub enum SessionError {
         /// Type and shape that the model writes.
         wanted: String,
     },
+    /// A function of the program panicked.
+    #[error("a function that the model calls panicked; the program's output has its message")]
+    Panicked,
+    /// The system provides no more threads.
+    #[error("no thread for another frame: {0}")]
+    Threads(std::io::Error),
     /// The session is in use.
     #[error("another thread runs this session; open a session for each thread")]
     Busy,
@@ -239,10 +248,37 @@ enum Action {
     Cuda,
 }
 
-/// A model that is ready to run, any number of times.
-pub struct Session {
+/// A model that is loaded. Sessions for several frames share it.
+struct Model {
     artifact: Artifact,
     actions: Vec<Action>,
+}
+
+impl Model {
+    fn check_inputs(&self, inputs: &[TensorRef]) -> Result<(), SessionError> {
+        let manifest = &self.artifact.manifest;
+        let values = manifest.input_values();
+        if values.len() != inputs.len() {
+            let names = values.iter().map(|value| value.name.clone()).collect();
+            return Err(SessionError::InputCount { given: inputs.len(), names });
+        }
+        for (value, tensor) in values.iter().zip(inputs) {
+            if value.dtype != tensor.dtype {
+                let name = value.name.clone();
+                return Err(SessionError::InputType { name, found: tensor.dtype, wanted: value.dtype });
+            }
+            if value.shape != tensor.shape || value.bytes() != tensor.bytes.len() {
+                let (found, wanted) = (tensor.shape.to_vec(), value.shape.clone());
+                return Err(SessionError::InputShape { name: value.name.clone(), found, wanted });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A model that is ready to run, any number of times.
+pub struct Session {
+    model: Arc<Model>,
     values: Values,
     /// Scratch memory of CPU steps, which use it one after the other.
     workspace: AlignedBytes,
@@ -272,18 +308,17 @@ impl Session {
         if let Some(device) = &device {
             artifact.check_hardware(device.config())?;
         }
-        let mut accelerator = device.map(Accelerator::new);
-        if let Some(accelerator) = &mut accelerator {
-            let accel = artifact.manifest.steps.iter().filter_map(|step| match &step.kind {
-                StepKind::Accel(accel) => Some((step, accel)),
-                _ => None,
-            });
-            let (step, programs): (Vec<_>, Vec<_>) = accel.map(|(step, accel)| (step, &accel.program)).unzip();
-            accelerator.reserve(programs.into_iter()).map_err(|source| SessionError::Accel {
-                step: step.first().map_or_else(String::new, |s| s.name.clone()),
-                source,
-            })?;
-        }
+        let accel = artifact.manifest.steps.iter().filter_map(|step| match &step.kind {
+            StepKind::Accel(accel) => Some((step, accel)),
+            _ => None,
+        });
+        let (step, programs): (Vec<_>, Vec<_>) = accel.map(|(step, accel)| (step, &accel.program)).unzip();
+        let wrong = |source| {
+            let step = step.first().map_or_else(String::new, |step| step.name.clone());
+            SessionError::Accel { step, source }
+        };
+        let accelerator = device.map(|device| Accelerator::new(device, programs.into_iter()));
+        let accelerator = accelerator.transpose().map_err(wrong)?;
         let gpu = OnGpu::load(&artifact)?;
         let objects = native::load(&artifact)?;
         let mut actions = Vec::with_capacity(artifact.manifest.steps.len());
@@ -309,12 +344,28 @@ impl Session {
         }
         let values = Values::new(&artifact.manifest)?;
         let workspace = workspace(&artifact.manifest)?;
-        Ok(Session { artifact, actions, values, workspace, accelerator, gpu })
+        Ok(Session { model: Arc::new(Model { artifact, actions }), values, workspace, accelerator, gpu })
+    }
+
+    /// A session of the same loaded model for another frame, with memory of its own for the values. Both can run at the
+    /// same time: while one is on the accelerator, the other can be on the host.
+    ///
+    /// # Errors
+    /// [`SessionError::Memory`], or [`SessionError::Cuda`] if the model does not fit another time into the GPU's memory.
+    pub fn for_another_frame(&self) -> Result<Session, SessionError> {
+        let artifact = &self.model.artifact;
+        Ok(Session {
+            values: Values::new(&artifact.manifest)?,
+            workspace: workspace(&artifact.manifest)?,
+            accelerator: self.accelerator.as_ref().map(Accelerator::for_another_frame),
+            gpu: OnGpu::load(artifact)?,
+            model: self.model.clone(),
+        })
     }
 
     /// Whether these are as many inputs as the model has, of its element types and shapes.
     fn takes(&self, inputs: &[TensorRef]) -> bool {
-        let manifest = &self.artifact.manifest;
+        let manifest = &self.model.artifact.manifest;
         let fits = |(id, tensor): (&ValueId, &TensorRef)| {
             let value = &manifest.values[id.0 as usize];
             value.dtype == tensor.dtype && value.shape == tensor.shape
@@ -324,12 +375,12 @@ impl Session {
 
     /// The artifact that it runs.
     pub fn artifact(&self) -> &Artifact {
-        &self.artifact
+        &self.model.artifact
     }
 
     /// The device of accelerator steps.
     pub fn device(&self) -> Option<&SharedDevice> {
-        self.accelerator.as_ref().map(|accelerator| &accelerator.device)
+        self.accelerator.as_ref().map(Accelerator::device)
     }
 
     /// Runs the model once on inputs in its order.
@@ -348,8 +399,8 @@ impl Session {
     pub fn run_into(&mut self, inputs: &[TensorRef], outputs: &mut [TensorMut]) -> Result<RunReport, SessionError> {
         self.check_outputs(outputs)?;
         let report = self.run_steps(inputs, None)?;
-        for (id, output) in self.artifact.manifest.outputs.iter().zip(outputs) {
-            output.bytes.copy_from_slice(self.values.read(&self.artifact, *id));
+        for (id, output) in self.model.artifact.manifest.outputs.iter().zip(outputs) {
+            output.bytes.copy_from_slice(self.values.read(&self.model.artifact, *id));
         }
         Ok(report)
     }
@@ -369,8 +420,9 @@ impl Session {
 
     /// Runs all steps. Values that GPU steps write are copied to the host if they are watched, read there, or outputs.
     fn run_steps(&mut self, inputs: &[TensorRef], mut watch: Option<&mut Watch>) -> Result<RunReport, SessionError> {
-        self.check_inputs(inputs)?;
-        let manifest = &self.artifact.manifest;
+        self.model.check_inputs(inputs)?;
+        let Model { artifact, actions } = &*self.model;
+        let manifest = &artifact.manifest;
         for (id, tensor) in manifest.inputs.iter().zip(inputs) {
             self.values.write(*id).copy_from_slice(tensor.bytes);
             if let Some(gpu) = &mut self.gpu {
@@ -381,13 +433,13 @@ impl Session {
             }
         }
         let mut report = RunReport::default();
-        for (number, (step, action)) in manifest.steps.iter().zip(&mut self.actions).enumerate() {
-            if let (Action::Cuda, Some(gpu)) = (&action, &mut self.gpu) {
-                gpu.run(&self.artifact, number, &self.values)?;
+        for (number, (step, action)) in manifest.steps.iter().zip(actions).enumerate() {
+            if let (Action::Cuda, Some(gpu)) = (action, &mut self.gpu) {
+                gpu.run(artifact, number, &self.values)?;
                 if let Some(watch) = &mut watch {
                     for id in &step.outputs {
                         gpu.fetch(&manifest.values, *id, self.values.write(*id))?;
-                        watch(*id, self.values.read(&self.artifact, *id));
+                        watch(*id, self.values.read(artifact, *id));
                     }
                 }
                 report.steps.push(StepReport { by: Some(gpu.computed_by(number)), ..StepReport::on(Place::Cuda) });
@@ -404,7 +456,7 @@ impl Session {
             let mut taken: Vec<Taken> = step.outputs.iter().map(|id| self.values.take(*id)).collect();
             let started = Instant::now();
             let outcome = {
-                let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(&self.artifact, *id)).collect();
+                let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(artifact, *id)).collect();
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(Taken::bytes).collect();
                 let step = || step.name.clone();
                 match (action, self.accelerator.as_mut()) {
@@ -429,7 +481,7 @@ impl Session {
             done.wall_s = started.elapsed().as_secs_f64();
             if let Some(watch) = &mut watch {
                 for id in &step.outputs {
-                    watch(*id, self.values.read(&self.artifact, *id));
+                    watch(*id, self.values.read(artifact, *id));
                 }
             }
             report.steps.push(done);
@@ -446,18 +498,18 @@ impl Session {
     }
 
     fn outputs(&self) -> Vec<Tensor> {
-        self.artifact.manifest.outputs.iter().map(|id| self.tensor(*id)).collect()
+        self.model.artifact.manifest.outputs.iter().map(|id| self.tensor(*id)).collect()
     }
 
     /// An output value, as the last run left it.
     fn tensor(&self, id: ValueId) -> Tensor {
-        let value = &self.artifact.manifest.values[id.0 as usize];
-        let bytes = Bytes::from_owner(AlignedBytes::copy_of(self.values.read(&self.artifact, id)));
+        let value = &self.model.artifact.manifest.values[id.0 as usize];
+        let bytes = Bytes::from_owner(AlignedBytes::copy_of(self.values.read(&self.model.artifact, id)));
         Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
     }
 
     fn check_outputs(&self, outputs: &[TensorMut]) -> Result<(), SessionError> {
-        let manifest = &self.artifact.manifest;
+        let manifest = &self.model.artifact.manifest;
         if manifest.outputs.len() != outputs.len() {
             let names = manifest.named_outputs().map(|(name, _)| name.to_string()).collect();
             return Err(SessionError::OutputCount { given: outputs.len(), names });
@@ -470,26 +522,6 @@ impl Session {
                     found: format!("{} {}", output.dtype, shape_text(output.shape)),
                     wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
                 });
-            }
-        }
-        Ok(())
-    }
-
-    fn check_inputs(&self, inputs: &[TensorRef]) -> Result<(), SessionError> {
-        let manifest = &self.artifact.manifest;
-        let values = manifest.input_values();
-        if values.len() != inputs.len() {
-            let names = values.iter().map(|value| value.name.clone()).collect();
-            return Err(SessionError::InputCount { given: inputs.len(), names });
-        }
-        for (value, tensor) in values.iter().zip(inputs) {
-            if value.dtype != tensor.dtype {
-                let name = value.name.clone();
-                return Err(SessionError::InputType { name, found: tensor.dtype, wanted: value.dtype });
-            }
-            if value.shape != tensor.shape || value.bytes() != tensor.bytes.len() {
-                let (found, wanted) = (tensor.shape.to_vec(), value.shape.clone());
-                return Err(SessionError::InputShape { name: value.name.clone(), found, wanted });
             }
         }
         Ok(())

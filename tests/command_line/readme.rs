@@ -13,6 +13,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/synthesize.md", 2),
     ("docs/compare.md", 1),
     ("docs/quantize.md", 1),
+    ("docs/shapes.md", 0),
     ("docs/debug.md", 5),
     ("docs/extend.md", 3),
     ("docs/tune.md", 4),
@@ -34,7 +35,7 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 /// Commands that take too long for `make test`; `make test-full` runs them.
-const LONG: &[&str] = &["--report photo.html"];
+const LONG: &[&str] = &["--report photo.html", "-o lines.twa", "inspect lines.twa"];
 
 /// Commands that report faults of a file, and so end with exit code 1.
 const FIND_FAULTS: &[&str] = &["configs check mine.toml"];

@@ -1,6 +1,6 @@
 //! A session as a module.
 
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use super::Functions;
 use super::artifact::{inputs, outputs};
@@ -16,6 +16,7 @@ use crate::value::Value;
 /// |---|---|---|
 /// | `run` | the inputs, one by one or as a list | a list of the outputs |
 /// | `report` | the inputs, likewise | a map of `outputs`, `seconds`, `cycles` and `steps`, a list of maps |
+/// | `submit` | the inputs, likewise | a function without arguments, which waits for the frame and returns a list of the outputs; frames that were submitted are computed at the same time |
 /// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape`, as those of the artifact |
 /// | `specialize` | a shape for each input: lists of integers | makes the model ready for these shapes, and describes its outputs for them |
 /// | `specialized` | | how often a shape was made ready |
@@ -74,6 +75,17 @@ impl SessionModule {
         Ok(outputs(&session.session_for(&inputs)?.artifact().manifest))
     }
 
+    fn submit(&self, args: Args) -> Result<Value, AnyError> {
+        let pending = Mutex::new(Some(self.lock()?.submit(args.tensors(0)?)?));
+        let wait = Function::new("wait", move |args| {
+            args.count(0, Some(0))?;
+            let pending = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (outputs, _) = pending.ok_or("this frame was waited for already")?.wait()?;
+            Ok(outputs.into_iter().map(Value::Tensor).collect())
+        });
+        Ok(Value::Function(wait))
+    }
+
     fn report(&self, args: Args) -> Result<Value, AnyError> {
         let (mut session, given) = (self.lock()?, args.tensors(0)?);
         let session = session.session_for(&refs(&given))?;
@@ -115,7 +127,7 @@ impl Functions for SessionModule {
     }
 
     fn names(&self) -> Vec<String> {
-        ["run", "report", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
+        ["run", "report", "submit", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
@@ -125,6 +137,7 @@ impl Functions for SessionModule {
                 Ok(outputs.into_iter().map(Value::Tensor).collect())
             }),
             "report" => Function::new(name, move |args| self.report(args)),
+            "submit" => Function::new(name, move |args| self.submit(args)),
             "inputs" => Function::new(name, move |_| Ok(self.about[0].clone())),
             "outputs" => Function::new(name, move |_| match &self.about[1] {
                 Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),

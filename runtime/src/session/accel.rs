@@ -1,5 +1,6 @@
 //! Accelerator steps: driver programs on a device, with tensors converted to the device's layout and back.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use tilewright_driver::{ALIGN, AccelProgram, Block, DriverError, Loaded, Role};
@@ -9,31 +10,45 @@ use crate::artifact::{AccelStep, Artifact, Packing, Place};
 use crate::convert::{pack, unpack};
 use crate::device::SharedDevice;
 
-/// A session's part of a device.
+/// A session's part of a device, and memory of the host for one frame.
 pub(super) struct Accelerator {
-    pub device: SharedDevice,
-    /// The block for the programs' tensors, which they use in turn.
-    tensors: Option<Block>,
+    part: Arc<Part>,
     /// Bytes of a program's inputs and outputs in device memory, which the programs use in turn.
     packed: [Vec<Vec<u8>>; 2],
 }
 
+/// A device, and the block for the programs' tensors, which they use in turn.
+struct Part {
+    device: SharedDevice,
+    tensors: Option<Block>,
+}
+
 impl Accelerator {
-    pub fn new(device: SharedDevice) -> Accelerator {
-        Accelerator { device, tensors: None, packed: Default::default() }
+    /// Allocates memory for the tensors of programs that run one after the other.
+    pub fn new<'p>(
+        device: SharedDevice,
+        programs: impl Iterator<Item = &'p AccelProgram>,
+    ) -> Result<Accelerator, DriverError> {
+        let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
+        let tensors = match regions.map(|r| r.bytes).max() {
+            Some(bytes) => device.lock().memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop(),
+            None => None,
+        };
+        Ok(Accelerator { part: Arc::new(Part { device, tensors }), packed: Default::default() })
     }
 
-    /// Allocates memory for the tensors of programs that run one after the other.
-    pub fn reserve<'p>(&mut self, programs: impl Iterator<Item = &'p AccelProgram>) -> Result<(), DriverError> {
-        let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
-        if let Some(bytes) = regions.map(|r| r.bytes).max() {
-            self.tensors = self.device.lock().memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop();
-        }
-        Ok(())
+    /// The same part of the device for another frame: programs run one at a time, and leave nothing there that a later
+    /// one reads.
+    pub fn for_another_frame(&self) -> Accelerator {
+        Accelerator { part: self.part.clone(), packed: Default::default() }
+    }
+
+    pub fn device(&self) -> &SharedDevice {
+        &self.part.device
     }
 }
 
-impl Drop for Accelerator {
+impl Drop for Part {
     fn drop(&mut self) {
         self.device.lock().memory.release(self.tensors.as_slice());
     }
@@ -52,12 +67,12 @@ impl LoadedProgram {
         let mut program = Box::new(step.program.clone());
         program.stream = artifact.blob(step.stream).to_vec();
         program.constants = artifact.blob(step.constants).to_vec();
-        let mut held = on.device.lock();
+        let mut held = on.part.device.lock();
         let held = &mut *held;
-        let loaded = Loaded::sharing(held.device.as_mut(), &mut held.memory, program, on.tensors)?;
+        let loaded = Loaded::sharing(held.device.as_mut(), &mut held.memory, program, on.part.tensors)?;
         Ok(LoadedProgram {
             loaded,
-            device: on.device.clone(),
+            device: on.part.device.clone(),
             inputs: step.inputs.clone(),
             outputs: step.outputs.clone(),
         })

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use tilewright_driver::DriverError;
 
-use super::{RunReport, Session, SessionError, TensorMut, TensorRef, refs};
+use super::{Frames, Pending, RunReport, Session, SessionError, TensorMut, TensorRef, refs};
 use crate::artifact::{Artifact, Manifest, OpenValue};
 use crate::device::SharedDevice;
 use crate::function::AnyError;
@@ -68,6 +68,16 @@ impl Specialize for OfArtifact {
 /// How many shapes a session keeps ready by default.
 const KEPT: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 
+/// How many frames of a shape are computed at once by default.
+const FRAMES: NonZeroUsize = NonZeroUsize::new(2).unwrap();
+
+/// A shape that is ready.
+struct Ready {
+    session: Session,
+    /// Its frames, once one was submitted.
+    frames: Option<Frames>,
+}
+
 /// Sessions of one model, one for each shape of its inputs, on one device. A shape that is seen for the first time is
 /// specialized; the shapes that were not used for the longest time go when there are too many, or when the device's
 /// memory is full.
@@ -77,8 +87,9 @@ pub struct DynamicSession {
     functions: Registry,
     device: Option<SharedDevice>,
     /// The one that was used last is last.
-    ready: Vec<Session>,
+    ready: Vec<Ready>,
     kept: usize,
+    frames: NonZeroUsize,
     made: u64,
 }
 
@@ -92,6 +103,7 @@ impl DynamicSession {
             device,
             ready: Vec::new(),
             kept: KEPT.get(),
+            frames: FRAMES,
             made: 0,
         }
     }
@@ -121,6 +133,13 @@ impl DynamicSession {
         self
     }
 
+    /// Computes at most this many submitted frames of a shape at once.
+    #[must_use]
+    pub fn with_frames(mut self, frames: NonZeroUsize) -> DynamicSession {
+        self.frames = frames;
+        self
+    }
+
     /// The model's inputs; sizes that differ between shapes have names.
     pub fn inputs(&self) -> &[OpenValue] {
         &self.inputs
@@ -128,13 +147,13 @@ impl DynamicSession {
 
     /// The model's name in messages.
     pub fn name(&self) -> &str {
-        let last = || self.ready.last().map_or("", |session| &session.artifact().path);
+        let last = || self.last().map_or("", |session| &session.artifact().path);
         self.source.as_deref().map_or_else(last, Specialize::name)
     }
 
     /// A description of the model, if there is one for all of its shapes.
     pub fn manifest(&self) -> Option<&Manifest> {
-        let last = || self.ready.last().map(|session| &session.artifact().manifest);
+        let last = || self.last().map(|session| &session.artifact().manifest);
         self.source.as_deref().map_or_else(last, Specialize::manifest)
     }
 
@@ -145,7 +164,7 @@ impl DynamicSession {
 
     /// The session of the shape that was used last, if there is one.
     pub fn last(&self) -> Option<&Session> {
-        self.ready.last()
+        self.ready.last().map(|ready| &ready.session)
     }
 
     /// The session for inputs of these types and shapes, which is made if it is not ready.
@@ -153,7 +172,11 @@ impl DynamicSession {
     /// # Errors
     /// The input variants of [`SessionError`], [`SessionError::Specialize`], or as [`Session::on`].
     pub fn session_for(&mut self, inputs: &[TensorRef]) -> Result<&mut Session, SessionError> {
-        match self.ready.iter().rposition(|session| session.takes(inputs)) {
+        Ok(&mut self.ready_for(inputs)?.session)
+    }
+
+    fn ready_for(&mut self, inputs: &[TensorRef]) -> Result<&mut Ready, SessionError> {
+        match self.ready.iter().rposition(|ready| ready.session.takes(inputs)) {
             Some(at) if at + 1 == self.ready.len() => {}
             Some(at) => self.ready[at..].rotate_left(1),
             // The only session says what is wrong with the inputs.
@@ -169,6 +192,20 @@ impl DynamicSession {
     /// As [`Session::run`] and [`DynamicSession::session_for`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
         self.session_for(&refs(inputs))?.run(inputs)
+    }
+
+    /// Submits a frame, which is computed beside those that were submitted before; see [`Frames::submit`].
+    ///
+    /// # Errors
+    /// As [`Frames::new`], [`Frames::submit`] and [`DynamicSession::session_for`].
+    pub fn submit(&mut self, inputs: Vec<Tensor>) -> Result<Pending, SessionError> {
+        let most = self.frames;
+        let ready = self.ready_for(&refs(&inputs))?;
+        let frames = match &mut ready.frames {
+            Some(frames) => frames,
+            none => none.insert(Frames::new(&ready.session, most)?),
+        };
+        frames.submit(inputs)
     }
 
     /// Like [`DynamicSession::run`], but on the caller's memory.
@@ -206,7 +243,7 @@ impl DynamicSession {
             let found = found.collect::<Vec<_>>().join(" and ");
             return Err(wrong(format!("it was compiled for {found} instead")));
         }
-        self.ready.push(session);
+        self.ready.push(Ready { session, frames: None });
         self.made += 1;
         Ok(())
     }
@@ -250,8 +287,9 @@ impl From<Session> for DynamicSession {
             inputs: session.artifact().inputs(),
             functions: Registry::new(),
             device: None,
-            ready: vec![session],
+            ready: vec![Ready { session, frames: None }],
             kept: 1,
+            frames: FRAMES,
             made: 1,
         }
     }

@@ -1,0 +1,162 @@
+//! Several frames at once: while one frame is on the accelerator, the host computes its part of others.
+
+use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use super::{Model, RunReport, Session, SessionError, refs};
+use crate::tensor::Tensor;
+
+type Outcome = Result<(Vec<Tensor>, RunReport), SessionError>;
+
+/// A frame that waits for its turn.
+struct Job {
+    inputs: Vec<Tensor>,
+    done: SyncSender<Outcome>,
+}
+
+/// A model that computes several frames at once. Frames that were submitted are finished even if the caller drops this.
+pub struct Frames {
+    model: Arc<Model>,
+    jobs: Option<SyncSender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// A frame that was submitted.
+#[derive(Debug)]
+pub struct Pending(Receiver<Outcome>);
+
+impl Pending {
+    /// Waits until the frame is finished, and returns what [`Session::run`] returns.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and [`SessionError::Panicked`].
+    pub fn wait(self) -> Outcome {
+        self.0.recv().unwrap_or(Err(SessionError::Panicked))
+    }
+}
+
+impl Frames {
+    /// At most `most` frames of a session's model at once, each with memory of its own for the values. Two are enough to
+    /// keep an accelerator and a host busy. The session itself stays as it is.
+    ///
+    /// # Errors
+    /// As [`Session::for_another_frame`], and [`SessionError::Threads`].
+    pub fn new(session: &Session, most: NonZeroUsize) -> Result<Frames, SessionError> {
+        let (jobs, waiting) = sync_channel::<Job>(most.get());
+        let waiting = Arc::new(Mutex::new(waiting));
+        let mut frames =
+            Frames { model: session.model.clone(), jobs: Some(jobs), threads: Vec::with_capacity(most.get()) };
+        for number in 0..most.get() {
+            let (waiting, session) = (waiting.clone(), session.for_another_frame()?);
+            let builder = thread::Builder::new().name(format!("tilewright-frame-{number}"));
+            let thread = builder.spawn(move || serve(session, &waiting)).map_err(SessionError::Threads)?;
+            frames.threads.push(thread);
+        }
+        Ok(frames)
+    }
+
+    /// Submits a frame. It begins when a frame before it is finished; while as many frames wait as run, the caller waits.
+    ///
+    /// # Errors
+    /// The input variants of [`SessionError`].
+    pub fn submit(&self, inputs: Vec<Tensor>) -> Result<Pending, SessionError> {
+        self.model.check_inputs(&refs(&inputs))?;
+        let (done, pending) = sync_channel(1);
+        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { inputs, done }));
+        match sent {
+            Some(Ok(())) => Ok(Pending(pending)),
+            _ => Err(SessionError::Panicked),
+        }
+    }
+}
+
+/// Main loop of a thread.
+fn serve(mut session: Session, waiting: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { inputs, done }) = job else { break };
+        // What a panic leaves in a session's memory is written before it is read.
+        let outcome = catch_unwind(AssertUnwindSafe(|| session.run(&inputs)));
+        // Nobody waits if the caller dropped the frame.
+        let _ = done.send(outcome.unwrap_or(Err(SessionError::Panicked)));
+    }
+}
+
+impl Drop for Frames {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            // A thread's panics are caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::function::Function;
+    use crate::registry::Registry;
+    use crate::session::DynamicSession;
+    use crate::session::tests::{artifact, functions, x};
+
+    /// Each step of a frame waits until a step of another frame has begun too, so this ends only if frames overlap.
+    #[test]
+    fn frames_run_at_the_same_time_and_keep_their_order() {
+        let (registry, both) = (Registry::new(), Arc::new(Barrier::new(2)));
+        let add = functions().get("add").unwrap();
+        registry.add(Function::new("add", move |args| {
+            both.wait();
+            Ok(add.call(args.values())?)
+        }));
+        let session = Session::new(artifact(), &registry, None).unwrap();
+        let mut session = DynamicSession::from(session);
+        let pending: Vec<Pending> = (0..8).map(|i| session.submit(vec![x(&[i, i, i])]).unwrap()).collect();
+        for (i, pending) in (0..).zip(pending) {
+            let (outputs, _) = pending.wait().unwrap();
+            assert_eq!(outputs, [x(&[2 * i + 2, 2 * i + 4, 2 * i + 6]), x(&[i + 1, i + 2, i + 3])]);
+        }
+        assert_eq!(session.specialized(), 1);
+    }
+
+    #[test]
+    fn a_frame_that_fails_leaves_the_others_alone() {
+        let registry = Registry::new();
+        let add = functions().get("add").unwrap();
+        registry.add(Function::new("add", move |args| {
+            assert!(args.tensors(0)?[0].bytes[0] != 13, "bad luck");
+            Ok(add.call(args.values())?)
+        }));
+        let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
+        let mut submit = |i| session.submit(vec![x(&[i, 0, 0])]);
+        let pending = [1, 13, 127, 2].map(|i| submit(i).unwrap());
+        let done =
+            pending.map(|pending| pending.wait().map(|(outputs, _)| outputs[1].bytes[0]).map_err(|e| e.to_string()));
+        let [first, panicked, failed, last] = done;
+        assert_eq!((first, last), (Ok(2), Ok(3)));
+        assert!(panicked.unwrap_err().contains("panicked"));
+        assert_eq!(failed, Err("step add3: add: the sum overflows".into()));
+        let wrong = session.submit(vec![]).err().unwrap().to_string();
+        assert_eq!(wrong, "0 inputs given, but the model has 1: x");
+    }
+
+    #[test]
+    fn submitted_frames_are_finished_when_the_session_is_dropped() {
+        let registry = Registry::new();
+        let add = functions().get("add").unwrap();
+        registry.add(Function::new("add", move |args| {
+            thread::sleep(Duration::from_millis(5));
+            Ok(add.call(args.values())?)
+        }));
+        let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
+        let pending = session.submit(vec![x(&[1, 1, 1])]).unwrap();
+        drop(session);
+        assert_eq!(pending.wait().unwrap().0[1], x(&[2, 3, 4]));
+    }
+}
