@@ -41,6 +41,7 @@
 #   make bench-rtl        speed of the Verilated design
 #   make bench-models     speed of a network on the CPU, and of `tilewright bench` through the library
 #   make bench-call       overhead of a session's call
+#   make bench-frames     overlap of frames, of which one is on the accelerator while the host computes its part of another
 #   make bench-convert    speed of the conversions between dense tensors and the layout of device memory, next to a copy
 #   make bench-report     size of a report, and the time to open and zoom it in Chromium
 
@@ -50,7 +51,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: clib wheel browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib wheel browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -157,6 +158,9 @@ bench-sized: setup
 # A session's call compared with the functions that it calls; the last lines are the difference in Rust and in C.
 bench-call: setup
 	$(CARGO) bench --bench call
+
+bench-frames: setup
+	$(CARGO) bench --bench frames
 
 # Conversions at the borders of accelerator regions.
 bench-convert: setup

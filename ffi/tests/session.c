@@ -72,6 +72,31 @@ static void wrong_calls(tw_value session) {
   REFUSED(tw_session_run(session, &in, 1, &out, 1), TW_INVALID_ARGUMENT, "copy it to the host");
 }
 
+/* Submits frames before it waits for the first one; each is waited for once. */
+static void frames(tw_value session) {
+  tw_value submit, arguments, wait[3], outputs, output;
+  OK(tw_module_function(session, "submit", &submit));
+  DLTensor in = tensor(input, input_shape, 4);
+  OK(tw_tensor_new(input, in.dtype, input_shape, 4, &arguments));
+  for (int i = 0; i < 3; i++) OK(tw_function_call(submit, &arguments, 1, &wait[i]));
+  for (int i = 0; i < 3; i++) {
+    EXPECT(wait[i].kind == TW_FUNCTION);
+    OK(tw_function_call(wait[i], NULL, 0, &outputs));
+    OK(tw_value_item(outputs, 0, &output));
+    DLDataType dtype;
+    const void *data;
+    size_t axes = 0, bytes;
+    OK(tw_tensor_view(output, &dtype, NULL, &axes, &data, &bytes));
+    EXPECT(bytes == sizeof wanted && !memcmp(data, wanted, sizeof wanted));
+    REFUSED(tw_function_call(wait[i], NULL, 0, &outputs), TW_FAILED, "this frame was waited for already");
+    OK(tw_value_free(output));
+    OK(tw_value_free(outputs));
+    OK(tw_value_free(wait[i]));
+  }
+  OK(tw_value_free(arguments));
+  OK(tw_value_free(submit));
+}
+
 static tw_value shared;
 static volatile int busy, ended;
 
@@ -142,6 +167,7 @@ int main(int argc, char **argv) {
     OK(run(session));
     OK(run(session));
     wrong_calls(session);
+    frames(session);
     OK(run(session));
     OK(tw_value_free(session));
     REFUSED(run(session), TW_INVALID_HANDLE, "was freed");

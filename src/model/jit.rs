@@ -149,6 +149,7 @@ impl OwnedOptions {
             level: self.level,
             dump_ir: false,
             keep_values: self.keep_values,
+            any_memory: false,
             stages: &[],
             schedules: &self.schedules,
             records: self.records.as_ref(),

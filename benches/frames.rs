@@ -1,0 +1,162 @@
+//! Measures how well frames overlap: a network whose fallback runs on this machine, one frame after the other and with
+//! several submitted. The accelerator is replayed in real time: a command takes the time of its cycles at the
+//! configuration's clock, in which it needs no processor, and then leaves in memory what the cycle model left there.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tilewright::device::{self, DeviceKind, Extras};
+use tilewright::model::inference::made_up;
+use tilewright::model::{self, Options, Sizes};
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
+use tilewright_runtime::artifact::Place;
+use tilewright_runtime::registry::Registry;
+use tilewright_runtime::session::{Frames, Session};
+
+const NETWORK: &str = "tests/models/efficientnet-lite0/model_qdq_perchannel.onnx";
+
+/// Frames of a measurement, and measurements of each kind, which alternate.
+const COUNT: usize = 20;
+const ROUNDS: usize = 5;
+
+/// What a command did: its report, and the bytes that it changed.
+struct Done {
+    report: RunReport,
+    changed: Vec<(u64, Vec<u8>)>,
+}
+
+/// A device that computes each command once and then repeats it in real time, for inputs that are always the same.
+struct RealTime {
+    inner: Box<dyn Device>,
+    done: HashMap<u64, Done>,
+    ended: Vec<(Ticket, RunReport)>,
+}
+
+impl RealTime {
+    fn memory(&mut self) -> Result<Vec<u8>, DeviceError> {
+        let mut bytes = vec![0; self.memory_bytes() as usize];
+        self.inner.read(0, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn record(&mut self, command: &Command) -> Result<(), DeviceError> {
+        const PIECE: usize = 64;
+        let before = self.memory()?;
+        let report = self.inner.run(command)?;
+        let after = self.memory()?;
+        let pieces = before.chunks(PIECE).zip(after.chunks(PIECE)).enumerate();
+        let changed = pieces.filter(|(_, (old, new))| old != new);
+        let changed = changed.map(|(index, (_, new))| ((index * PIECE) as u64, new.to_vec())).collect();
+        self.done.insert(command.stream_addr, Done { report, changed });
+        Ok(())
+    }
+}
+
+impl Device for RealTime {
+    fn config(&self) -> &HwConfig {
+        self.inner.config()
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.inner.memory_bytes()
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.inner.write(addr, bytes)
+    }
+
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.inner.read(addr, bytes)
+    }
+
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        if !self.done.contains_key(&command.stream_addr) {
+            self.record(command)?;
+        }
+        let started = Instant::now();
+        let done = &self.done[&command.stream_addr];
+        for (addr, bytes) in &done.changed {
+            self.inner.write(*addr, bytes)?;
+        }
+        let ms = done.report.cycles.unwrap_or(0) as f64 / (self.inner.config().host.clock_mhz * 1e3);
+        thread::sleep(Duration::from_secs_f64(ms / 1e3).saturating_sub(started.elapsed()));
+        let ticket = Ticket(self.ended.len() as u64);
+        self.ended.push((ticket, self.done[&command.stream_addr].report.clone()));
+        Ok(ticket)
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        let at = self.ended.iter().position(|(known, _)| *known == ticket);
+        at.map(|at| self.ended.swap_remove(at).1).ok_or(DeviceError::UnknownTicket(ticket))
+    }
+}
+
+fn main() {
+    let config = HwConfig::load("1x16x16").expect("a preset");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(NETWORK);
+    let artifact = model::compile_file(&file, Sizes::default(), &Options::new(&config)).expect("the network compiles");
+    let inputs = made_up(&artifact.manifest.input_values());
+    let inner = device::open(DeviceKind::CSIM, &config, Extras::default(), &|_| {}).expect("the device opens");
+    let inner = inner.expect("the cycle model is a device");
+    let device = RealTime { inner, done: HashMap::new(), ended: Vec::new() };
+    let mut session = Session::new(artifact, Registry::global(), Some(Box::new(device))).expect("the network opens");
+    let (expected, report) = session.run(&inputs).expect("it runs");
+    let accel_s = report.cycles().unwrap_or(0) as f64 / (config.host.clock_mhz * 1e6);
+    println!(
+        "efficientnet-lite0 on 1x16x16 at {} MHz, {COUNT} frames, {ROUNDS} rounds, medians",
+        config.host.clock_mhz
+    );
+    println!("accelerator                {:8.2} ms a frame", accel_s * 1e3);
+    let most = [2, 3].map(|count| NonZeroUsize::new(count).expect("not zero"));
+    let frames = most.map(|most| Frames::new(&session, most).expect("there is memory for frames"));
+    let (mut alone, mut together, mut host): (Vec<f64>, [Vec<f64>; 2], Vec<f64>) = Default::default();
+    for _ in 0..ROUNDS {
+        let (started, mut host_s) = (Instant::now(), 0.0);
+        for _ in 0..COUNT {
+            let begun = Instant::now();
+            let (outputs, report) = session.run(&inputs).expect("it runs");
+            assert!(outputs == expected, "outputs differ");
+            let steps = report.steps.iter().filter(|step| step.place == Place::Accel);
+            let there: f64 = steps.map(|step| step.wall_s - step.convert_s).sum();
+            host_s += begun.elapsed().as_secs_f64() - there;
+        }
+        alone.push(started.elapsed().as_secs_f64() / COUNT as f64);
+        host.push(host_s / COUNT as f64);
+        for (frames, times) in frames.iter().zip(&mut together) {
+            let started = Instant::now();
+            let pending: Vec<_> = (0..COUNT).map(|_| frames.submit(inputs.clone()).expect("it is taken")).collect();
+            for pending in pending {
+                assert!(pending.wait().expect("it runs").0 == expected, "outputs differ");
+            }
+            times.push(started.elapsed().as_secs_f64() / COUNT as f64);
+        }
+    }
+    let median = |list: &mut Vec<f64>| {
+        list.sort_by(f64::total_cmp);
+        list[list.len() / 2]
+    };
+    let (alone, host) = (median(&mut alone), median(&mut host));
+    println!("host                       {:8.2} ms a frame", host * 1e3);
+    println!("one frame after the other  {:8.2} ms a frame", alone * 1e3);
+    // The first frame's host part before, or the last one's behind, cannot overlap with anything.
+    let busier = accel_s.max(host);
+    let ideal = busier + (alone - busier) / COUNT as f64;
+    println!("ideal overlap              {:8.2} ms a frame", ideal * 1e3);
+    for (most, mut times) in most.into_iter().zip(together) {
+        let found = median(&mut times);
+        let share = (alone - found) / (alone - ideal);
+        println!(
+            "{most} frames at once          {:8.2} ms a frame, {:.0} % of the ideal gain",
+            found * 1e3,
+            share * 100.0
+        );
+    }
+}
