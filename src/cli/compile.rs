@@ -493,6 +493,7 @@ impl Compile {
             (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
             (self.compilation.fallback == Some(FallbackKind::Cuda), "--fallback cuda"),
             (self.compilation.measure, "--measure"),
+            (!self.shapes.is_empty(), "--shapes"),
         ];
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
             bail!("--emit object writes CPU code only; leave out {option}");

@@ -48,8 +48,8 @@ pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
     Ok(frontend::open_inputs(file)?.into_iter().map(value).collect())
 }
 
-/// The part of an artifact for data of these shapes; an artifact for one shape is its own part. Sizes that the data do
-/// not determine, such as that of an outermost dimension, are those of the first shape that suits.
+/// The part of an artifact for data of these shapes; an artifact for one shape is its own part. If no shape is that of
+/// the data, the first one counts that suits but for its outermost dimension, since data can hold several runs.
 ///
 /// # Errors
 /// [`ModelError::Shapes`] if the artifact does not have the model for such data.
@@ -81,7 +81,15 @@ pub fn for_data(artifact: Artifact, data: &[(Option<String>, Vec<usize>)]) -> Re
         })
     };
     let all: Vec<Vec<&[usize]>> = shapes.collect();
-    let found = all.iter().find(|shapes| suits(shapes)).and_then(|shapes| artifact.for_shapes(shapes));
+    let exact = |shapes: &&Vec<&[usize]>| {
+        data.iter().all(|(name, given)| {
+            let mut named = inputs.iter().zip(shapes.iter());
+            named.any(|(input, shape)| name.as_ref().is_none_or(|name| *name == input.name) && shape == given)
+        })
+    };
+    let suitable: Vec<&Vec<&[usize]>> = all.iter().filter(|shapes| suits(shapes)).collect();
+    let best = suitable.iter().copied().find(exact).or(suitable.first().copied());
+    let found = best.and_then(|shapes| artifact.for_shapes(shapes));
     found.ok_or_else(|| {
         let given = given.iter().map(|(name, size)| format!("{name}={size}")).collect::<Vec<_>>().join(", ");
         wrong(format!("is not for {given}: {}", artifact.known_shapes()))

@@ -22,6 +22,7 @@ mod readme;
 mod run_programs;
 mod schedule;
 mod shapes;
+mod sizes;
 mod stages;
 mod synth;
 mod tune;

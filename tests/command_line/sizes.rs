@@ -1,0 +1,89 @@
+//! Models whose sizes are open, and operators that are functions of the program.
+
+use std::path::Path;
+
+use tilewright_runtime::npy;
+use tilewright_runtime::tensor::Tensor;
+use tilewright_testing::proto::{field, number};
+
+use super::{fine, tilewright};
+
+/// The file of `y = OP(x)` on floats of [rows, 4], with a domain for the operator if it is not empty.
+fn model(op: &[u8], domain: &[u8]) -> Vec<u8> {
+    let dims = [field(1, &field(2, b"rows")), field(1, &number(1, 4))].concat();
+    let ty = field(2, &field(1, &[number(1, 1), field(2, &dims)].concat()));
+    let value = |name: &[u8]| [field(1, name), ty.clone()].concat();
+    let mut node = [field(1, b"x"), field(2, b"y"), field(4, op)].concat();
+    if !domain.is_empty() {
+        node.extend(field(7, domain));
+    }
+    let graph = [field(1, &node), field(2, b"g"), field(11, &value(b"x")), field(12, &value(b"y"))];
+    [number(1, 8), field(8, &number(2, 13)), field(7, &graph.concat())].concat()
+}
+
+fn failed(dir: &Path, arguments: &[&str]) -> String {
+    let outcome = tilewright(dir, arguments);
+    assert_eq!(outcome.code, 2, "{}", outcome.stdout);
+    outcome.stderr
+}
+
+#[test]
+fn an_artifact_for_several_sizes_runs_data_of_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    std::fs::write(dir.join("m.onnx"), model(b"Relu", b"")).unwrap();
+    fine(dir, &["compile", "m.onnx", "--shapes", "rows=2,3", "-o", "m.twa"]);
+    let text = fine(dir, &["inspect", "m.twa"]);
+    let shapes = "shapes     2, of x: f32 rowsx4; what follows is the first\n           2x4\n           3x4\n";
+    assert!(text.contains(shapes), "{text}");
+    for rows in [3, 2, 5] {
+        let values: Vec<f32> = (0..4 * rows).map(|i| i as f32 - 5.0).collect();
+        let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let x = Tensor { dtype: tilewright_runtime::DType::F32, shape: vec![rows, 4], bytes: bytes.into() };
+        npy::write(&dir.join("x.npy"), &x).unwrap();
+        let command = ["run", "m.twa", "--device", "cpu", "--input", "x.npy", "--output-dir", "out"];
+        let outcome = tilewright(dir, &command);
+        if rows == 5 {
+            let wrong = "input x is f32";
+            assert!(outcome.code == 2 && outcome.stderr.contains(wrong), "{rows} rows: {}", outcome.stderr);
+            continue;
+        }
+        let y = npy::read(&dir.join("out/y.npy")).unwrap();
+        assert_eq!(y.to_f64(), values.iter().map(|x| f64::from(x.max(0.0))).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn wrong_sizes_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    std::fs::write(dir.join("m.onnx"), model(b"Relu", b"")).unwrap();
+    let compile = |options: &[&str]| failed(dir, &[&["compile", "m.onnx", "-o", "m.twa"][..], options].concat());
+    for (options, wanted) in [
+        (&["--shapes", "rows"][..], "--shapes rows is not of the form SYMBOL=SIZE,SIZE"),
+        (&["--shapes", "rows=2,0"], "--shapes rows=2,0 is not of the form"),
+        (&["--shapes", "rows=2", "--shapes", "rows=3"], "--shapes gives rows twice; give all of its sizes at once"),
+        (&["--shapes", "rows=2", "--bind", "rows=3"], "--bind and --shapes give sizes of rows; leave one of them out"),
+        (&["--shapes", "lines=2"], "has no open dimension lines; it has rows"),
+        (&["--shapes", "rows=2", "--emit", "object"], "--shapes"),
+    ] {
+        let text = compile(options);
+        assert!(text.contains(wanted), "{options:?}: {text}");
+    }
+    assert!(!dir.join("m.twa").exists());
+}
+
+#[test]
+fn operators_of_a_domain_are_functions_of_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path();
+    std::fs::write(dir.join("m.onnx"), model(b"Peaks", b"my.ops")).unwrap();
+    let compile = ["compile", "m.onnx", "-o", "m.twa", "--bind", "rows=2"];
+    let text = failed(dir, &compile);
+    assert!(text.contains("unsupported operators: my.ops.Peaks (node `y`)"), "{text}");
+    assert!(text.contains("with --packed my.ops, functions of your program compute"), "{text}");
+    fine(dir, &[&compile[..], &["--packed", "my.ops"]].concat());
+    assert!(fine(dir, &["inspect", "m.twa"]).contains("packed my.ops.Peaks"));
+    let text = failed(dir, &["run", "m.twa", "--device", "cpu", "--input", "random"]);
+    assert!(text.contains("calls the function my.ops.Peaks, which is not registered"), "{text}");
+}
