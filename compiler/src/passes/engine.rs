@@ -1,8 +1,8 @@
 //! Runs passes and applies their patches.
 
 use super::draft::{Draft, Patched, Snapshot};
-use super::{Pass, Patch};
-use crate::graph::{Graph, GraphError, ValueId};
+use super::{Pass, PassFailure, Patch};
+use crate::graph::{Graph, GraphError, ValueId, verify};
 use std::collections::{BTreeMap, HashMap};
 
 /// An error of a pass.
@@ -20,6 +20,32 @@ pub enum PassError {
         /// The node that it started from.
         node: String,
         /// The error in the graph.
+        source: Box<GraphError>,
+    },
+    /// A pass that failed.
+    #[error("pass `{pass}`: {source}")]
+    Failed {
+        /// The pass.
+        pass: &'static str,
+        /// Why.
+        source: PassFailure,
+    },
+    /// A pass that returned a graph with other inputs or outputs.
+    #[error("pass `{pass}` changed the inputs or outputs from {from} to {to}; they must stay as they are")]
+    Edges {
+        /// The pass.
+        pass: &'static str,
+        /// The names and types before it.
+        from: String,
+        /// The names and types after it.
+        to: String,
+    },
+    /// A pass that returned an invalid graph.
+    #[error("pass `{pass}` returned an invalid graph: {source}")]
+    Whole {
+        /// The pass.
+        pass: &'static str,
+        /// What the verifier found.
         source: Box<GraphError>,
     },
     /// A pass that does not terminate.
@@ -123,6 +149,7 @@ pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(
 }
 
 fn run_pass(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Report) -> Result<Graph, PassError> {
+    let g = rewrite_whole(g, pass, options, report)?;
     let most = 1000 + 100 * g.nodes().len();
     let mut draft = Draft::new(g);
     let mut before = options.watch.is_some().then(|| draft.graph());
@@ -157,6 +184,43 @@ fn run_pass(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Repor
         }
         (at, changed) = (patched.next, true);
     }
+}
+
+/// The graph that the pass gives in place of the whole one, which counts as one patch.
+fn rewrite_whole(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Report) -> Result<Graph, PassError> {
+    if options.stop_after.is_some_and(|n| report.applied.len() >= n) {
+        return Ok(g);
+    }
+    let (name, new) = (pass.name(), pass.rewrite_graph(&g));
+    let new = new.map_err(|source| PassError::Failed { pass: name, source })?;
+    let Some(new) = new.filter(|new| *new != g) else { return Ok(g) };
+    if let Some(error) = GraphError::join(verify(&new)) {
+        return Err(PassError::Whole { pass: name, source: Box::new(error) });
+    }
+    let (from, to) = (edges(&g), edges(&new));
+    if from != to {
+        return Err(PassError::Edges { pass: name, from, to });
+    }
+    if let Some(watch) = &mut options.watch {
+        let place = |v: ValueId| {
+            let same = |w: &ValueId| new.value_name(*w) == g.value_name(v) && new.ty(*w) == g.ty(v);
+            (0..new.value_count()).map(ValueId).find(same)
+        };
+        let places: Vec<_> = (0..g.value_count()).map(|v| place(ValueId(v))).collect();
+        let number = report.applied.len() + 1;
+        let replaced: Vec<ValueId> = g.outputs().iter().map(|(_, v)| *v).collect();
+        watch(Change { number, before: &g, after: &new, places: &places, replaced: &replaced });
+    }
+    report.applied.push(Applied { pass: name, what: "graph", node: new.name().to_string() });
+    Ok(new)
+}
+
+/// Names and types of a graph's inputs and outputs.
+fn edges(g: &Graph) -> String {
+    let edge = |name: &str, v: ValueId| format!("{name}: {}", g.ty(v));
+    let inputs: Vec<String> = g.inputs().map(|(name, v)| edge(name, v)).collect();
+    let outputs: Vec<String> = g.outputs().iter().map(|(name, v)| edge(name, *v)).collect();
+    format!("({}) -> ({})", inputs.join(", "), outputs.join(", "))
 }
 
 /// Reports a patch, with the graphs before and after it as the draft returned them.

@@ -2,8 +2,10 @@
 //!
 //! A [`Pass`] looks at one node at a time and returns a [`Patch`] or nothing. The [`engine`] applies patches until a
 //! pass has none left, verifies each, logs and counts them, and can stop after the N-th, so that you can find a bad
-//! rewrite by bisection. [`pipelines`] defines which passes run in which order. Passes do no I/O.
+//! rewrite by bisection. [`pipelines`] defines which passes run in which order; a program can [`add`] passes of its own
+//! between them. Passes do no I/O.
 
+mod added;
 mod canonicalize;
 mod channels_last;
 mod dead_code;
@@ -20,6 +22,7 @@ mod patch;
 pub mod pipelines;
 mod sink_dequantize;
 
+pub use added::{AddError, add, remove};
 pub use canonicalize::Canonicalize;
 pub use channels_last::ChannelsLast;
 pub use dead_code::DeadCode;
@@ -53,9 +56,21 @@ pub trait Pass {
         Vec::new()
     }
 
+    /// Another graph in place of the whole one, before the pass looks at single nodes; it counts as one patch. `None`
+    /// changes nothing. The graph must have the same inputs and outputs.
+    ///
+    /// # Errors
+    /// Why the pass fails.
+    fn rewrite_graph(&self, _graph: &Graph) -> Result<Option<Graph>, PassFailure> {
+        Ok(None)
+    }
+
     /// What to change at a node, if anything. A patch must make progress: the same pass must not undo or repeat it.
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch>;
 }
+
+/// Why a pass fails; only a pass that is not the compiler's own does.
+pub type PassFailure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What a pass sees of the graph.
 #[derive(Debug)]

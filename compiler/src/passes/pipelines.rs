@@ -1,5 +1,6 @@
 //! The passes of each optimization level, in order.
 
+use super::added::with_added;
 use super::{
     Canonicalize, ChannelsLast, DeadCode, FoldBias, FoldClip, FoldConstants, FoldPad, FoldScale, FuseLayerNorm,
     LegalizeQdq, Options, Pass, PassError, Report, SinkDequantize, run,
@@ -20,8 +21,13 @@ pub enum OptLevel {
     O3,
 }
 
-/// The passes of a level, in order.
+/// The passes of a level, in order, with those that the program [added](super::add).
 pub fn passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
+    with_added(own_passes(level))
+}
+
+/// The compiler's own passes of a level, in order.
+pub(super) fn own_passes(level: OptLevel) -> Vec<Box<dyn Pass>> {
     let mut list: Vec<Box<dyn Pass>> = Vec::new();
     if level >= OptLevel::O1 {
         list.push(Box::new(DeadCode));

@@ -133,11 +133,34 @@ macro_rules! operators {
             }
 
             /// Attributes in the order of the text form, without a constant's value.
-            pub(crate) fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
+            pub fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
                 match self {
                     Op::Constant(_) => Vec::new(),
                     Op::Packed(op) => op.attrs(),
                     $(Op::$name(op) => op.attrs(),)*
+                }
+            }
+
+            /// The operator with this name. Attributes that are left out have their defaults.
+            ///
+            /// # Errors
+            /// Everything that is wrong, as texts: no operator has the name, or attributes are missing, wrong or unknown.
+            pub fn of(name: &str, mut attrs: std::collections::BTreeMap<String, Attr>) -> Result<Op, Vec<String>> {
+                if name == Constant::NAME || !Op::NAMES.contains(&name) {
+                    return Err(vec![format!("there is no operator `{name}` with attributes alone")]);
+                }
+                let signature = Op::signatures().into_iter().find(|signature| signature.name == name);
+                for Attribute { name, default, .. } in signature.into_iter().flat_map(|s| s.attributes) {
+                    if let Some(default) = default {
+                        attrs.entry(name.to_string()).or_insert(default);
+                    }
+                }
+                let mut reader = attr::AttrReader { attrs, errors: Vec::new() };
+                let op = Op::from_attrs(name, &mut reader);
+                reader.errors.extend(reader.attrs.keys().map(|attr| format!("`{name}` has no attribute `{attr}`")));
+                match op {
+                    Some(op) if reader.errors.is_empty() => Ok(op),
+                    _ => Err(reader.errors),
                 }
             }
 
