@@ -70,8 +70,10 @@ const IMAGENET: &str =
 const OWN: &str = "trained for this project on 4,000 MNIST digits";
 const APACHE: &str = "Apache-2.0";
 
-/// All networks.
-pub const ENTRIES: &[Entry] = &[
+/// All networks; none in a build without them.
+pub const ENTRIES: &[Entry] = if cfg!(feature = "zoo") { ALL } else { &[] };
+
+const ALL: &[Entry] = &[
     Entry {
         name: "lenet",
         title: "handwritten digits, float",
@@ -172,6 +174,9 @@ pub enum ZooError {
 }
 
 fn names() -> String {
+    if ENTRIES.is_empty() {
+        return "none, since this program was built without the feature `zoo`".to_string();
+    }
     ENTRIES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }
 
