@@ -1,6 +1,7 @@
 //! `compile`: a model to an artifact.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use pyo3::exceptions::PyTypeError;
@@ -15,7 +16,9 @@ use tilewright_runtime::artifact::About;
 
 use crate::config;
 use crate::error::Class;
+use crate::graph::PyGraph;
 use crate::module;
+use crate::passes;
 
 /// A model to compile.
 pub struct Model {
@@ -98,6 +101,12 @@ pub fn tuned(py: Python<'_>, log: Option<PathBuf>) -> PyResult<Tuned> {
     }
 }
 
+/// What is compiled.
+enum Given {
+    Graph(Arc<Graph>),
+    File(Box<Model>),
+}
+
 /// Called with each pass's name and the graph's text after it.
 type Dump<'a> = dyn FnMut(&str, &str) + 'a;
 
@@ -162,7 +171,7 @@ impl Request {
 /// - `keep_values`: keep every layer's result for inspection; `measure`: measured instead of modeled CPU times
 /// - `dump_ir`: called with the name and the graph's text after each pass
 ///
-/// Raises ModelError if the model cannot be imported or compiled.
+/// Raises ModelError if the model cannot be imported or compiled, and PassError if a pass fails.
 #[pyfunction]
 #[pyo3(signature = (model, *, hw=None, opt_level=2, offload="all", fallback="cpu", precision="f32", cpu_target=None,
     bind=None, shapes=None, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
@@ -200,21 +209,28 @@ pub fn compile<'py>(
         keep_values,
         measure,
     };
-    let model = Model::of(model, bind, shapes, packed)?;
+    let model = match model.cast::<PyGraph>() {
+        Ok(graph) => Given::Graph(graph.get().0.clone()),
+        Err(_) => Given::File(Box::new(Model::of(model, bind, shapes, packed)?)),
+    };
     let mut raised: Option<PyErr> = None;
     let outcome = py.detach(|| -> anyhow::Result<Artifact> {
-        let (graph, sources) = model.import()?;
-        let about = model.file.about()?;
         let mut tell = |pass: &str, text: &str| {
             if let (Some(dump), None) = (&dump_ir, &raised) {
                 raised = Python::attach(|py| dump.bind(py).call1((pass, text)).err());
             }
         };
         let dump: Option<&mut Dump> = dump_ir.as_ref().map(|_| &mut tell as _);
-        request.build(graph, (Some(&sources), about), dump).with_context(|| model.file.display().to_string())
+        match &model {
+            Given::Graph(graph) => request.build(graph.as_ref().clone(), (None, About::default()), dump),
+            Given::File(model) => {
+                let ((graph, sources), about) = (model.import()?, model.file.about()?);
+                request.build(graph, (Some(&sources), about), dump).with_context(|| model.file.display().to_string())
+            }
+        }
     });
     if let Some(error) = raised {
         return Err(error);
     }
-    module::of_artifact(py, outcome.map_err(|error| Class::Model.of_error(py, error))?)
+    module::of_artifact(py, outcome.map_err(|error| passes::of_error(py, error))?)
 }

@@ -28,9 +28,13 @@ pub enum Class {
     NotFound,
     /// A function that fails.
     Call,
+    /// A graph that is not valid.
+    Graph,
+    /// A pass that fails.
+    Pass,
 }
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 10] = [
     "InputError",
     "ArtifactError",
     "ModelError",
@@ -39,6 +43,8 @@ const NAMES: [&str; 8] = [
     "BusyError",
     "NotFoundError",
     "CallError",
+    "GraphError",
+    "PassError",
 ];
 
 impl Class {

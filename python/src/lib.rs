@@ -8,9 +8,11 @@ mod compile;
 mod config;
 mod error;
 mod function;
+mod graph;
 mod html;
 mod json;
 mod module;
+mod passes;
 mod tensor;
 mod value;
 
@@ -26,7 +28,11 @@ mod _native {
     #[pymodule_export]
     use crate::function::{PyFunction, function, functions, register, unregister};
     #[pymodule_export]
+    use crate::graph::{PyBuilder, PyBuilt, PyGraph, PyNode, PyValue};
+    #[pymodule_export]
     use crate::module::{PyArtifact, PyDevice, PyModule, PySession, device, load};
+    #[pymodule_export]
+    use crate::passes::{add, names, remove_pass};
     #[pymodule_export]
     use crate::tensor::PyTensor;
 

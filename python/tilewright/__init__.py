@@ -18,19 +18,27 @@ from ._errors import (
     ConfigError,
     DeviceError,
     Error,
+    GraphError,
     InputError,
     ModelError,
     NotFoundError,
+    PassError,
 )
 from ._native import (
     Artifact,
+    BuilderValue,
     Config,
     Device,
     Function,
+    Graph,
+    GraphBuilder,
     Module,
+    Node,
     Session,
     Tensor,
+    Value,
     __version__,
+    _add_pass,
     _register,
     compile,
     device,
@@ -39,12 +47,15 @@ from ._native import (
     has_cuda,
     has_llvm,
     load,
+    passes,
+    remove_pass,
     unregister,
 )
 
 __all__ = [
     "Artifact",
     "ArtifactError",
+    "BuilderValue",
     "BusyError",
     "CallError",
     "Config",
@@ -53,13 +64,20 @@ __all__ = [
     "DeviceError",
     "Error",
     "Function",
+    "Graph",
+    "GraphBuilder",
+    "GraphError",
     "InputError",
     "ModelError",
     "Module",
+    "Node",
     "NotFoundError",
+    "PassError",
     "Session",
     "Tensor",
+    "Value",
     "__version__",
+    "add_pass",
     "compile",
     "device",
     "function",
@@ -67,7 +85,9 @@ __all__ = [
     "has_cuda",
     "has_llvm",
     "load",
+    "passes",
     "register",
+    "remove_pass",
     "unregister",
 ]
 
@@ -94,3 +114,22 @@ def register(name: str, callable: _Callable[..., _Any] | None = None) -> _Any:
         return decorate
     _register(name, callable)
     return callable
+
+
+_P = _TypeVar("_P", bound=_Callable[[Graph], Graph | None])
+
+
+def add_pass(name: str, *, after: str, exact: bool = True) -> _Callable[[_P], _P]:
+    """Adds a pass to everything that this process compiles from now on: ``@tilewright.add_pass("name", after="fold_pad")``.
+
+    The function gets the graph and returns another one with the same inputs and outputs, or None to change nothing. It
+    runs after the last pass named ``after``, at the optimization levels that have such a pass (``passes(level)`` lists
+    them). The graph that it returns is verified, and the pass shows in ``dump_ir`` and in bisection like the
+    compiler's own. ``exact`` says that it changes no result, apart from the rounding of floats.
+    """
+
+    def decorate(change: _P) -> _P:
+        _add_pass(name, after, change, exact)
+        return change
+
+    return decorate

@@ -35,3 +35,11 @@ class NotFoundError(Error, LookupError):
 
 class CallError(Error):
     """A function or step that failed. ``__cause__`` is the exception of a function in Python."""
+
+
+class GraphError(Error, ValueError):
+    """A graph that is not valid. The text lists everything that is wrong."""
+
+
+class PassError(ModelError):
+    """A pass that raised or returned an invalid graph. ``__cause__`` is what a pass in Python raised."""
