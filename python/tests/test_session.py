@@ -102,8 +102,14 @@ class Sessions(Case):
         self.assertEqual([step["name"] for step in report["steps"]], lenet().steps)
         self.assertIsNone(lenet().session("fsim").report(sample())["cycles"])
 
+    def test_frames_are_submitted_and_waited_for(self) -> None:
+        waits = [self.session.submit(sample()) for _ in range(3)]
+        for wait in waits:
+            np.testing.assert_array_equal(wait()[0], self.session.run(sample())[0])
+        self.refused(tw.CallError, "waited for already", waits[0])
+
     def test_modules_have_their_functions_as_attributes(self) -> None:
-        self.assertEqual(self.session.functions(), ["inputs", "outputs", "report", "run"])
+        self.assertEqual(self.session.functions(), ["inputs", "outputs", "report", "run", "specialize", "specialized", "submit"])
         self.assertEqual(self.session.inputs, lenet().inputs)
         self.assertEqual(self.session.function("outputs")(), lenet().outputs)
         self.refused(AttributeError, "is named nothing; there are: inputs, outputs", getattr, self.session, "nothing")
