@@ -10,6 +10,7 @@ mod float;
 mod levels;
 mod light;
 mod memory;
+mod mutated;
 mod nodes;
 mod offload;
 mod operators;
