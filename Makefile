@@ -113,7 +113,7 @@ gowin: setup
 cross: setup
 	@scripts/setup.sh --cross
 
-# Tests the loader of object code on emulated 64-bit Arm and RISC-V.
+# Tests the loader of object code on emulated 64-bit and 32-bit Arm and RISC-V.
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 

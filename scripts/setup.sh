@@ -9,7 +9,7 @@
 #
 # --check           installs nothing; names what is missing, and fails if anything is.
 # --browser         installs Chromium (about 300 MB). Tests open reports in it and skip without it.
-# --cross           installs C compilers and emulators for 64-bit Arm and RISC-V (about 500 MB) and, with rustup, Rust's
+# --cross           installs C compilers and emulators for 64-bit and 32-bit Arm and RISC-V (about 600 MB) and, with rustup, Rust's
 #                   libraries for them. Tests run CPU code for other processors there and skip without them.
 # --gowin, --nexus  install nextpnr for Gowin or Lattice Nexus and their packers (250 and 80 MB). No test needs them.
 # --cuda            installs NVIDIA's CUDA C compiler and its headers (50 MB). Tests compile kernels with it, without a
@@ -33,7 +33,7 @@ CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
 check_only=0
 browser=0
 cross=0
-RUST_TARGETS=(aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu)
+RUST_TARGETS=(aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu armv7-unknown-linux-gnueabihf)
 more=()
 for argument in "$@"; do
     case "$argument" in
@@ -69,6 +69,8 @@ missing_packages() {
         command -v qemu-aarch64-static >/dev/null && command -v qemu-riscv64-static >/dev/null || echo qemu-user-static
         command -v aarch64-linux-gnu-gcc >/dev/null || echo gcc-aarch64-linux-gnu
         command -v riscv64-linux-gnu-gcc >/dev/null || echo gcc-riscv64-linux-gnu
+        command -v arm-linux-gnueabihf-gcc >/dev/null || echo gcc-arm-linux-gnueabihf
+        [ -e /usr/arm-linux-gnueabihf/lib/libc.a ] || echo libc6-dev-armhf-cross
         [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || echo libc6-dev-arm64-cross
         [ -e /usr/riscv64-linux-gnu/lib/libc.a ] || echo libc6-dev-riscv64-cross
     fi

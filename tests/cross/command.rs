@@ -33,7 +33,7 @@ fn what_cannot_be_is_told_with_what_can() {
     for (more, want) in [
         (
             &["--cpu-target", "mips"][..],
-            "CPU target `mips` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu",
+            "CPU target `mips` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu",
         ),
         (&["--cpu-target", "aarch64-linux-gnu,+v"], "no `+v`; use cpu=NAME, or +FEATURE with one of dotprod"),
         (&["--cpu-target", "riscv64-linux-gnu,cpu=z80"], "no processor `z80`; use one of generic-rv64"),

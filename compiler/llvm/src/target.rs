@@ -4,13 +4,13 @@ mod names;
 
 use std::sync::OnceLock;
 
-use inkwell::OptimizationLevel;
 use inkwell::attributes::AttributeLoc;
 use inkwell::context::Context;
 use inkwell::module::{FlagBehavior, Linkage, Module};
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
-use inkwell::values::FunctionValue;
+use inkwell::values::{FunctionValue, GlobalValue};
+use inkwell::{AddressSpace, OptimizationLevel};
 
 use tilewright_compiler::records::Workload;
 
@@ -24,6 +24,8 @@ pub enum Architecture {
     X86,
     /// 64-bit Arm.
     Arm,
+    /// 32-bit Arm.
+    Arm32,
     /// 64-bit RISC-V.
     RiscV,
 }
@@ -159,14 +161,46 @@ impl Processor {
     pub fn data_object(&self, symbol: &str, bytes: &[u8]) -> Result<Vec<u8>, EmitError> {
         let context = Context::create();
         let module = context.create_module("data");
-        let data = context.const_string(bytes, false);
-        let global = module.add_global(data.get_type(), None, symbol);
-        global.set_initializer(&data);
-        global.set_constant(true);
-        global.set_linkage(Linkage::External);
-        global.set_alignment(64);
+        data(&module, symbol, bytes, Linkage::External);
         self.object(&module)
     }
+
+    /// Returns an object with the bytes of an artifact and a function `NAME_open`, which opens them through the C
+    /// interface of the runtime: `tw_status NAME_open(tw_value *out)`.
+    ///
+    /// # Errors
+    /// If LLVM rejects it.
+    pub fn library_object(&self, name: &str, artifact: &[u8]) -> Result<Vec<u8>, EmitError> {
+        let context = Context::create();
+        let module = context.create_module("library");
+        let bytes = data(&module, &format!("{name}_artifact"), artifact, Linkage::Internal).as_pointer_value();
+        let (pointer, status) = (context.ptr_type(AddressSpace::default()), context.i32_type());
+        let size = context.ptr_sized_int_type(&self.machine()?.get_target_data(), None);
+        let open = status.fn_type(&[pointer.into(), size.into(), pointer.into()], false);
+        let open = module.add_function("tw_artifact_open_bytes", open, None);
+        let function = module.add_function(&format!("{name}_open"), status.fn_type(&[pointer.into()], false), None);
+        self.mark(&context, function);
+        let builder = context.create_builder();
+        builder.position_at_end(context.append_basic_block(function, ""));
+        let out = function.get_first_param().ok_or_else(|| EmitError::Llvm("a parameter is missing".into()))?;
+        let len = size.const_int(artifact.len() as u64, false);
+        let call = builder.build_call(open, &[bytes.into(), len.into(), out.into()], "")?;
+        builder.build_return(Some(
+            &call.try_as_basic_value().basic().ok_or_else(|| EmitError::Llvm("a result is missing".into()))?,
+        ))?;
+        self.object(&module)
+    }
+}
+
+/// Adds bytes to a module under a symbol, aligned to 64.
+fn data<'c>(module: &Module<'c>, symbol: &str, bytes: &[u8], linkage: Linkage) -> GlobalValue<'c> {
+    let data = module.get_context().const_string(bytes, false);
+    let global = module.add_global(data.get_type(), None, symbol);
+    global.set_initializer(&data);
+    global.set_constant(true);
+    global.set_linkage(linkage);
+    global.set_alignment(64);
+    global
 }
 
 impl Architecture {
@@ -174,6 +208,7 @@ impl Architecture {
         match triple.split('-').next()? {
             "x86_64" => Some(Architecture::X86),
             "aarch64" => Some(Architecture::Arm),
+            "armv7" => Some(Architecture::Arm32),
             "riscv64" => Some(Architecture::RiscV),
             _ => None,
         }
@@ -188,6 +223,7 @@ fn ready() -> Result<(), EmitError> {
         Target::initialize_native(&config)?;
         Target::initialize_x86(&config);
         Target::initialize_aarch64(&config);
+        Target::initialize_arm(&config);
         Target::initialize_riscv(&config);
         Ok(())
     };

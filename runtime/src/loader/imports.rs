@@ -47,6 +47,28 @@ extern "C" fn parallel_for(body: Body, context: *mut u8, count: i64) {
     unsafe { threads::each(body, context, count) };
 }
 
+macro_rules! helpers {
+    ($($name:ident)*) => {
+        /// Functions of the run-time ABI of 32-bit Arm, which every compiler for it brings along: its code calls them for
+        /// arithmetic that it has no instructions for.
+        pub const HELPERS_OF_ARM32: &[&str] = &[$(stringify!($name)),*];
+
+        #[cfg(target_arch = "arm")]
+        fn add_helpers(to: &mut BTreeMap<&'static str, u64>) {
+            unsafe extern "C" {
+                $(fn $name();)*
+            }
+            $(to.insert(stringify!($name), $name as unsafe extern "C" fn() as usize as u64);)*
+        }
+    };
+}
+
+helpers! {
+    __aeabi_idiv __aeabi_uidiv __aeabi_idivmod __aeabi_uidivmod __aeabi_ldivmod __aeabi_uldivmod
+    __aeabi_lmul __aeabi_llsl __aeabi_llsr __aeabi_lasr
+    __aeabi_l2f __aeabi_ul2f __aeabi_f2lz __aeabi_f2ulz
+}
+
 impl ImportTable {
     /// No imports.
     pub fn empty() -> ImportTable {
@@ -88,6 +110,8 @@ impl ImportTable {
             t.addresses.insert("memmove", libc::memmove as Copy as usize as u64);
             t.addresses.insert("memset", libc::memset as Set as usize as u64);
         }
+        #[cfg(target_arch = "arm")]
+        add_helpers(&mut t.addresses);
         t
     }
 

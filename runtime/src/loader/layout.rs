@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use object::read::elf::ElfFile64;
+use object::read::elf::{ElfFile, FileHeader};
 use object::{
     Architecture, Endianness, Object, ObjectKind, ObjectSection, ObjectSymbol, RelocationFlags, RelocationTarget,
     SectionFlags, SectionIndex, SectionKind, SymbolFlags, SymbolIndex, SymbolSection, elf,
@@ -49,6 +49,8 @@ pub struct Plan<'d> {
     pub symbols: HashMap<usize, Target>,
     /// Offsets of the pointers in the global offset table, by symbol.
     pub got: BTreeMap<usize, usize>,
+    /// Offset of the global offset table.
+    pub table: usize,
     /// Offsets of the jumps to imports, by symbol.
     pub stubs: BTreeMap<usize, usize>,
     pub functions: HashMap<String, usize>,
@@ -76,7 +78,8 @@ enum Class {
 fn class(name: &str, kind: SectionKind, flags: SectionFlags) -> Result<Option<Class>, LoadError> {
     let SectionFlags::Elf { sh_flags, .. } = flags else { return Err(format("no ELF section flags")) };
     let has = |flag: elf::SectionFlags| sh_flags.0 & flag.0 != 0;
-    if !has(elf::SHF_ALLOC) || name == ".eh_frame" || kind == SectionKind::Note {
+    let unwinds = name == ".eh_frame" || name.starts_with(".ARM.ex");
+    if !has(elf::SHF_ALLOC) || unwinds || kind == SectionKind::Note {
         return Ok(None);
     }
     if has(elf::SHF_TLS) {
@@ -95,9 +98,17 @@ fn class(name: &str, kind: SectionKind, flags: SectionFlags) -> Result<Option<Cl
     }
 }
 
+type Header32 = elf::FileHeader32<Endianness>;
+type Header64 = elf::FileHeader64<Endianness>;
+
+/// Whether a file has addresses of 32 bits.
+fn is_of_32_bits(bytes: &[u8]) -> bool {
+    bytes.get(4) == Some(&elf::ELFCLASS32.0)
+}
+
 /// Parses a relocatable object for any processor.
-fn parse(bytes: &[u8]) -> Result<(ElfFile64<'_, Endianness>, Architecture), LoadError> {
-    let file = ElfFile64::<Endianness>::parse(bytes).map_err(format)?;
+fn parse<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<(ElfFile<'_, E>, Architecture), LoadError> {
+    let file = ElfFile::<E>::parse(bytes).map_err(format)?;
     if file.kind() != ObjectKind::Relocatable || !file.is_little_endian() {
         return Err(format("not a relocatable object"));
     }
@@ -119,17 +130,30 @@ pub struct Needs {
 /// # Errors
 /// [`LoadError::Format`] if it is not a relocatable object.
 pub fn needs(bytes: &[u8]) -> Result<Needs, LoadError> {
-    let (file, _) = parse(bytes)?;
-    let machine = file.elf_header().e_machine.get(file.endian()).0;
+    if is_of_32_bits(bytes) { needs_of::<Header32>(bytes) } else { needs_of::<Header64>(bytes) }
+}
+
+fn needs_of<E: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Result<Needs, LoadError> {
+    let (file, _) = parse::<E>(bytes)?;
+    let machine = file.elf_header().e_machine(file.endian()).0;
     let names = file.symbols().filter(ObjectSymbol::is_undefined).map(|s| s.name().map(str::to_string));
+    // Linkers make the table; the routines of 32-bit Arm unwind.
+    let is_made = |name: &str| name == "_GLOBAL_OFFSET_TABLE_" || name.starts_with("__aeabi_unwind_cpp_pr");
     let names: Result<BTreeSet<String>, _> =
-        names.filter(|name| !matches!(name, Ok(name) if name.is_empty())).collect();
+        names.filter(|name| !matches!(name, Ok(name) if name.is_empty() || is_made(name))).collect();
     Ok(Needs { imports: names.map_err(format)?.into_iter().collect(), machine })
 }
 
 /// Reads an object for a processor and lays it out.
 pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
-    let (file, architecture) = parse(bytes)?;
+    match machine {
+        Machine::Arm32 => plan_of::<Header32>(bytes, machine),
+        Machine::X86 | Machine::Arm | Machine::RiscV => plan_of::<Header64>(bytes, machine),
+    }
+}
+
+fn plan_of<E: FileHeader<Endian = Endianness>>(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
+    let (file, architecture) = parse::<E>(bytes)?;
     if Machine::of(architecture) != Some(machine) {
         return Err(format(format_args!("not a relocatable object for {}", machine.name())));
     }
@@ -150,7 +174,8 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
             let RelocationTarget::Symbol(SymbolIndex(symbol)) = r.target() else {
                 return Err(format(format!("a relocation of {name} has no symbol")));
             };
-            if r.has_implicit_addend() {
+            // 32-bit Arm has addends in the places.
+            if r.has_implicit_addend() && machine != Machine::Arm32 {
                 return Err(unsupported("relocations without addend", &name));
             }
             relocations.push(Reloc { offset, kind: r_type, symbol, addend: r.addend() });
@@ -227,6 +252,7 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
     place(Class::Constant, &mut at)?;
     let mut got = BTreeMap::new();
     at = at.next_multiple_of(8);
+    let table = at as usize;
     for &s in &got_users {
         got.insert(s, at as usize);
         at += 8;
@@ -263,8 +289,12 @@ pub fn plan(bytes: &[u8], machine: Machine) -> Result<Plan<'_>, LoadError> {
             && start < code_end
             && symbol.address() < size as u64
         {
-            functions.insert(symbol.name().map_err(format)?.to_string(), start + symbol.address() as usize);
+            let name = symbol.name().map_err(format)?;
+            if machine == Machine::Arm32 && symbol.address() & 1 == 1 {
+                return Err(unsupported("Thumb instructions", name));
+            }
+            functions.insert(name.to_string(), start + symbol.address() as usize);
         }
     }
-    Ok(Plan { machine, sections, symbols, got, stubs, functions, code_end, constants_end, size: at as usize })
+    Ok(Plan { machine, sections, symbols, got, table, stubs, functions, code_end, constants_end, size: at as usize })
 }

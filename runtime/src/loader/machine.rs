@@ -3,6 +3,7 @@
 //! All of it is data and arithmetic, so that every machine compiles and tests all of it.
 
 mod aarch64;
+mod armv7;
 mod riscv64;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,8 @@ pub enum Machine {
     X86,
     /// 64-bit Arm.
     Arm,
+    /// 32-bit Arm.
+    Arm32,
     /// 64-bit RISC-V.
     RiscV,
 }
@@ -46,6 +49,8 @@ pub struct Site<'a> {
     pub jump: Option<u64>,
     /// The pointer to the symbol, if there is one.
     pub pointer: Option<u64>,
+    /// The address of the global offset table.
+    pub table: u64,
     /// Returns the distance whose upper part is at an address.
     pub high: &'a dyn Fn(u64) -> Option<i64>,
     /// The section's bytes from this place on.
@@ -105,6 +110,7 @@ impl Machine {
         match cfg!(unix) {
             true if cfg!(target_arch = "x86_64") => Some(Machine::X86),
             true if cfg!(target_arch = "aarch64") => Some(Machine::Arm),
+            true if cfg!(target_arch = "arm") => Some(Machine::Arm32),
             true if cfg!(target_arch = "riscv64") => Some(Machine::RiscV),
             _ => None,
         }
@@ -114,6 +120,7 @@ impl Machine {
         match architecture {
             Architecture::X86_64 => Some(Machine::X86),
             Architecture::Aarch64 => Some(Machine::Arm),
+            Architecture::Arm => Some(Machine::Arm32),
             Architecture::Riscv64 => Some(Machine::RiscV),
             _ => None,
         }
@@ -124,6 +131,7 @@ impl Machine {
         match self {
             Machine::X86 => "x86-64",
             Machine::Arm => "aarch64",
+            Machine::Arm32 => "armv7",
             Machine::RiscV => "riscv64",
         }
     }
@@ -131,14 +139,18 @@ impl Machine {
     /// Size of the pages that protection is set for, the largest that systems have.
     pub(super) fn page(self) -> usize {
         match self {
-            Machine::X86 | Machine::RiscV => 4096,
+            Machine::X86 | Machine::Arm32 | Machine::RiscV => 4096,
             Machine::Arm => 1 << 16,
         }
     }
 
     /// Whether a relocation needs no work if nothing is relaxed.
     pub(super) fn passes(self, kind: elf::RelocationType) -> bool {
-        self == Machine::RiscV && riscv64::passes(kind)
+        match self {
+            Machine::X86 | Machine::Arm => false,
+            Machine::Arm32 => armv7::passes(kind),
+            Machine::RiscV => riscv64::passes(kind),
+        }
     }
 
     /// What a relocation needs.
@@ -146,6 +158,7 @@ impl Machine {
         match self {
             Machine::X86 => x86_64::need(kind),
             Machine::Arm => aarch64::need(kind),
+            Machine::Arm32 => armv7::need(kind),
             Machine::RiscV => riscv64::need(kind),
         }
     }
@@ -155,6 +168,7 @@ impl Machine {
         match self {
             Machine::X86 => x86_64::jump(to),
             Machine::Arm => aarch64::jump(to),
+            Machine::Arm32 => armv7::jump(to),
             Machine::RiscV => riscv64::jump(to),
         }
     }
@@ -163,7 +177,7 @@ impl Machine {
     pub(super) fn distance(self, site: &Site<'_>) -> Result<Option<i64>, Refused> {
         match self {
             Machine::RiscV => riscv64::distance(site),
-            Machine::X86 | Machine::Arm => Ok(None),
+            Machine::X86 | Machine::Arm | Machine::Arm32 => Ok(None),
         }
     }
 
@@ -172,6 +186,7 @@ impl Machine {
         match self {
             Machine::X86 => x86_64::relocate(site),
             Machine::Arm => aarch64::relocate(site),
+            Machine::Arm32 => armv7::relocate(site),
             Machine::RiscV => riscv64::relocate(site),
         }
     }

@@ -86,7 +86,19 @@ impl Image {
             // SAFETY: a range of this image, for all threads; nothing is written.
             unsafe { libc::syscall(FLUSH, begin, begin + code.min(self.len), 0usize) };
         }
-        #[cfg(not(any(target_arch = "aarch64", all(target_arch = "riscv64", target_os = "linux"))))]
+        #[cfg(all(target_arch = "arm", target_os = "linux"))]
+        {
+            /// Linux's number of `cacheflush`.
+            const FLUSH: libc::c_long = 0x0f_0002;
+            let begin = self.at as usize;
+            // SAFETY: a range of this image; nothing is written.
+            unsafe { libc::syscall(FLUSH, begin, begin + code.min(self.len), 0usize) };
+        }
+        #[cfg(not(any(
+            target_arch = "aarch64",
+            all(target_arch = "arm", target_os = "linux"),
+            all(target_arch = "riscv64", target_os = "linux")
+        )))]
         let _ = code;
     }
 

@@ -1,4 +1,4 @@
-//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64 or riscv64 ([`machine`]), bound only to a
+//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64, armv7 or riscv64 ([`machine`]), bound only to a
 //! fixed table of imports.
 //!
 //! No linker, compiler or file is needed. Code is mapped writable, relocated, and only then made executable and
@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 use thiserror::Error;
 
-pub use imports::ImportTable;
+pub use imports::{HELPERS_OF_ARM32, ImportTable};
 pub use layout::{Needs, needs};
 use machine::Machine;
 
@@ -62,7 +62,9 @@ pub enum LoadError {
         reason: String,
     },
     /// This machine cannot run the code.
-    #[error("object code can be loaded only on x86-64, aarch64 and riscv64 with Unix, which this machine is not")]
+    #[error(
+        "object code can be loaded only on x86-64, aarch64, armv7 and riscv64 with Unix, which this machine is not"
+    )]
     Host,
 }
 

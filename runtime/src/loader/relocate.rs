@@ -83,6 +83,7 @@ fn at_site<T>(
         symbol: &|| address(plan, r.symbol, base, imports),
         jump: plan.stubs.get(&r.symbol).map(place),
         pointer: plan.got.get(&r.symbol).map(place),
+        table: place(&plan.table),
         high,
         bytes,
     };

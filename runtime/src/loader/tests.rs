@@ -11,9 +11,12 @@ fn compile(source: &str, flags: &[&str]) -> Vec<u8> {
     let cc = match std::env::consts::ARCH {
         "aarch64" => "aarch64-linux-gnu-gcc",
         "riscv64" => "riscv64-linux-gnu-gcc",
+        "arm" => "arm-linux-gnueabihf-gcc",
         _ => "cc",
     };
-    let run = Command::new(cc).args(["-c", "-O2", "-o"]).arg(&o).args(flags).arg(&c).status();
+    // Debian's compiler for 32-bit Arm makes Thumb instructions by default.
+    let arm: &[&str] = if cfg!(target_arch = "arm") { &["-marm"] } else { &[] };
+    let run = Command::new(cc).args(arm).args(["-c", "-O2", "-o"]).arg(&o).args(flags).arg(&c).status();
     assert!(run.expect("a C compiler").success());
     std::fs::read(o).unwrap()
 }
@@ -21,7 +24,7 @@ fn compile(source: &str, flags: &[&str]) -> Vec<u8> {
 const SOURCE: &str = r#"
 #include <string.h>
 extern float expf(float);
-extern void tw_parallel_for(void (*)(void *, long), void *, long);
+extern void tw_parallel_for(void (*)(void *, long long), void *, long long);
 static const int primes[8] = {2, 3, 5, 7, 11, 13, 17, 19};
 static int counter = 40;
 int shared[4];
@@ -43,7 +46,7 @@ int pick(void **a) {
     }
     return 0;
 }
-static void square(void *c, long i) { ((long *)c)[i] = i * i; }
+static void square(void *c, long long i) { ((long long *)c)[i] = i * i; }
 int squares(void **a) { tw_parallel_for(square, a[0], 100); return 0; }
 "#;
 

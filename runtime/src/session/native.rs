@@ -62,7 +62,8 @@ impl Native {
 /// The architecture of `target`, if it is not this processor's.
 fn other_architecture(target: &str) -> Option<&str> {
     let architecture = target.split(['-', ' ']).next().unwrap_or_default();
-    (architecture != std::env::consts::ARCH).then_some(architecture)
+    let own = if cfg!(target_arch = "arm") { "armv7" } else { std::env::consts::ARCH };
+    (architecture != own).then_some(architecture)
 }
 
 /// The first instruction set extension named in `target` as `+name` that this processor is known to lack.
@@ -141,6 +142,12 @@ fn has_feature(name: &str) -> Option<bool> {
         let there = unsafe { libc::getauxval(libc::AT_HWCAP) };
         return Some(there >> (letter - b'a') & 1 == 1);
     }
+    #[cfg(all(target_arch = "arm", target_os = "linux"))]
+    if let Some((_, bit)) = [("neon", 12), ("vfp3", 13), ("d32", 19)].iter().find(|(known, _)| *known == name) {
+        // SAFETY: it reads a word that the system gave the process.
+        let there = unsafe { libc::getauxval(libc::AT_HWCAP) };
+        return Some(there >> bit & 1 == 1);
+    }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     None
 }
@@ -151,7 +158,8 @@ mod tests {
 
     #[test]
     fn another_architecture_is_named() {
-        let own = format!("{}-unknown-linux-gnu x +made-up", std::env::consts::ARCH);
+        let own = if cfg!(target_arch = "arm") { "armv7" } else { std::env::consts::ARCH };
+        let own = format!("{own}-unknown-linux-gnu x +made-up");
         assert_eq!(other_architecture(&own), None);
         assert_eq!(other_architecture("sparc64-unknown-linux-gnu generic +vis"), Some("sparc64"));
     }

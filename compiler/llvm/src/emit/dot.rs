@@ -31,7 +31,7 @@ impl<'c> Emitter<'_, 'c> {
             (Architecture::Arm, 4) if self.processor.has("dotprod") => {
                 Some(Instruction::Signed("llvm.aarch64.neon.sdot"))
             }
-            (Architecture::Arm | Architecture::RiscV, _) => Some(Instruction::Widened),
+            (Architecture::Arm | Architecture::Arm32 | Architecture::RiscV, _) => Some(Instruction::Widened),
         }
     }
 

@@ -16,6 +16,8 @@ struct Names {
     triple: &'static str,
     base: &'static str,
     base_features: &'static [&'static str],
+    /// Features that LLVM would take for granted, but code has only if they are named.
+    unless_named: &'static [&'static str],
     features: &'static [Feature],
     /// Processors, each with its features.
     cpus: &'static [Feature],
@@ -26,12 +28,13 @@ const X86_V4: &[&str] = &["bmi", "bmi2", "lzcnt", "movbe", "avx512bw", "avx512cd
 const X86_VNNI: &[&str] =
     &["bmi", "bmi2", "lzcnt", "movbe", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vnni"];
 
-static KNOWN: [Names; 3] = [
+static KNOWN: [Names; 4] = [
     Names {
         triples: &["x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64"],
         triple: "x86_64-unknown-linux-gnu",
         base: "x86-64",
         base_features: &["sse2"],
+        unless_named: &[],
         features: &[
             ("sse3", &[]),
             ("ssse3", &["sse3"]),
@@ -73,6 +76,7 @@ static KNOWN: [Names; 3] = [
         triple: "aarch64-unknown-linux-gnu",
         base: "generic",
         base_features: &["neon"],
+        unless_named: &[],
         features: &[("dotprod", &[])],
         cpus: &[
             ("generic", &[]),
@@ -90,10 +94,27 @@ static KNOWN: [Names; 3] = [
         ],
     },
     Names {
+        triples: &["armv7-linux-gnueabihf", "armv7-unknown-linux-gnueabihf", "armv7"],
+        triple: "armv7-unknown-linux-gnueabihf",
+        base: "generic",
+        base_features: &["vfp3"],
+        unless_named: &["neon"],
+        features: &[("neon", &[])],
+        cpus: &[
+            ("generic", &[]),
+            ("cortex-a7", &["neon"]),
+            ("cortex-a8", &["neon"]),
+            ("cortex-a9", &["neon"]),
+            ("cortex-a15", &["neon"]),
+            ("cortex-a17", &["neon"]),
+        ],
+    },
+    Names {
         triples: &["riscv64-linux-gnu", "riscv64-unknown-linux-gnu", "riscv64"],
         triple: "riscv64-unknown-linux-gnu",
         base: "generic-rv64",
         base_features: &["m", "a", "f", "d", "c"],
+        unless_named: &[],
         features: &[
             ("v", &[]),
             ("zvl256b", &["v"]),
@@ -194,7 +215,9 @@ impl Processor {
                 )));
             }
         }
-        let features = features.iter().map(|feature| format!("+{feature}")).collect::<Vec<_>>().join(",");
+        let without = names.unless_named.iter().filter(|name| !features.contains(name)).map(|name| format!("-{name}"));
+        let features = features.iter().map(|feature| format!("+{feature}")).chain(without);
+        let features = features.collect::<Vec<_>>().join(",");
         Ok(Processor { triple: names.triple.into(), cpu: names.base.into(), features, tuned_for })
     }
 
@@ -203,7 +226,8 @@ impl Processor {
         match self.architecture() {
             Architecture::X86 => KNOWN[0].triples[0],
             Architecture::Arm => KNOWN[1].triples[0],
-            Architecture::RiscV => KNOWN[2].triples[0],
+            Architecture::Arm32 => KNOWN[2].triples[0],
+            Architecture::RiscV => KNOWN[3].triples[0],
         }
     }
 }
@@ -217,6 +241,8 @@ mod tests {
         let features = |text: &str| Processor::named(text).unwrap().features;
         assert_eq!(features("aarch64-linux-gnu"), "+neon");
         assert_eq!(features("aarch64,+dotprod,+dotprod"), "+neon,+dotprod");
+        assert_eq!(features("armv7-linux-gnueabihf"), "+vfp3,-neon");
+        assert_eq!(features("armv7,cpu=cortex-a9"), "+vfp3,+neon");
         assert_eq!(features("riscv64-linux-gnu,+v"), "+m,+a,+f,+d,+c,+v");
         assert_eq!(features("x86_64-linux-gnu,+avx2"), "+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2");
         let named = Processor::named("aarch64-linux-gnu,cpu=cortex-a76").unwrap();
@@ -227,7 +253,7 @@ mod tests {
     #[test]
     fn what_is_not_known_is_told_with_what_is() {
         for (text, want) in [
-            ("sparc", "`sparc` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, riscv64-linux-gnu"),
+            ("sparc", "use one of x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu"),
             ("aarch64-linux-gnu,+avx2", "no `+avx2`; use cpu=NAME, or +FEATURE with one of dotprod"),
             ("riscv64-linux-gnu,v", "no `v`"),
             ("aarch64-linux-gnu,cpu=z80", "no processor `z80`; use one of generic, cortex-a53"),

@@ -14,7 +14,8 @@ fn relocated(
     let pointer = Some(target);
     // For RISC-V, the label of the upper part identifies the distance.
     let high = |label: u64| HIGHS.iter().find(|(at, _)| *at == label).map(|(_, far)| *far);
-    let mut site = Site { kind, addend, here, symbol: &symbol, jump: None, pointer, high: &high, bytes: &mut bytes };
+    let mut site =
+        Site { kind, addend, here, symbol: &symbol, jump: None, pointer, table: TABLE, high: &high, bytes: &mut bytes };
     machine.relocate(&mut site).map_err(|refused| match refused {
         Refused::Because(reason) => reason.to_string(),
         Refused::Symbol(error) => error.to_string(),
@@ -56,6 +57,56 @@ const ARM: &[(elf::RelocationType, u64, u64, i64, u64, u64)] = &[
     (elf::R_AARCH64_ADR_GOT_PAGE, 0x10002008, 0x10403780, 0, 0x90000015, 0xb0002015),
     (elf::R_AARCH64_LD64_GOT_LO12_NC, 0x1000200c, 0x10403780, 0, 0xf94002b6, 0xf943c2b6),
 ];
+
+/// The global offset table of the 32-bit instructions below.
+const TABLE: u64 = 0x1000303c;
+
+/// The same for 32-bit Arm, whose addends are in the words before.
+#[rustfmt::skip]
+const ARM32: &[(elf::RelocationType, u64, u64, u32, u32)] = &[
+    (elf::R_ARM_CALL, 0x10002000, 0x10001000, 0xebfffffe, 0xebfffbfe),
+    (elf::R_ARM_CALL, 0x10002004, 0x11fffff0, 0xebfffffe, 0xeb7ff7f9),
+    (elf::R_ARM_JUMP24, 0x10002008, 0x10001000, 0xeafffffe, 0xeafffbfc),
+    (elf::R_ARM_JUMP24, 0x1000200c, 0x11fffff0, 0x0afffffe, 0x0a7ff7f7),
+    (elf::R_ARM_ABS32, 0x10002010, 0x12345678, 0x8, 0x12345680),
+    (elf::R_ARM_REL32, 0x10002014, 0x12345678, 0x0, 0x02343664),
+    (elf::R_ARM_MOVW_ABS_NC, 0x10002018, 0x12345678, 0xe3001000, 0xe3051678),
+    (elf::R_ARM_MOVT_ABS, 0x1000201c, 0x12345678, 0xe3401000, 0xe3411234),
+    (elf::R_ARM_MOVW_PREL_NC, 0x10002020, 0x12345678, 0xe3002000, 0xe3032658),
+    (elf::R_ARM_MOVT_PREL, 0x10002024, 0x12345678, 0xe3402000, 0xe3402234),
+    (elf::R_ARM_MOVW_ABS_NC, 0x10002028, 0x10001000, 0xe3079ffe, 0xe3089ffe),
+    (elf::R_ARM_GOT_PREL, 0x1000202c, 0x10003048, 0x0, 0x101c),
+    (elf::R_ARM_GOT32, 0x10002030, 0x10003048, 0x0, 0xc),
+    (elf::R_ARM_GOTOFF, 0x10002034, 0x12345678, 0x0, 0x0234263c),
+    (elf::R_ARM_GOTPC, 0x10002038, 0, 0x0, 0x1004),
+];
+
+#[test]
+fn relocations_of_32_bit_arm_are_those_of_gnu_ld() {
+    for &(kind, here, target, before, want) in ARM32 {
+        let found = relocated(Machine::Arm32, (kind, here, target, 0), &before.to_le_bytes()).unwrap();
+        assert_eq!(found, want.to_le_bytes(), "{kind:?} at {here:#x}");
+    }
+}
+
+#[test]
+fn what_32_bit_arm_cannot_reach_is_refused() {
+    let (here, call) = (0x1000_2000, 0xebff_fffeu32.to_le_bytes());
+    for (kind, target, want) in [
+        (elf::R_ARM_CALL, here + (1 << 25) + 8, "too far"),
+        (elf::R_ARM_JUMP24, here - (1 << 25) + 4, "too far"),
+        // A function of Thumb instructions.
+        (elf::R_ARM_CALL, here + 9, "not to an instruction of 32 bits"),
+        (elf::R_ARM_TLS_GD32, here, "not known"),
+    ] {
+        let error = relocated(Machine::Arm32, (kind, here, target, 0), &call).unwrap_err();
+        assert!(error.contains(want), "{kind:?}: {error}");
+        assert!(relocated(Machine::Arm32, (kind, here, here, 0), &[0; 2]).is_err(), "{kind:?} of two bytes");
+    }
+    for far in [(1 << 25) + 4, 8 - (1 << 25)] {
+        relocated(Machine::Arm32, (elf::R_ARM_CALL, here, here.wrapping_add_signed(far), 0), &call).unwrap();
+    }
+}
 
 /// Places of the RISC-V instructions below that have the upper part of a distance, with that distance.
 const HIGHS: &[(u64, i64)] = &[(0x10002000, 36976248), (0x10002008, 4084), (0x10002018, -67604), (0x10002020, 4200296)];
@@ -171,9 +222,12 @@ fn what_arm_cannot_reach_is_refused() {
 #[test]
 fn a_symbol_that_is_missing_is_told() {
     let symbol = || Err(LoadError::Unresolved("puts".into()));
-    for (machine, kind) in
-        [(Machine::X86, elf::R_X86_64_PC32), (Machine::Arm, elf::R_AARCH64_CALL26), (Machine::RiscV, elf::R_RISCV_JAL)]
-    {
+    for (machine, kind) in [
+        (Machine::X86, elf::R_X86_64_PC32),
+        (Machine::Arm, elf::R_AARCH64_CALL26),
+        (Machine::Arm32, elf::R_ARM_CALL),
+        (Machine::RiscV, elf::R_RISCV_JAL),
+    ] {
         let mut site = Site {
             kind,
             addend: 0,
@@ -181,6 +235,7 @@ fn a_symbol_that_is_missing_is_told() {
             symbol: &symbol,
             jump: None,
             pointer: None,
+            table: 0,
             high: &|_| None,
             bytes: &mut [0; 8],
         };
