@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use tilewright::model::library::Linker;
 use tilewright::model::{self, inference, zoo};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::{Artifact, Registry, Session};
@@ -21,6 +22,11 @@ fn library() -> PathBuf {
 }
 
 fn compile(source: &Path, program: &Path) {
+    compile_with(source, program, &[]);
+}
+
+/// Compiles a program with further arguments of the compiler.
+fn compile_with(source: &Path, program: &Path, more: &[String]) {
     let is_cpp = source.extension().is_some_and(|e| e == "cpp");
     let (compiler, standard) = if is_cpp { ("c++", "-std=c++17") } else { ("cc", "-std=c99") };
     let library = library();
@@ -33,6 +39,7 @@ fn compile(source: &Path, program: &Path) {
         .arg(program)
         .arg("-L")
         .arg(&library)
+        .args(more)
         .arg("-ltilewright_c")
         .arg(format!("-Wl,-rpath,{}", library.display()))
         .output()
@@ -84,6 +91,70 @@ fn network(dir: &Path) -> [PathBuf; 3] {
     std::fs::write(&paths[1], &inputs[0].bytes).expect("the folder can be written");
     std::fs::write(&paths[2], &outputs[0].bytes).expect("the folder can be written");
     paths
+}
+
+/// A library with a model in it runs in an empty root that has only the program, the libraries and libc.
+#[test]
+fn a_model_in_a_library_runs_beside_the_runtime_library_alone() {
+    let Some(models) = std::env::var_os("TILEWRIGHT_MODELS") else {
+        return tilewright_testing::skip("set TILEWRIGHT_MODELS to the folder of models");
+    };
+    let file = Path::new(&models).join("resnet8-cifar10/model_int8.tflite");
+    let target = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let linker = match Linker::find(&target) {
+        Ok(linker) => linker,
+        Err(error) => return tilewright_testing::skip(&error.to_string()),
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let dir = dir.path();
+    let config = HwConfig::load("1x8x8").expect("a preset");
+    let graph = model::import(&file, model::Sizes::default()).expect("it is read");
+    let options = model::Options { offload: model::Offload::None, ..model::Options::new(&config) };
+    let artifact = model::build(graph, &options, &mut |_, _| {}).expect("it compiles");
+    let inputs = inference::made_up(&artifact.manifest.input_values());
+    let mut session = Session::new(artifact.clone(), &Registry::new(), None).expect("it opens");
+    let (outputs, _) = session.run(&inputs).expect("it runs");
+    let object = |name: &str, bytes: &[u8]| model::library_object(&target, name, bytes);
+    let files = model::library::files(&artifact, &dir.join("libresnet8.so"), &linker, &object).expect("it links");
+    for (path, bytes) in files {
+        std::fs::write(path, bytes).expect("the folder can be written");
+    }
+    let program = dir.join("program");
+    let more = ["-I".into(), dir.display().to_string(), "-L".into(), dir.display().to_string(), "-lresnet8".into()];
+    compile_with(&here().join("tests/library.c"), &program, &more);
+
+    let root = dir.join("root");
+    std::fs::create_dir(&root).expect("a new folder");
+    let put = |from: &Path, to: &str| {
+        let to = root.join(to);
+        std::fs::create_dir_all(to.parent().expect("it has a folder")).expect("a folder");
+        std::fs::copy(from, to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
+    };
+    put(&program, "program");
+    put(&dir.join("libresnet8.so"), "lib/libresnet8.so");
+    put(&library().join("libtilewright_c.so"), "lib/libtilewright_c.so");
+    // What the runtime library needs: the C library in its parts, and the loader of programs.
+    let needed = run(Command::new("ldd").arg(library().join("libtilewright_c.so")));
+    for word in String::from_utf8_lossy(&needed.stdout).split_whitespace().filter(|word| word.starts_with('/')) {
+        let name = Path::new(word).file_name().expect("a file").to_string_lossy().into_owned();
+        let of_libc = ["libc.so", "libm.so", "libgcc_s.so", "ld-linux"].iter().any(|part| name.starts_with(part));
+        assert!(of_libc, "the runtime library needs {word}");
+        put(Path::new(word), &if name.starts_with("ld-linux") { word[1..].to_string() } else { format!("lib/{name}") });
+    }
+    std::fs::write(root.join("input"), &inputs[0].bytes).expect("the folder can be written");
+    std::fs::write(root.join("output"), &outputs[0].bytes).expect("the folder can be written");
+    let mut inside = Command::new("unshare");
+    inside.args(["--user", "--map-root-user", "chroot"]).arg(&root).args(["/program", "/input", "/output"]);
+    if !Command::new("unshare").args(["--user", "--map-root-user", "true"]).output().is_ok_and(|o| o.status.success()) {
+        inside = Command::new("chroot");
+        inside.arg(&root).args(["/program", "/input", "/output"]);
+        // Only root may change the root.
+        if !Command::new("chroot").arg("/").arg("true").output().is_ok_and(|o| o.status.success()) {
+            return tilewright_testing::skip("this system lets no program change its root");
+        }
+    }
+    let output = run(inside.env("LD_LIBRARY_PATH", "/lib"));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), RIGHT);
 }
 
 #[test]

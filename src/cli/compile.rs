@@ -10,6 +10,7 @@ use tilewright::device::{DeviceKind, ModelRunner};
 use tilewright::examine::fit::Fit;
 use tilewright::model::ModelFile;
 use tilewright::model::export;
+use tilewright::model::library;
 use tilewright::model::listing::{self, Layer, Stage};
 use tilewright::model::schedules::{self, ScheduleFile};
 use tilewright::model::{self, ImportOptions, Sizes, Sources};
@@ -364,18 +365,20 @@ pub struct Compile {
     /// Compile for several sizes of an open dimension; given several times, for all combinations
     #[arg(long, value_name = "SYMBOL=SIZE,SIZE…")]
     shapes: Vec<String>,
-    /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name
+    /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name; with
+    /// --emit so, the library, named libNAME.so
     #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
     output: Option<PathBuf>,
-    /// What to write: an artifact for `tilewright run`, or object files, C and a header for your own programs [default:
-    /// artifact]
+    /// What to write: an artifact, object files with C and a header for your own programs, or a shared library for
+    /// programs that link the runtime library [default: artifact]
     #[arg(long, value_enum)]
     emit: Option<Emit>,
     /// Write the parameters (weights and other constants) to this file, apart from the code; the artifact names the file
     /// and its checksum
     #[arg(long, value_name = "FILE", requires = "output")]
     params: Option<PathBuf>,
-    /// Target of the CPU code: x86_64-linux-gnu, aarch64-linux-gnu or riscv64-linux-gnu [default: this machine]
+    /// Target of the CPU code: x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf or riscv64-linux-gnu [default:
+    /// this machine]
     #[arg(long, value_name = "TARGET[,cpu=NAME][,+FEATURE]…")]
     cpu_target: Option<String>,
     #[command(flatten)]
@@ -443,6 +446,8 @@ pub enum Emit {
     Artifact,
     /// Object files, C and a header.
     Object,
+    /// A shared library with the artifact in it and a header, for programs that link the runtime library.
+    So,
 }
 
 impl Compile {
@@ -455,6 +460,7 @@ impl Compile {
         match (self.emit, self.output.clone()) {
             (Some(Emit::Object), Some(folder)) => self.export(&folder),
             (Some(Emit::Object), None) => bail!("--emit object needs a folder for its files; add --output FOLDER"),
+            (Some(Emit::So), None) => bail!("--emit so needs a file for the library; add --output libNAME.so"),
             (_, output) => self.artifact(output.as_deref()),
         }
     }
@@ -490,6 +496,8 @@ impl Compile {
     /// Writes the model as object files, C and a header into a folder. Everything runs on the CPU.
     fn export(mut self, folder: &Path) -> Result<Verdict> {
         let elsewhere = [
+            (self.params.is_some(), "--params"),
+            (self.board.is_some(), "--board"),
             (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
             (self.compilation.fallback == Some(FallbackKind::Cuda), "--fallback cuda"),
             (self.compilation.measure, "--measure"),
@@ -541,6 +549,14 @@ impl Compile {
             files::check_writable(params).with_context(|| format!("cannot write {}", params.display()))?;
         }
         self.check_dump()?;
+        let target = self.cpu_target.clone().unwrap_or(format!("{}-linux-gnu", std::env::consts::ARCH));
+        if self.emit == Some(Emit::So) {
+            if self.params.is_some() {
+                bail!("--emit so writes the parameters into the library; leave out --params");
+            }
+            // Found before anything is compiled.
+            library::Linker::find(&target)?;
+        }
         let board = self.board.as_deref().map(Board::load).transpose()?;
         let config = match &self.board {
             Some(board) => load_hw(board)?,
@@ -558,6 +574,12 @@ impl Compile {
             }
         }
         match (output, &self.params) {
+            (Some(output), _) if self.emit == Some(Emit::So) => {
+                let object = |name: &str, bytes: &[u8]| model::library_object(&target, name, bytes);
+                let list = library::files(&artifact, output, &library::Linker::find(&target)?, &object)?;
+                files::write_together(&list)
+                    .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
+            }
             (Some(output), Some(params)) => {
                 artifact.write_apart(output, params)?;
                 if files::folder_of(output).canonicalize()? != files::folder_of(params).canonicalize()? {

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{Hw, Verdict, write_or_print};
 use tilewright::device::{DeviceKind, Spec, help, names};
+use tilewright::model::library::Linker;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::tools::{self, Sought, survey, version_of as version};
@@ -85,6 +86,7 @@ fn findings() -> Vec<Finding> {
         Err(DeviceError::Tool { reason, remedy, .. }) => (None, format!("it {reason}; {remedy}")),
         Err(error) => (None, error.to_string()),
     };
+    let linker = Linker::find(std::env::consts::ARCH);
     let compiler = Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
     let llvm_version = version("LLVM");
     let (sby, yices) = (version("SBY"), version("YICES"));
@@ -98,6 +100,13 @@ fn findings() -> Vec<Finding> {
             what_for: "compiling what runs on the CPU",
             found: llvm,
             remedy: format!("build with the feature `llvm` and package llvm-{llvm_version}-dev"),
+            needed: false,
+        },
+        Finding {
+            name: "linker",
+            what_for: "compile --emit so",
+            found: linker.as_ref().ok().map(|linker| linker.version.clone()),
+            remedy: linker.err().map_or(String::new(), |error| error.to_string()),
             needed: false,
         },
         Finding { name: "verilator", what_for: "--device rtl", found: verilator, remedy: no_verilator, needed: true },

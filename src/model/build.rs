@@ -267,6 +267,26 @@ pub fn data_object(processor: &str, symbol: &str, bytes: &[u8]) -> Result<Vec<u8
     processor.data_object(symbol, bytes).map_err(|e| e.to_string())
 }
 
+/// Makes an object file with an artifact and a function that opens it, for a processor by its name
+/// ([`Processor::library_object`](tilewright_llvm::Processor::library_object)).
+///
+/// # Errors
+/// The code generator's error, or that this program was built without one.
+#[cfg(feature = "llvm")]
+pub fn library_object(processor: &str, name: &str, artifact: &[u8]) -> Result<Vec<u8>, String> {
+    let processor = tilewright_llvm::Processor::named(processor).map_err(|e| e.to_string())?;
+    processor.library_object(name, artifact).map_err(|e| e.to_string())
+}
+
+/// Fails, because this program was built without a code generator.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "llvm"))]
+pub fn library_object(_: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, String> {
+    Err("this program was built without LLVM; build it with the feature `llvm`".to_string())
+}
+
 /// Fails, because this program was built without a code generator.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, ValueId, ValueInfo};
-use tilewright_runtime::loader::{ImportTable, LoadError, needs};
+use tilewright_runtime::loader::{HELPERS_OF_ARM32, ImportTable, LoadError, needs};
 use tilewright_runtime::placement::{Buffer, place};
 use tilewright_runtime::tensor::shape_text;
 
@@ -107,7 +107,7 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
     let (target, objects) =
         manifest.cpu.as_ref().map_or(("any processor", &[][..]), |cpu| (&cpu.target[..], &cpu.objects[..]));
     let mut files = Vec::new();
-    let allowed: Vec<&str> = ImportTable::standard().names().collect();
+    let allowed: Vec<&str> = ImportTable::standard().names().chain(HELPERS_OF_ARM32.iter().copied()).collect();
     let mut imports: Vec<String> = Vec::new();
     for (i, object) in objects.iter().enumerate() {
         let bytes = artifact.blob(*object);
@@ -290,7 +290,7 @@ fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids
 }
 
 /// Escapes text for a C comment.
-fn comment(text: &str) -> String {
+pub(super) fn comment(text: &str) -> String {
     text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r', '\\'], " ")
 }
 

@@ -10,6 +10,7 @@ mod file;
 pub mod file_names;
 pub mod inference;
 mod jit;
+pub mod library;
 pub mod listing;
 pub mod measure;
 pub mod picture;
@@ -24,7 +25,7 @@ pub mod zoo;
 
 pub use build::{
     Built, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build, build_traced,
-    data_object, import, import_traced, inputs, partitioned, passes, text,
+    data_object, import, import_traced, inputs, library_object, partitioned, passes, text,
 };
 pub use error::ModelError;
 pub use file::ModelFile;
