@@ -146,8 +146,10 @@ impl Processor {
         }
         module.verify()?;
         let options = PassBuilderOptions::create();
-        options.set_loop_vectorization(true);
-        options.set_loop_slp_vectorization(true);
+        // On 32-bit Arm, vectors of floats treat the smallest numbers as 0.
+        let vectorizes = self.architecture() != Architecture::Arm32;
+        options.set_loop_vectorization(vectorizes);
+        options.set_loop_slp_vectorization(vectorizes);
         options.set_loop_unrolling(true);
         module.run_passes("default<O3>", &machine, options)?;
         let buffer = machine.write_to_memory_buffer(module, form)?;
