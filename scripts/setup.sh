@@ -9,7 +9,7 @@
 #
 # --check           installs nothing; names what is missing, and fails if anything is.
 # --browser         installs Chromium (about 300 MB). Tests open reports in it and skip without it.
-# --cross           installs C compilers and emulators for 64-bit and 32-bit Arm and RISC-V (about 600 MB) and, with rustup, Rust's
+# --cross           installs C compilers and emulators for 64-bit and 32-bit Arm and RISC-V (about 2 GB) and, with rustup, Rust's
 #                   libraries for them. Tests run CPU code for other processors there and skip without them.
 # --gowin, --nexus  install nextpnr for Gowin or Lattice Nexus and their packers (250 and 80 MB). No test needs them.
 # --cuda            installs NVIDIA's CUDA C compiler and its headers (50 MB). Tests compile kernels with it, without a
@@ -71,6 +71,13 @@ missing_packages() {
         command -v riscv64-linux-gnu-gcc >/dev/null || echo gcc-riscv64-linux-gnu
         command -v arm-linux-gnueabihf-gcc >/dev/null || echo gcc-arm-linux-gnueabihf
         [ -e /usr/arm-linux-gnueabihf/lib/libc.a ] || echo libc6-dev-armhf-cross
+        # Processors without an operating system.
+        command -v arm-none-eabi-gcc >/dev/null || echo gcc-arm-none-eabi
+        command -v riscv64-unknown-elf-gcc >/dev/null || echo gcc-riscv64-unknown-elf
+        [ -d /usr/lib/picolibc/arm-none-eabi ] || echo picolibc-arm-none-eabi
+        [ -d /usr/lib/picolibc/riscv64-unknown-elf ] || echo picolibc-riscv64-unknown-elf
+        command -v qemu-system-arm >/dev/null || echo qemu-system-arm
+        command -v qemu-system-riscv64 >/dev/null || echo qemu-system-misc
         [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || echo libc6-dev-arm64-cross
         [ -e /usr/riscv64-linux-gnu/lib/libc.a ] || echo libc6-dev-riscv64-cross
     fi

@@ -365,12 +365,12 @@ pub struct Compile {
     /// Compile for several sizes of an open dimension; given several times, for all combinations
     #[arg(long, value_name = "SYMBOL=SIZE,SIZE…")]
     shapes: Vec<String>,
-    /// Artifact to write; with --emit object, the folder for the files, whose names start with the folder's name; with
+    /// Artifact to write; with --emit object or c, the folder for the files, whose names start with the folder's name; with
     /// --emit so, the library, named libNAME.so
     #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
     output: Option<PathBuf>,
-    /// What to write: an artifact, object files with C and a header for your own programs, or a shared library for
-    /// programs that link the runtime library [default: artifact]
+    /// What to write: an artifact, object files with C and a header for your own programs, portable C99 alone, or a
+    /// shared library for programs that link the runtime library [default: artifact]
     #[arg(long, value_enum)]
     emit: Option<Emit>,
     /// Write the parameters (weights and other constants) to this file, apart from the code; the artifact names the file
@@ -446,6 +446,8 @@ pub enum Emit {
     Artifact,
     /// Object files, C and a header.
     Object,
+    /// Portable C99 without heap or operating system, for everything on the CPU.
+    C,
     /// A shared library with the artifact in it and a header, for programs that link the runtime library.
     So,
 }
@@ -458,8 +460,9 @@ impl Compile {
         self.compilation.processor = self.cpu_target.clone();
         self.compilation.stages = self.stages();
         match (self.emit, self.output.clone()) {
-            (Some(Emit::Object), Some(folder)) => self.export(&folder),
+            (Some(Emit::Object | Emit::C), Some(folder)) => self.export(&folder),
             (Some(Emit::Object), None) => bail!("--emit object needs a folder for its files; add --output FOLDER"),
+            (Some(Emit::C), None) => bail!("--emit c needs a folder for its files; add --output FOLDER"),
             (Some(Emit::So), None) => bail!("--emit so needs a file for the library; add --output libNAME.so"),
             (_, output) => self.artifact(output.as_deref()),
         }
@@ -504,7 +507,14 @@ impl Compile {
             (!self.shapes.is_empty(), "--shapes"),
         ];
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
-            bail!("--emit object writes CPU code only; leave out {option}");
+            let emit = if self.emit == Some(Emit::C) { "c" } else { "object" };
+            bail!("--emit {emit} writes CPU code only; leave out {option}");
+        }
+        if self.emit == Some(Emit::C) {
+            if self.cpu_target.is_some() {
+                bail!("--emit c is for every processor; leave out --cpu-target");
+            }
+            self.compilation.processor = Some(model::C99.to_string());
         }
         files::check_folder(folder).with_context(|| format!("cannot write into {}", folder.display()))?;
         let stem = folder.file_name().map(|name| name.to_string_lossy().into_owned());

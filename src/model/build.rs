@@ -303,6 +303,9 @@ fn cpu_backend(
     symbols: Option<&str>,
     records: Option<&Records>,
 ) -> Result<Box<dyn Backend>, CompileError> {
+    if processor == Some(C99) {
+        return c99_backend(symbols);
+    }
     use tilewright_llvm::{LlvmBackend, Processor};
     let mut backend = match processor {
         Some(name) => LlvmBackend::for_processor(Processor::named(name).map_err(|e| {
@@ -321,6 +324,22 @@ fn cpu_backend(
         Ok(folder) => backend.with_cache(folder),
         Err(_) => backend,
     }))
+}
+
+/// The name of portable C99 as a processor in [`Options::processor`].
+pub const C99: &str = "c99";
+
+/// The generator of portable C99.
+#[cfg(all(feature = "llvm", feature = "cuda"))]
+fn c99_backend(symbols: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
+    Ok(Box::new(tilewright_cuda::C99Backend { prefix: symbols.unwrap_or("model").to_string() }))
+}
+
+/// Fails, because this program was built without the writer of C.
+#[cfg(all(feature = "llvm", not(feature = "cuda")))]
+fn c99_backend(_: Option<&str>) -> Result<Box<dyn Backend>, CompileError> {
+    let message = "this program was built without it; build it with the feature `cuda`, which writes C".to_string();
+    Err(tilewright_compiler::backend::BackendError::Toolchain { backend: "c", message }.into())
 }
 
 /// The code generator for GPUs.

@@ -8,6 +8,8 @@
 //! | `NAME_code0.o` | the steps' code, one object per region |
 //! | `NAME_constants.o` | weights and other constants |
 //! | `tilewright_imports.c` | functions that the code calls in addition to the C library, for one thread |
+//!
+//! If the code is C99, `NAME_code0.c` and `NAME_constants.c` take the places of the objects, and no imports are needed.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,6 +21,9 @@ use tilewright_runtime::tensor::shape_text;
 
 /// Alignment of constants and buffers.
 const ALIGN: u64 = 64;
+
+/// Target of code that is C99.
+pub const C99: &str = "C99";
 
 /// Source of the imports for one thread.
 const IMPORTS: &str = include_str!("export/tilewright_imports.c");
@@ -107,6 +112,16 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
     let (target, objects) =
         manifest.cpu.as_ref().map_or(("any processor", &[][..]), |cpu| (&cpu.target[..], &cpu.objects[..]));
     let mut files = Vec::new();
+    let laid = Laid::out(artifact)?;
+    if target == C99 {
+        for (i, object) in objects.iter().enumerate() {
+            files.push((format!("{name}_code{i}.c"), artifact.blob(*object).to_vec()));
+        }
+        files.push((format!("{name}_constants.c"), words(&format!("{name}_constants"), &laid.constants).into_bytes()));
+        files.push((format!("{name}.h"), laid.header(artifact, name, target, &[]).into_bytes()));
+        files.push((format!("{name}.c"), laid.source(artifact, name, target).into_bytes()));
+        return Ok(files);
+    }
     let allowed: Vec<&str> = ImportTable::standard().names().chain(HELPERS_OF_ARM32.iter().copied()).collect();
     let mut imports: Vec<String> = Vec::new();
     for (i, object) in objects.iter().enumerate() {
@@ -122,7 +137,6 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
         files.push((format!("{name}_code{i}.o"), bytes.to_vec()));
     }
     imports.sort_unstable();
-    let laid = Laid::out(artifact)?;
     let symbol = format!("{name}_constants");
     let object =
         constants(&symbol, &laid.constants).map_err(|reason| ExportError::Constants { model: model(), reason })?;
@@ -204,13 +218,23 @@ impl Laid {
 
     fn header(&self, artifact: &Artifact, name: &str, target: &str, imports: &[String]) -> String {
         let (manifest, upper) = (&artifact.manifest, name.to_uppercase());
+        let link = match target == C99 {
+            true => format!(
+                "Compile {name}.c, {name}_code*.c and {name}_constants.c for a little-endian processor, without joining \
+                 products and sums\n * (-std=c99 or -ffp-contract=off). They need no operating system and no heap, and \
+                 of the C library only memcpy and math.h."
+            ),
+            false => format!(
+                "Link {name}.c, {name}_code*.o, {name}_constants.o, tilewright_imports.c (or your own functions instead)\n \
+                 * and -lm. The code calls: {}.",
+                if imports.is_empty() { "nothing".to_string() } else { imports.join(", ") },
+            ),
+        };
         let mut text = format!(
-            "/* Model {} for {target}, by {}.\n *\n * Link {name}.c, {name}_code*.o, {name}_constants.o, \
-             tilewright_imports.c (or your own functions instead)\n * and -lm. The code calls: {}.\n */\n#ifndef \
-             {upper}_H\n#define {upper}_H\n\n#ifdef __cplusplus\nextern \"C\" {{\n#endif\n",
+            "/* Model {} for {target}, by {}.\n *\n * {link}\n */\n#ifndef {upper}_H\n#define {upper}_H\n\n#ifdef \
+             __cplusplus\nextern \"C\" {{\n#endif\n",
             comment(&manifest.model),
             comment(&manifest.producer),
-            if imports.is_empty() { "nothing".to_string() } else { imports.join(", ") },
         );
         let names = manifest.output_names.iter().map(String::as_str);
         let inputs = manifest.inputs.iter().map(|id| (id, None));
@@ -236,9 +260,10 @@ impl Laid {
         let pointer = |id: &ValueId| self.locations.get(id).map_or_else(|| "0".to_string(), |at| at.expression());
         let mut text = format!(
             "/* Model {} for {target}, by {}. */\n#include <stdint.h>\n#include <string.h>\n\n#include \"{name}.h\"\n\n\
-             extern const unsigned char {name}_constants[];\n\n",
+             extern const {} {name}_constants[];\n\n",
             comment(&manifest.model),
             comment(&manifest.producer),
+            if target == C99 { "uint64_t" } else { "unsigned char" },
         );
         let mut declared = Vec::new();
         for step in &manifest.steps {
@@ -251,7 +276,7 @@ impl Laid {
         let _ = write!(
             text,
             "\nint {name}_run(const void *const *inputs, void *const *outputs, void *workspace)\n{{\n    \
-             const unsigned char *const constants = {name}_constants;\n    unsigned char *const space = workspace;\n    \
+             const unsigned char *const constants = (const unsigned char *){name}_constants;\n    unsigned char *const space = workspace;\n    \
              int32_t status = 0;\n    (void)inputs;\n    (void)outputs;\n    (void)constants;\n    (void)space;\n"
         );
         for step in &manifest.steps {
@@ -287,6 +312,17 @@ fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids
         let _ = writeln!(text, "/* {name}: {} {shape} */", value.dtype);
         let _ = writeln!(text, "#define {upper}_{kind}_{i}_BYTES {}", value.bytes());
     }
+}
+
+/// A C source with bytes under a symbol, as words of 64 bits, which are aligned for all elements.
+fn words(symbol: &str, bytes: &[u8]) -> String {
+    let mut text = format!("#include <stdint.h>\n\nextern const uint64_t {symbol}[];\nconst uint64_t {symbol}[] = {{");
+    for (i, part) in bytes.chunks(8).enumerate() {
+        let mut word = [0; 8];
+        word[..part.len()].copy_from_slice(part);
+        let _ = write!(text, "{}0x{:x}u,", if i % 5 == 0 { "\n    " } else { " " }, u64::from_le_bytes(word));
+    }
+    text + if bytes.is_empty() { "\n    0,\n};\n" } else { "\n};\n" }
 }
 
 /// Escapes text for a C comment.

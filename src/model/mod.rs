@@ -24,8 +24,8 @@ pub mod values;
 pub mod zoo;
 
 pub use build::{
-    Built, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build, build_traced,
-    data_object, import, import_traced, inputs, library_object, partitioned, passes, text,
+    Built, C99, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build,
+    build_traced, data_object, import, import_traced, inputs, library_object, partitioned, passes, text,
 };
 pub use error::ModelError;
 pub use file::ModelFile;

@@ -4,6 +4,7 @@
 
 #![cfg(feature = "llvm")]
 
+mod bare;
 mod command;
 mod programs;
 
@@ -69,6 +70,36 @@ fn exported_models_run_in_a_program_of_this_machine() {
     let some = problems(5, 1).unwrap().into_iter().step_by(3);
     cases.extend(programs::each(some, machine.target));
     check(&machine, &cases);
+}
+
+/// Portable C99, compiled by this machine's compiler.
+#[test]
+fn models_in_c_run_in_a_program_of_this_machine() {
+    let machine = Machine::portable("cc", &[]);
+    let files = ["lenet-mnist/model.onnx", "lenet-mnist/model_qdq_perchannel.onnx"];
+    let mut cases: Vec<Case> = (0..)
+        .zip(files)
+        .map(|(i, file)| programs::of_file(&format!("lenet{i}"), &repository(file), machine.target))
+        .collect();
+    cases.extend(tilewright_testing::model("resnet8-cifar10/model_int8.tflite").map(|file| {
+        let case = programs::of_file("resnet8", &file, machine.target);
+        let header = case.files.iter().find(|(name, _)| name == "resnet8.h").unwrap();
+        let text = String::from_utf8_lossy(&header.1).into_owned();
+        assert!(text.contains("no operating system and no heap"), "{text}");
+        case
+    }));
+    cases.extend(programs::each(problems(5, 1).unwrap().into_iter().step_by(3), machine.target));
+    check(&machine, &cases);
+}
+
+#[test]
+#[ignore = "compiles every operator and some networks to C, for this machine and for a 32-bit one"]
+fn every_operator_runs_in_c() {
+    check(&Machine::portable("cc", &[]), &operators("c99"));
+    check(&Machine::portable("cc", &[]), &networks("c99"));
+    if Machine::emulated("armv7-linux-gnueabihf", "arm-linux-gnueabihf-gcc", &["qemu-arm-static"]).is_some() {
+        check(&Machine::portable("arm-linux-gnueabihf-gcc", &["qemu-arm-static"]), &networks("c99"));
+    }
 }
 
 macro_rules! emulated {

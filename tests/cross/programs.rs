@@ -31,6 +31,11 @@ impl Machine {
         Some(Machine { target, compiler: "cc", emulator: Vec::new() })
     }
 
+    /// Portable C99 with this compiler.
+    pub fn portable(compiler: &'static str, emulator: &[&'static str]) -> Machine {
+        Machine { target: model::C99, compiler, emulator: emulator.to_vec() }
+    }
+
     /// Another processor. Without its compiler or emulator, the test is skipped.
     pub fn emulated(target: &'static str, compiler: &'static str, emulator: &[&'static str]) -> Option<Machine> {
         let there = [compiler, emulator[0]]
@@ -57,10 +62,10 @@ impl Machine {
 
 /// A model with its data, compiled and exported.
 pub struct Case {
-    name: String,
+    pub name: String,
     /// The graph after all passes.
-    graph: Graph,
-    inputs: Vec<Tensor>,
+    pub graph: Graph,
+    pub inputs: Vec<Tensor>,
     /// The exported files.
     pub files: Vec<(String, Vec<u8>)>,
 }
@@ -173,12 +178,16 @@ pub fn check(machine: &Machine, cases: &[Case]) {
     std::fs::write(path("main.c"), source(cases)).unwrap();
     let data: Vec<u8> = cases.iter().flat_map(|case| case.inputs.iter().flat_map(Tensor::to_bytes)).collect();
     std::fs::write(path("inputs"), data).unwrap();
-    let objects = cases.iter().flat_map(|case| &case.files).filter(|(name, _)| name.ends_with(".o"));
+    let objects = cases
+        .iter()
+        .flat_map(|case| &case.files)
+        .filter(|(name, _)| name.ends_with(".o") || name.ends_with("_constants.c") || name.ends_with("_code0.c"));
     let objects: String = objects.map(|(name, _)| format!("{name}\n")).collect();
     std::fs::write(path("objects"), objects).unwrap();
-    let options = ["-std=c11", "-O1", "-Wall", "-Werror", "-static", "-o", "program", "main.c", "tilewright_imports.c"];
+    let options = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", "program", "main.c"];
+    let imports = path("tilewright_imports.c").exists().then_some("tilewright_imports.c");
     let mut compiler = Command::new(machine.compiler);
-    let compiled = compiler.current_dir(folder.path()).args(options).args(["@objects", "-lm"]).output();
+    let compiled = compiler.current_dir(folder.path()).args(options).args(imports).args(["@objects", "-lm"]).output();
     let compiled = compiled.unwrap_or_else(|e| panic!("{}: {e}", machine.compiler));
     let errors = String::from_utf8_lossy(&compiled.stderr);
     assert!(compiled.status.success(), "{}: {errors}", machine.target);

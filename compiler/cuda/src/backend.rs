@@ -45,15 +45,7 @@ impl Backend for CudaBackend {
     }
 
     fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
-        let n = graph.node(node);
-        if matches!(n.op, Op::Constant(_)) {
-            return Ok(());
-        }
-        ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| BackendError::Unsupported {
-            node: n.name.clone(),
-            op: n.op.name().into(),
-            reason: e.to_string(),
-        })
+        supports(graph, node)
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
@@ -85,24 +77,37 @@ impl Backend for CudaBackend {
     }
 }
 
+/// Checks whether the loops of a node can be made.
+pub(crate) fn supports(graph: &Graph, node: NodeId) -> Result<(), BackendError> {
+    let n = graph.node(node);
+    if matches!(n.op, Op::Constant(_)) {
+        return Ok(());
+    }
+    ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| BackendError::Unsupported {
+        node: n.name.clone(),
+        op: n.op.name().into(),
+        reason: e.to_string(),
+    })
+}
+
 /// The form of code that is listed.
 const CUDA: &str = "cuda";
 
 /// Returns the groups of nodes that become functions.
-fn nodes_of_functions(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+pub(crate) fn nodes_of_functions(graph: &Graph, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
     groups(graph, nodes, MOST_JOINED, |op| is_elementwise(op) || matches!(op, Op::Reshape(_)))
 }
 
 /// What a group of nodes computes.
-struct Group {
-    region: RegionProgram,
-    function: tir::Function,
+pub(crate) struct Group {
+    pub region: RegionProgram,
+    pub function: tir::Function,
     /// Name of the function, if no group before it computes the same.
-    symbol: String,
+    pub symbol: String,
 }
 
 impl Group {
-    fn of(graph: &Graph, nodes: &[NodeId]) -> Result<Group, BackendError> {
+    pub fn of(graph: &Graph, nodes: &[NodeId]) -> Result<Group, BackendError> {
         let last = nodes[nodes.len() - 1];
         let node = graph.node(last);
         let unsupported = |e: &dyn std::fmt::Display| BackendError::Unsupported {

@@ -1,4 +1,4 @@
-//! GPU code generation: translates loop programs to CUDA C.
+//! C code generation: translates loop programs to CUDA C for GPUs, and to C99 for any processor ([`C99Backend`]).
 //!
 //! [`CudaBackend`] takes nodes of a graph, fuses element-wise nodes into the node before them, lowers each group, binds
 //! its loops to blocks and threads ([`schedule`]), and writes a kernel for each nest ([`emit`]). The text is compiled
@@ -6,6 +6,7 @@
 //! installed.
 
 mod backend;
+mod c99;
 mod emit;
 mod error;
 mod library;
@@ -14,6 +15,7 @@ mod schedule;
 mod tests;
 
 pub use backend::{CudaBackend, Precision};
-pub use emit::{FunctionKernels, PRELUDE, emit};
+pub use c99::{C99_TARGET, C99Backend};
+pub use emit::{FunctionKernels, PRELUDE, emit, emit_c};
 pub use error::EmitError;
 pub use schedule::schedule;

@@ -62,8 +62,8 @@ impl Kernel<'_> {
         let (x, y) = (self.expr(a)?, self.expr(b)?);
         let plain = |sign: &str| format!("({x} {sign} {y})");
         Ok(match (op, t) {
-            (BinOp::Min, _) => format!("tw_min({x}, {y})"),
-            (BinOp::Max, _) => format!("tw_max({x}, {y})"),
+            (BinOp::Min, t) => format!("tw_min{}({x}, {y})", suffix(t)),
+            (BinOp::Max, t) => format!("tw_max{}({x}, {y})", suffix(t)),
             (BinOp::And, DType::Bool) => plain("&&"),
             (BinOp::Or, DType::Bool) => plain("||"),
             (BinOp::And, _) => plain("&"),
@@ -139,17 +139,18 @@ impl Kernel<'_> {
                 let from = interval(a, &self.bounds);
                 let by = interval(b, &self.bounds);
                 let whole = from.is_some_and(|r| r.0 >= 0) && by.is_some_and(|r| r.0 > 0);
+                let end = if fits { "" } else { suffix(DType::I64) };
                 let text = match op {
                     BinOp::Add if fits => format!("({x} + {y})"),
                     BinOp::Sub if fits => format!("({x} - {y})"),
                     BinOp::Mul if fits => format!("{x} * {y}"),
                     BinOp::Div if fits && whole => format!("({x} / {y})"),
                     BinOp::Mod if fits && whole => format!("({x} % {y})"),
-                    BinOp::Min => format!("tw_min({x}, {y})"),
-                    BinOp::Max => format!("tw_max({x}, {y})"),
+                    BinOp::Min => format!("tw_min{end}({x}, {y})"),
+                    BinOp::Max => format!("tw_max{end}({x}, {y})"),
                     BinOp::And => format!("({x} & {y})"),
                     BinOp::Or => format!("({x} | {y})"),
-                    op => format!("{}({x}, {y})", helper(*op)?),
+                    op => format!("{}{end}({x}, {y})", helper(*op)?),
                 };
                 (text, fits)
             }
@@ -169,7 +170,16 @@ fn comparison(op: BinOp) -> Result<&'static str, EmitError> {
     })
 }
 
-/// Returns the prelude's function for an operation on integers.
+/// Returns how the names of the prelude's functions of a type end.
+fn suffix(t: DType) -> &'static str {
+    match t {
+        DType::I64 => "_l",
+        DType::F32 => "_f",
+        DType::I32 | DType::I8 | DType::U8 | DType::Bool => "",
+    }
+}
+
+/// Returns the prelude's function for an operation on integers, without the suffix of its type.
 fn helper(op: BinOp) -> Result<&'static str, EmitError> {
     Ok(match op {
         BinOp::Add => "tw_add",

@@ -11,7 +11,7 @@ use tilewright_compiler::tir::{
 };
 
 use super::registers::{self, Own};
-use super::{c_type, uses};
+use super::{Language, c_type, uses};
 use crate::EmitError;
 
 /// Shared memory that every GPU provides per block, in bytes.
@@ -37,6 +37,7 @@ struct Held {
 /// A kernel under construction.
 pub(super) struct Kernel<'f> {
     f: &'f Function,
+    language: Language,
     half: bool,
     wide: Option<&'f Name>,
     nest: Stmt,
@@ -54,6 +55,7 @@ pub(super) struct Kernel<'f> {
 impl<'f> Kernel<'f> {
     pub fn new(
         f: &'f Function,
+        language: Language,
         (half, wide): (bool, Option<&'f Name>),
         nest: &Stmt,
         params: &[&'f Buffer],
@@ -90,7 +92,7 @@ impl<'f> Kernel<'f> {
         let params = params.to_vec();
         let names = RefCell::default();
         let (held, loops, text) = (None, Vec::new(), String::new());
-        Ok(Kernel { f, half, wide, nest, params, bounds, block, grid, owns, names, held, loops, text })
+        Ok(Kernel { f, language, half, wide, nest, params, bounds, block, grid, owns, names, held, loops, text })
     }
 
     /// Emits the kernel. Returns `None` if it has nothing to do.
@@ -104,12 +106,18 @@ impl<'f> Kernel<'f> {
         for b in self.params.clone() {
             let reads_only = self.f.inputs().iter().any(|p| p.name == b.name);
             let word = if reads_only { "const " } else { "" };
-            list.push(format!("{word}{} *__restrict__ {}", self.stored(b), self.name(&b.name)));
+            let restrict = if self.language == Language::Cuda { "__restrict__" } else { "restrict" };
+            list.push(format!("{word}{} *{restrict} {}", self.stored(b), self.name(&b.name)));
         }
         let threads: i64 = self.block.iter().product();
-        let head =
-            format!("extern \"C\" __global__ void __launch_bounds__({threads}) {name}({}) {{\n", list.join(", "));
-        self.text = head;
+        let kind = match self.language {
+            Language::Cuda => format!("extern \"C\" __global__ void __launch_bounds__({threads})"),
+            Language::C99 if threads * self.grid.iter().product::<i64>() > 1 => {
+                return Err(EmitError::Bound("C has no blocks of threads to bind loops to".into()));
+            }
+            Language::C99 => "static void".to_string(),
+        };
+        self.text = format!("{kind} {name}({}) {{\n", list.join(", "));
         self.declare()?;
         let nest = std::mem::replace(&mut self.nest, Stmt::Seq(Vec::new()));
         self.stmt(&nest, 1)?;
@@ -315,7 +323,7 @@ impl<'f> Kernel<'f> {
                 Ok(())
             }
             None => {
-                if l.kind == LoopKind::Unrolled {
+                if l.kind == LoopKind::Unrolled && self.language == Language::Cuda {
                     self.line(depth, "#pragma unroll");
                 }
                 self.line(depth, &format!("for (int {v} = 0; {v} < {}; {v}++) {{", l.extent));
@@ -344,7 +352,7 @@ impl<'f> Kernel<'f> {
         self.line(inner, &format!("{} sum = {init};", c_type(b.dtype)));
         for (i, l) in chain.iter().enumerate() {
             let v = self.name(&l.var);
-            if l.kind == LoopKind::Unrolled {
+            if l.kind == LoopKind::Unrolled && self.language == Language::Cuda {
                 self.line(inner + i, "#pragma unroll");
             }
             self.line(inner + i, &format!("for (int {v} = 0; {v} < {}; {v}++) {{", l.extent));

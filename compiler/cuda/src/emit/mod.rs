@@ -1,4 +1,4 @@
-//! Translates loop programs to CUDA C.
+//! Translates loop programs to CUDA C, or to C99 for one thread.
 //!
 //! Every top-level nest of a function becomes a kernel: loops bound to blocks and threads form the grid, the others
 //! become loops. A reduction with nothing between its loops keeps its value in a register. Local buffers become arrays
@@ -20,6 +20,15 @@ use kernel::Kernel;
 
 /// Helper functions that precede all kernels of a source.
 pub const PRELUDE: &str = include_str!("prelude.cu");
+
+/// What the text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// CUDA C.
+    Cuda,
+    /// C99. No loop may be bound to blocks or threads.
+    C99,
+}
 
 /// Alignment of buffers in a workspace.
 pub(crate) const ALIGN: u64 = 256;
@@ -44,11 +53,44 @@ pub fn emit(symbol: &str, f: &Function, half: bool) -> Result<FunctionKernels, E
     emit_wide(symbol, f, half, None)
 }
 
+/// Emits a verified function as C99: one function for each nest, and `symbol`, which takes pointers as
+/// `tilewright_compiler::backend` specifies and calls them. The workspace is in the result.
+///
+/// # Errors
+/// [`EmitError`] for bound loops.
+pub fn emit_c(symbol: &str, f: &Function) -> Result<FunctionKernels, EmitError> {
+    let mut made = emit_as(Language::C99, symbol, f, false, None)?;
+    let (inputs, params) = (f.inputs().len(), f.params.len());
+    let argument = |arg: &Arg| match arg {
+        Arg::Input(i) => format!("arguments[{i}]"),
+        Arg::Output(i) => format!("arguments[{}]", inputs + *i as usize),
+        Arg::Workspace(at) => format!("(void *)((char *)arguments[{params}] + {at})"),
+    };
+    made.source +=
+        &format!("int32_t {symbol}(void *const *arguments);\n\nint32_t {symbol}(void *const *arguments) {{\n");
+    for launch in &made.launches {
+        let list: Vec<String> = launch.args.iter().map(argument).collect();
+        made.source += &format!("  {}({});\n", launch.kernel, list.join(", "));
+    }
+    made.source += "  (void)arguments;\n  return 0;\n}\n\n";
+    Ok(made)
+}
+
 /// Does the same as [`emit`], but keeps floats of the parameter `wide` at 32 bits.
 ///
 /// # Errors
 /// The same as [`emit`].
 pub(crate) fn emit_wide(
+    symbol: &str,
+    f: &Function,
+    half: bool,
+    wide: Option<&Name>,
+) -> Result<FunctionKernels, EmitError> {
+    emit_as(Language::Cuda, symbol, f, half, wide)
+}
+
+fn emit_as(
+    language: Language,
     symbol: &str,
     f: &Function,
     half: bool,
@@ -61,9 +103,10 @@ pub(crate) fn emit_wide(
     let (offsets, workspace_bytes) = workspace(f, &nests);
     let mut kernels = FunctionKernels { source: String::new(), launches: Vec::new(), workspace_bytes };
     for (number, nest) in nests.iter().enumerate() {
-        let name = if nests.len() == 1 { symbol.to_string() } else { format!("{symbol}_{number}") };
+        let alone = nests.len() == 1 && language == Language::Cuda;
+        let name = if alone { symbol.to_string() } else { format!("{symbol}_{number}") };
         let used = used_buffers(f, nest);
-        let Some(kernel) = Kernel::new(f, (half, wide), nest, &used)?.emit(&name)? else { continue };
+        let Some(kernel) = Kernel::new(f, language, (half, wide), nest, &used)?.emit(&name)? else { continue };
         let args = used.iter().map(|b| place_of(f, b, &offsets)).collect::<Option<Vec<_>>>();
         let args = args.ok_or_else(|| EmitError::Program(format!("kernel {name} uses an unknown buffer")))?;
         kernels.source += &kernel.text;

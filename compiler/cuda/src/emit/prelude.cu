@@ -1,6 +1,16 @@
-// Helpers for generated kernels: integers wrap and round as in hw/src/num.rs and in the evaluator of loop programs.
+// Helpers for generated kernels, in CUDA C and in C99: integers wrap and round as in hw/src/num.rs and in the evaluator
+// of loop programs. Names of functions end in _l for long long and in _f for float.
 
+#ifdef TW_C99
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#define TW_INLINE static inline
+static inline float __int_as_float(int bits) { union { int i; float f; } v; v.i = bits; return v.f; }
+static inline int __float_as_int(float value) { union { int i; float f; } v; v.f = value; return v.i; }
+#else
 #define TW_INLINE static __device__ __forceinline__
+#endif
 
 TW_INLINE int tw_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 TW_INLINE int tw_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
@@ -8,28 +18,37 @@ TW_INLINE int tw_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
 TW_INLINE int tw_shl(int a, int b) { return (int)((unsigned)a << (b & 31)); }
 TW_INLINE int tw_shr(int a, int b) { return a >> (b & 31); }
 
-TW_INLINE long long tw_add(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
-TW_INLINE long long tw_sub(long long a, long long b) { return (long long)((unsigned long long)a - (unsigned long long)b); }
-TW_INLINE long long tw_mul(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
-TW_INLINE long long tw_shl(long long a, long long b) { return (long long)((unsigned long long)a << (b & 63)); }
-TW_INLINE long long tw_shr(long long a, long long b) { return a >> (b & 63); }
+TW_INLINE long long tw_add_l(long long a, long long b) { return (long long)((unsigned long long)a + (unsigned long long)b); }
+TW_INLINE long long tw_sub_l(long long a, long long b) { return (long long)((unsigned long long)a - (unsigned long long)b); }
+TW_INLINE long long tw_mul_l(long long a, long long b) { return (long long)((unsigned long long)a * (unsigned long long)b); }
+TW_INLINE long long tw_shl_l(long long a, long long b) { return (long long)((unsigned long long)a << (b & 63)); }
+TW_INLINE long long tw_shr_l(long long a, long long b) { return a >> (b & 63); }
 
-template <class T> TW_INLINE T tw_min(T a, T b) { return b < a ? b : a; }
-template <class T> TW_INLINE T tw_max(T a, T b) { return b > a ? b : a; }
+TW_INLINE int tw_min(int a, int b) { return b < a ? b : a; }
+TW_INLINE int tw_max(int a, int b) { return b > a ? b : a; }
+TW_INLINE long long tw_min_l(long long a, long long b) { return b < a ? b : a; }
+TW_INLINE long long tw_max_l(long long a, long long b) { return b > a ? b : a; }
 // NaN if either operand is NaN, which fminf and fmaxf would drop: each select keeps one operand's NaN. Combining them
 // is safe because equal floats have equal bits except for the sign of 0.
 TW_INLINE float tw_both(float a, float b) { return __int_as_float(__float_as_int(a) | __float_as_int(b)); }
-TW_INLINE float tw_min(float a, float b) { return tw_both(b < a ? b : a, a < b ? a : b); }
-TW_INLINE float tw_max(float a, float b) { return tw_both(b > a ? b : a, a > b ? a : b); }
+TW_INLINE float tw_min_f(float a, float b) { return tw_both(b < a ? b : a, a < b ? a : b); }
+TW_INLINE float tw_max_f(float a, float b) { return tw_both(b > a ? b : a, a > b ? a : b); }
 
 // Quotient rounded down, and remainder with the divisor's sign; 0 if the divisor is 0.
-template <class T> TW_INLINE T tw_floor_div(T a, T b) {
+TW_INLINE int tw_floor_div(int a, int b) {
   if (b == 0) return 0;
-  if (b == -1) return tw_sub((T)0, a);
-  T q = a / b;
+  if (b == -1) return tw_sub(0, a);
+  int q = a / b;
   return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
 }
-template <class T> TW_INLINE T tw_floor_mod(T a, T b) { return b == 0 ? 0 : tw_sub(a, tw_mul(tw_floor_div(a, b), b)); }
+TW_INLINE int tw_floor_mod(int a, int b) { return b == 0 ? 0 : tw_sub(a, tw_mul(tw_floor_div(a, b), b)); }
+TW_INLINE long long tw_floor_div_l(long long a, long long b) {
+  if (b == 0) return 0;
+  if (b == -1) return tw_sub_l(0, a);
+  long long q = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? q - 1 : q;
+}
+TW_INLINE long long tw_floor_mod_l(long long a, long long b) { return b == 0 ? 0 : tw_sub_l(a, tw_mul_l(tw_floor_div_l(a, b), b)); }
 
 // Floats convert to integers by truncation and saturation. NaN converts to 0.
 TW_INLINE long long tw_to_i64(float x) {

@@ -36,6 +36,14 @@ pub(crate) fn scheduled(f: Function) -> Schedule {
     s
 }
 
+/// Schedules a function for one thread: only stages are joined.
+pub(crate) fn serial(f: Function) -> Schedule {
+    let mut s = Schedule::new(f);
+    inline(&mut s, true);
+    join_reductions(&mut s);
+    s
+}
+
 /// Returns the names of the blocks in order.
 fn names(f: &Function) -> Vec<Name> {
     let mut list = Vec::new();
