@@ -28,7 +28,7 @@ fn objects_are_for_their_processor_and_call_what_is_listed() {
     let file = repository("lenet-mnist/model_qdq_perchannel.onnx");
     let allowed: Vec<&str> = ImportTable::standard().names().chain(HELPERS_OF_ARM32.iter().copied()).collect();
     for (target, number) in NUMBERS {
-        for features in ["", ",+avx2", ",+dotprod", ",+neon", ",+v", ",+zvl256b"] {
+        for features in ["", ",+avx2", ",+dotprod", ",+v", ",+zvl256b"] {
             let text = format!("{target}{features}");
             if tilewright_llvm::Processor::named(&text).is_err() {
                 continue;
@@ -122,8 +122,6 @@ emulated! {
         ["qemu-aarch64-static", "-cpu", "neoverse-n1"];
     /// A processor without vectors and without instructions to divide.
     arm_of_32_bits = "armv7-linux-gnueabihf", "arm-linux-gnueabihf-gcc", ["qemu-arm-static", "-cpu", "cortex-a9"];
-    arm_of_32_bits_with_vectors = "armv7-linux-gnueabihf,cpu=cortex-a9", "arm-linux-gnueabihf-gcc",
-        ["qemu-arm-static", "-cpu", "cortex-a9"];
     risc_v = "riscv64-linux-gnu", "riscv64-linux-gnu-gcc", ["qemu-riscv64-static", "-cpu", "rv64,v=false,zba=false,zbb=false"];
     risc_v_with_vectors = "riscv64-linux-gnu,+v", "riscv64-linux-gnu-gcc",
         ["qemu-riscv64-static", "-cpu", "rv64,v=true,vext_spec=v1.0,vlen=128"];

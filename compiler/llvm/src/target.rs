@@ -146,7 +146,7 @@ impl Processor {
         }
         module.verify()?;
         let options = PassBuilderOptions::create();
-        // On 32-bit Arm, vectors of floats treat the smallest numbers as 0.
+        // On 32-bit Arm, code has no vectors: those of floats treat the smallest numbers as 0.
         let vectorizes = self.architecture() != Architecture::Arm32;
         options.set_loop_vectorization(vectorizes);
         options.set_loop_slp_vectorization(vectorizes);

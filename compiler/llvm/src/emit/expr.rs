@@ -10,7 +10,7 @@ use tilewright_compiler::te::{BinOp, DType, Expr, Func, by_choices};
 use super::Emitter;
 use super::strict::Strict;
 use super::value::{Emitted, FloatOp, IntOp, Value, lanes};
-use crate::{Architecture, EmitError};
+use crate::EmitError;
 
 impl<'c> Emitter<'_, 'c> {
     pub(super) fn int_type(&self, t: DType) -> IntType<'c> {
@@ -271,10 +271,6 @@ impl<'c> Emitter<'_, 'c> {
             Func::Sqrt => own("llvm.sqrt"),
             Func::Floor => own("llvm.floor"),
             Func::Ceil => own("llvm.ceil"),
-            // LLVM has no instructions for vectors of it on 32-bit Arm.
-            Func::RoundEven if self.processor.architecture() == Architecture::Arm32 => {
-                self.each_lane(args, |args| self.intrinsic("llvm.roundeven", &[args[0].get_type()], args))
-            }
             Func::RoundEven => own("llvm.roundeven"),
             // No vector instruction rounds this way, and LLVM's vector form could call functions that no loader
             // provides.

@@ -1,7 +1,7 @@
 //! Chooses how to tile a product for a processor's registers.
 
 use tilewright_compiler::graph::op::Layout;
-use tilewright_compiler::graph::{DType, Graph, NodeId, Op};
+use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::te::ops::{Blocks, in_fours, is_depthwise, takes_blocks};
 
 use crate::{Architecture, Processor};
@@ -72,16 +72,12 @@ struct Machine {
 }
 
 impl Machine {
-    /// `integers`: whether the result consists of integers.
-    fn of(processor: &Processor, integers: bool) -> Machine {
+    fn of(processor: &Processor) -> Machine {
         match processor.architecture() {
             Architecture::X86 => Machine::of_x86(processor),
             // Two 128-bit vectors per cycle. Products can take their factor from a lane.
             Architecture::Arm => Machine { lanes: 4, registers: 32, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 },
-            // Vectors of integers only: those of floats treat the smallest numbers as 0. One per cycle, in pairs of 64 bits.
-            Architecture::Arm32 if processor.has("neon") && integers => {
-                Machine { lanes: 4, registers: 16, fma: 2.0, load: 1.0, spread: 1.0, latency: 4.0 }
-            }
+            // No vectors either.
             Architecture::Arm32 => Machine { lanes: 1, registers: 12, fma: 1.0, load: 1.0, spread: 1.0, latency: 5.0 },
             // Vectors are as short as the processor allows. A factor needs a register of its own.
             Architecture::RiscV if processor.has("v") => {
@@ -120,8 +116,7 @@ impl Tile {
         let shape: Vec<i64> = graph.ty(n.output()).shape()?.into_iter().map(|n| n as i64).collect();
         let (channels, outer) = shape.split_last()?;
         let row = |back: usize| outer.len().checked_sub(back).map_or(1, |i| outer[i]);
-        let integers = graph.ty(n.output()).dtype != DType::F32;
-        let machine = Machine::of(processor, integers);
+        let machine = Machine::of(processor);
         let rows = [row(2), row(1)];
         let space = TileSpace { rows, channels: *channels, lanes: machine.lanes, registers: machine.registers };
         if pools || is_depthwise(graph, node) {
