@@ -84,7 +84,8 @@ fn run(folder: &Path, program: &str, arguments: &[String]) -> String {
     let done = done.unwrap_or_else(|e| panic!("{program}: {e}"));
     let said = String::from_utf8_lossy(&done.stderr);
     assert!(done.status.success(), "{program} {arguments:?}: {:?} {said}", done.status);
-    String::from_utf8_lossy(&done.stdout).into_owned()
+    // QEMU prints what programs print on standard error.
+    String::from_utf8_lossy(&done.stdout).into_owned() + &said
 }
 
 fn runs(bare: &Bare, case: &Case) {
@@ -97,7 +98,7 @@ fn runs(bare: &Bare, case: &Case) {
     let own = |words: &[&str]| words.iter().map(ToString::to_string).collect::<Vec<_>>();
     let sources = case.files.iter().map(|(name, _)| name.clone()).filter(|name| name.ends_with(".c"));
     let sources: Vec<String> = sources.collect();
-    let mut compile = own(&["-std=c99", "-Os", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
+    let mut compile = own(&["--specs=picolibc.specs", "-std=c99", "-Os", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]);
     compile.extend(own(bare.options));
     let mut objects = Vec::new();
     for source in &sources {
@@ -110,7 +111,7 @@ fn runs(bare: &Bare, case: &Case) {
         objects.push(object);
     }
     let mut link = compile.clone();
-    link.extend(own(&["--specs=picolibc.specs", "--oslib=semihost", "--crt0=hosted", "-Tpicolibc.ld"]));
+    link.extend(own(&["--oslib=semihost", "--crt0=hosted", "-Tpicolibc.ld"]));
     for (symbol, value) in [("flash", bare.memory[0]), ("ram", bare.memory[1])] {
         link.push(format!("-Wl,--defsym=__{symbol}={value:#x}"));
         link.push(format!("-Wl,--defsym=__{symbol}_size=0x400000"));

@@ -29,7 +29,7 @@ fn element_wise() {
                 {
                   const int v_i_j_1 = threadIdx.x;
                   if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
-                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_max(v_x[(v_i_j_0 * 256 + v_i_j_1)], 0.0f);
+                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_max_f(v_x[(v_i_j_0 * 256 + v_i_j_1)], 0.0f);
                   }
                 }
               }
@@ -49,7 +49,7 @@ fn element_wise() {
                 {
                   const int v_i_j_1 = threadIdx.x;
                   if (((v_i_j_0 * 256 + v_i_j_1) < 600)) {
-                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_narrow(tw_max(tw_widen(v_x[(v_i_j_0 * 256 + v_i_j_1)]), 0.0f));
+                    v_y[(v_i_j_0 * 256 + v_i_j_1)] = tw_narrow(tw_max_f(tw_widen(v_x[(v_i_j_0 * 256 + v_i_j_1)]), 0.0f));
                   }
                 }
               }
