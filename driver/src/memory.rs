@@ -44,7 +44,9 @@ impl DeviceMemory {
         blocks.ok_or_else(|| {
             self.taken = before;
             DriverError::DoesNotFit {
-                needed: sizes.iter().map(|(_, bytes)| bytes.next_multiple_of(align.max(1))).sum(),
+                needed: sizes.iter().fold(0, |sum: u64, (_, bytes)| {
+                    sum.saturating_add(bytes.checked_next_multiple_of(align.max(1)).unwrap_or(u64::MAX))
+                }),
                 free: self.free_bytes(),
                 size: self.size,
                 regions: sizes.to_vec(),
@@ -80,6 +82,13 @@ impl DeviceMemory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_beyond_all_memory_are_refused() {
+        let mut memory = DeviceMemory::new(1000, &HwConfig::default());
+        let refusal = memory.plan(&[("a".into(), u64::MAX - 3), ("b".into(), 100)], 64).unwrap_err().to_string();
+        assert!(refusal.starts_with(&format!("the program needs {} bytes", u64::MAX)), "{refusal}");
+    }
 
     #[test]
     fn gaps_are_used_and_what_does_not_fit_is_refused_with_sizes() {
