@@ -4,7 +4,7 @@
 //! start with the name of the node that they replace. Imported functions count against the memory limit of the import,
 //! so a file whose functions call each other many times is rejected instead of growing without bound.
 
-use super::context::{Context, Scope, declared_types, types_of};
+use super::context::{Context, Scope, declared_types};
 use super::function::{Call, domain, full_name};
 use super::node::{NodeContext, Reason};
 use super::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
@@ -179,7 +179,7 @@ impl<'a> Context<'a> {
         let mut scope = Scope {
             opset: opset(&f.opset_import).map_err(|e| format!("function `{}`: {e}", call.function))?,
             prefix: format!("{label}/"),
-            types: types_of(f.value_info.iter()),
+            types: declared_types(self.packed, f.value_info.iter()),
             ..Scope::default()
         };
         for (name, given) in f.input.iter().zip(&proto.input).filter(|(_, given)| !given.is_empty()) {
@@ -207,7 +207,7 @@ impl<'a> Context<'a> {
             return Err(format!("it has {given} outputs, but its branch has {made}").into());
         }
         let outer = self.scope();
-        let (opset, call, types) = (outer.opset, outer.call.clone(), declared_types(graph));
+        let (opset, call, types) = (outer.opset, outer.call.clone(), declared_types(self.packed, graph.declared()));
         self.enter(Scope { opset, call, types, prefix: format!("{label}/"), open: true, ..Scope::default() })?;
         Ok(self.constants(graph, true)?)
     }

@@ -37,15 +37,15 @@ pub(super) struct Scope {
     pub types: HashMap<String, Result<TensorType, String>>,
 }
 
-/// The types that a graph declares for its values and outputs.
-pub(super) fn declared_types(graph: &GraphProto) -> HashMap<String, Result<TensorType, String>> {
-    types_of(graph.output.iter().chain(&graph.value_info))
-}
-
-/// The types of declarations.
-pub(super) fn types_of<'i>(
+/// The types of declarations. Only calls of functions of the program (`packed`) ask for them; without any, there are
+/// none.
+pub(super) fn declared_types<'i>(
+    packed: &BTreeSet<String>,
     infos: impl Iterator<Item = &'i ValueInfoProto>,
 ) -> HashMap<String, Result<TensorType, String>> {
+    if packed.is_empty() {
+        return HashMap::new();
+    }
     let what = Declared { what: "value", open: "dimension", remedy: "declare one", rank: None };
     infos.map(|info| (info.name.clone(), what.ty(info))).collect()
 }

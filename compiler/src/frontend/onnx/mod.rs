@@ -138,10 +138,11 @@ fn context<'a>(
         named => named.ok_or_else(|| malformed("it does not name its operator set".into()))?,
     };
     let name = if graph.name.is_empty() { "main" } else { &graph.name };
+    let types = declared_types(&options.packed, graph.declared());
     let cx = Context {
         file,
         builder: GraphBuilder::new(name),
-        scopes: vec![Scope { opset: Some(opset), types: declared_types(graph), ..Scope::default() }],
+        scopes: vec![Scope { opset: Some(opset), types, ..Scope::default() }],
         functions: Functions::new(&model.functions).map_err(malformed)?,
         traced: Vec::new(),
         unsigned: HashSet::new(),

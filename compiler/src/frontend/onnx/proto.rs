@@ -90,6 +90,11 @@ pub(super) struct GraphProto {
 }
 
 impl GraphProto {
+    /// Values whose types the graph declares.
+    pub fn declared(&self) -> impl Iterator<Item = &ValueInfoProto> {
+        self.output.iter().chain(&self.value_info)
+    }
+
     /// Names of the constants stored in the graph.
     pub fn constants(&self) -> impl Iterator<Item = &str> {
         let sparse = self.sparse_initializer.iter().filter_map(|t| t.values.as_ref());
