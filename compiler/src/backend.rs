@@ -129,12 +129,6 @@ pub trait Backend {
     /// Returns where its code runs.
     fn place(&self) -> Place;
 
-    /// Checks whether it supports a node.
-    ///
-    /// # Errors
-    /// [`BackendError::Unsupported`] with the reason.
-    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError>;
-
     /// Compiles nodes, given in topological order, to object code. Constant nodes among them are left out, because they
     /// need no code.
     ///

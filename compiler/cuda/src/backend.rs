@@ -44,10 +44,6 @@ impl Backend for CudaBackend {
         Place::Cuda
     }
 
-    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
-        supports(graph, node)
-    }
-
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         self.compile_from(graph, nodes, LEAST)
     }
@@ -75,19 +71,6 @@ impl Backend for CudaBackend {
         }
         Ok(listings)
     }
-}
-
-/// Checks whether the loops of a node can be made.
-pub(crate) fn supports(graph: &Graph, node: NodeId) -> Result<(), BackendError> {
-    let n = graph.node(node);
-    if matches!(n.op, Op::Constant(_)) {
-        return Ok(());
-    }
-    ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| BackendError::Unsupported {
-        node: n.name.clone(),
-        op: n.op.name().into(),
-        reason: e.to_string(),
-    })
 }
 
 /// The form of code that is listed.

@@ -6,7 +6,7 @@ use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, Object
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_runtime::artifact::Place;
 
-use crate::backend::{Group, nodes_of_functions, supports};
+use crate::backend::{Group, nodes_of_functions};
 use crate::schedule::serial;
 use crate::{PRELUDE, emit_c};
 
@@ -28,10 +28,6 @@ impl Backend for C99Backend {
 
     fn place(&self) -> Place {
         Place::Cpu
-    }
-
-    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
-        supports(graph, node)
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {

@@ -154,16 +154,6 @@ impl Backend for LlvmBackend {
         Place::Cpu
     }
 
-    fn supports(&self, graph: &Graph, node: NodeId) -> Result<(), BackendError> {
-        let n = graph.node(node);
-        let unsupported =
-            |reason: String| BackendError::Unsupported { node: n.name.clone(), op: n.op.name().into(), reason };
-        if matches!(n.op, Op::Constant(_)) {
-            return Ok(());
-        }
-        ops::program(graph, "check", &[node], &n.outputs).map(|_| ()).map_err(|e| unsupported(e.to_string()))
-    }
-
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         let Planned { functions, mut entries, code_of, own, replay, .. } = self.plan(graph, nodes)?;
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).add(replay);
