@@ -8,8 +8,6 @@ use tilewright_compiler::graph::{Graph, GraphError, NodeId, Op, Tensor, ValueId}
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::passes::{self, Pass, PassError};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::isa::ISA_VERSION;
-use tilewright_hw::layout::LAYOUT_VERSION;
 use tilewright_runtime::artifact::{
     self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind,
 };
@@ -172,26 +170,7 @@ struct Build<'g> {
 
 impl<'g> Build<'g> {
     fn new(graph: &'g Graph, stages: &'g [Stage]) -> Build<'g> {
-        let manifest = Manifest {
-            model: graph.name().to_string(),
-            producer: format!("tilewright {}", env!("CARGO_PKG_VERSION")),
-            isa_version: ISA_VERSION,
-            layout_version: LAYOUT_VERSION,
-            hardware: None,
-            cpu: None,
-            cuda: Vec::new(),
-            values: Vec::new(),
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            output_names: Vec::new(),
-            steps: Vec::new(),
-            about: Default::default(),
-            nodes: Vec::new(),
-            blobs: Vec::new(),
-            parameters: None,
-            variants: Vec::new(),
-            open_inputs: Vec::new(),
-        };
+        let manifest = Manifest::new(graph.name(), &format!("tilewright {}", env!("CARGO_PKG_VERSION")));
         let (values, constants, products) = (BTreeMap::new(), HashMap::new(), HashSet::new());
         Build { graph, manifest, blobs: Vec::new(), values, constants, products, stages, layers: Vec::new() }
     }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use tilewright_driver::AccelProgram;
-use tilewright_hw::isa::INSN_BYTES;
-use tilewright_hw::layout::Activation;
+use tilewright_hw::isa::{INSN_BYTES, ISA_VERSION};
+use tilewright_hw::layout::{Activation, LAYOUT_VERSION};
 
 use super::{About, InsnLayers, LayerEnd, LayerRun, OpenValue, ParametersFile};
 use crate::packed::Attributes;
@@ -404,6 +404,30 @@ pub struct BlobInfo {
 }
 
 impl Manifest {
+    /// A description of a model without values and steps, of this program's versions.
+    pub fn new(model: &str, producer: &str) -> Manifest {
+        Manifest {
+            model: model.to_string(),
+            producer: producer.to_string(),
+            isa_version: ISA_VERSION,
+            layout_version: LAYOUT_VERSION,
+            hardware: None,
+            cpu: None,
+            cuda: Vec::new(),
+            values: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            output_names: Vec::new(),
+            steps: Vec::new(),
+            about: About::default(),
+            nodes: Vec::new(),
+            blobs: Vec::new(),
+            parameters: None,
+            variants: Vec::new(),
+            open_inputs: Vec::new(),
+        }
+    }
+
     /// The model's inputs, in its order.
     pub fn input_values(&self) -> Vec<&ValueInfo> {
         self.inputs.iter().map(|id| &self.values[id.0 as usize]).collect()

@@ -8,18 +8,9 @@ fn value(name: &str, len: usize, constant: Option<u32>) -> ValueInfo {
 
 fn manifest() -> Manifest {
     Manifest {
-        model: "sum".into(),
-        producer: "test".into(),
-        about: Default::default(),
-        isa_version: ISA_VERSION,
-        layout_version: LAYOUT_VERSION,
-        hardware: None,
-        cpu: None,
-        cuda: Vec::new(),
         values: vec![value("x", 3, None), value("w", 3, Some(0)), value("y", 3, None)],
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(2)],
-        output_names: vec![],
         steps: vec![Step {
             name: "add".into(),
             kind: StepKind::Packed { function: "add".into(), attributes: Default::default() },
@@ -36,10 +27,7 @@ fn manifest() -> Manifest {
             values: vec![Some(ValueId(2))],
             cost: None,
         }],
-        blobs: vec![],
-        parameters: None,
-        variants: vec![],
-        open_inputs: vec![],
+        ..Manifest::new("sum", "test")
     }
 }
 

@@ -315,24 +315,11 @@ mod tests {
         let step =
             Step { name: "sum".into(), kind: add, inputs: vec![ValueId(0), ValueId(1)], outputs: vec![ValueId(2)] };
         let manifest = Manifest {
-            model: "sum".into(),
-            producer: "test".into(),
-            about: Default::default(),
-            isa_version: tilewright_hw::isa::ISA_VERSION,
-            layout_version: tilewright_hw::layout::LAYOUT_VERSION,
-            hardware: None,
-            cpu: None,
-            cuda: vec![],
             values: vec![value("x", &[2, len], None), value("w", &[4], Some(0)), value("y", &[1], None)],
             inputs: vec![ValueId(0)],
             outputs: vec![ValueId(2)],
-            output_names: vec![],
             steps: vec![step],
-            nodes: vec![],
-            blobs: vec![],
-            parameters: None,
-            variants: vec![],
-            open_inputs: vec![],
+            ..Manifest::new("sum", "test")
         };
         Artifact::new("sum", manifest, vec![vec![1, 2, 3, 4]]).unwrap()
     }

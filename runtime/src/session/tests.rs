@@ -24,27 +24,14 @@ fn sums(doublings: u32) -> Artifact {
         outputs: vec![ValueId(output)],
     };
     let manifest = Manifest {
-        model: "sum".into(),
-        producer: "test".into(),
-        about: Default::default(),
-        isa_version: tilewright_hw::isa::ISA_VERSION,
-        layout_version: tilewright_hw::layout::LAYOUT_VERSION,
-        hardware: None,
-        cpu: None,
-        cuda: Vec::new(),
         values: [value("x", None), value("w", Some(0)), value("y", None)]
             .into_iter()
             .chain((0..doublings).map(|_| value("z", None)))
             .collect(),
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(2 + doublings), ValueId(2)],
-        output_names: vec![],
         steps: std::iter::once(step([0, 1], 2)).chain((2..2 + doublings).map(|at| step([at, at], at + 1))).collect(),
-        nodes: vec![],
-        blobs: vec![],
-        parameters: None,
-        variants: vec![],
-        open_inputs: vec![],
+        ..Manifest::new("sum", "test")
     };
     Artifact::new("sum", manifest, vec![vec![1, 2, 3]]).unwrap()
 }
