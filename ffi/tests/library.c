@@ -6,22 +6,8 @@ enum { INPUT = 32 * 32 * 3, OUTPUT = 10 };
 
 static unsigned char input[INPUT], wanted[OUTPUT], found[OUTPUT];
 
-static void read_file(const char *path, void *to, size_t bytes) {
-  FILE *file = fopen(path, "rb");
-  EXPECT(file && fread(to, 1, bytes, file) == bytes);
-  if (file) fclose(file);
-}
-
 static DLTensor tensor(void *data, int64_t *shape, int32_t axes) {
-  DLTensor made = {0};
-  made.data = data;
-  made.device.device_type = kDLCPU;
-  made.ndim = axes;
-  made.dtype.code = kDLInt;
-  made.dtype.bits = 8;
-  made.dtype.lanes = 1;
-  made.shape = shape;
-  return made;
+  return tensor_of(data, kDLInt, 8, shape, axes);
 }
 
 int main(int argc, char **argv) {

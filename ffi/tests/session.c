@@ -8,21 +8,7 @@ static float input[INPUT], wanted[OUTPUT];
 static int64_t input_shape[] = {1, 1, 28, 28}, output_shape[] = {1, 10};
 
 static DLTensor tensor(void *data, int64_t *shape, int32_t axes) {
-  DLTensor made = {0};
-  made.data = data;
-  made.device.device_type = kDLCPU;
-  made.ndim = axes;
-  made.dtype.code = kDLFloat;
-  made.dtype.bits = 32;
-  made.dtype.lanes = 1;
-  made.shape = shape;
-  return made;
-}
-
-static void read_file(const char *path, void *to, size_t bytes) {
-  FILE *file = fopen(path, "rb");
-  EXPECT(file && fread(to, 1, bytes, file) == bytes);
-  if (file) fclose(file);
+  return tensor_of(data, kDLFloat, 32, shape, axes);
 }
 
 /* Runs the session; returns the status, and checks the answer if there is one. */

@@ -30,6 +30,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::{self, Results};
 use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright_compiler::graph::op::{Conv2d, Layout};
+use tilewright_compiler::graph::{self as compiler_graph, GraphBuilder, ValueId};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_runtime::artifact::Artifact;
@@ -38,6 +40,26 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{RunReport, Session};
 use tilewright_runtime::tensor::{DType, Tensor, largest_distance};
 use tilewright_sim::{Rtl, RtlOptions};
+
+/// A convolution with these pads on all sides, without zero points.
+fn convolution(layout: Layout, stride: usize, pad: usize) -> Conv2d {
+    Conv2d {
+        strides: [stride; 2],
+        pads: [pad; 4],
+        dilations: [1, 1],
+        groups: 1,
+        layout,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    }
+}
+
+/// A 3x3 convolution of floats `[N, C, H, W]` with eight channels in and out; `seed` determines the weights.
+fn eight_channels(b: &mut GraphBuilder, x: ValueId, stride: usize, seed: usize) -> ValueId {
+    let weight = |i: usize| ((i * 37 + seed * 11) % 17) as f32 / 34.0 - 0.24;
+    let w = b.constant("w", compiler_graph::Tensor::from_fn(&[8, 3, 3, 8], weight));
+    b.node("conv", convolution(Layout::Nchw, stride, 1), &[x, w]).unwrap()
+}
 
 /// Path of a model in the repository.
 fn carried(name: &str) -> PathBuf {

@@ -2,14 +2,14 @@
 
 use tilewright::device::DeviceKind;
 use tilewright::model::{self, Options};
-use tilewright_compiler::graph::op::{Conv2d, Layout, Requantize};
+use tilewright_compiler::graph::op::{Layout, Requantize};
 use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::num::Rounding;
 use tilewright_runtime::artifact::{Artifact, Place, StepKind};
 
-use crate::compiled;
 use crate::random::network;
+use crate::{compiled, convolution};
 
 /// Tensors that are needed at the same time do not overlap, and are inside their region.
 #[track_caller]
@@ -50,16 +50,7 @@ fn large() -> Graph {
     let mut b = GraphBuilder::new("large");
     let x = b.input("x", TensorType::new(DType::I8, &[1, 1, 1, inputs]));
     let weights = b.constant("", Tensor::new(&[outputs, 1, 1, inputs], vec![1i8; outputs * inputs]).unwrap());
-    let op = Conv2d {
-        strides: [1, 1],
-        pads: [0; 4],
-        dilations: [1, 1],
-        groups: 1,
-        layout: Layout::Nhwc,
-        data_zero_point: 0,
-        weight_zero_point: 0,
-    };
-    let acc = b.node("conv", op, &[x, weights]).unwrap();
+    let acc = b.node("conv", convolution(Layout::Nhwc, 1, 0), &[x, weights]).unwrap();
     let mut vector = |v: i32| b.constant("", Tensor::vector(vec![v; outputs]));
     let [bias, multiplier, shift] = [vector(0), vector(1 << 30), vector(-8)];
     let op = Requantize { axis: 3, zero_point: 0, lo: -128, hi: 127, mode: Rounding::Double };

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tilewright::device::DeviceKind;
 use tilewright::model::inference::made_up;
 use tilewright::model::{self, Options};
-use tilewright_compiler::graph::op::{Conv2d, Layout, Requantize};
+use tilewright_compiler::graph::op::{Layout, Requantize};
 use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::num::Rounding;
@@ -19,23 +19,14 @@ use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::DynamicSession;
 use tilewright_runtime::{SharedDevice, tensor};
 
-use crate::open;
+use crate::{convolution, open};
 
 /// A convolution of bytes, which the accelerator computes as a whole.
 fn network(height: usize) -> Graph {
     let mut b = GraphBuilder::new("bytes");
     let x = b.input("x", TensorType::new(DType::I8, &[1, height, 6, 8]));
     let w = b.constant("w", Tensor::from_fn(&[8, 3, 3, 8], |i| (i % 15) as i8 - 7));
-    let op = Conv2d {
-        strides: [1, 1],
-        pads: [1, 1, 1, 1],
-        dilations: [1, 1],
-        groups: 1,
-        layout: Layout::Nhwc,
-        data_zero_point: 0,
-        weight_zero_point: 0,
-    };
-    let sum = b.node("conv", op, &[x, w]).unwrap();
+    let sum = b.node("conv", convolution(Layout::Nhwc, 1, 1), &[x, w]).unwrap();
     let constants = [
         b.constant("bias", Tensor::vector(vec![3i32; 8])),
         b.constant("multiplier", Tensor::vector(vec![1i32 << 30; 8])),

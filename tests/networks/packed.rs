@@ -6,8 +6,8 @@ use tilewright::device::DeviceKind;
 use tilewright::model::quantize::{Prepared, QuantizeOptions};
 use tilewright::model::{self, ImportOptions, Offload, Options};
 use tilewright_compiler::frontend::onnx;
-use tilewright_compiler::graph::op::{Attr, Conv2d, Layout, Packed};
-use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, ValueId, eval};
+use tilewright_compiler::graph::op::{Attr, Packed};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Tensor, TensorType, eval};
 use tilewright_compiler::passes::{OptLevel, optimize};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place, StepKind};
@@ -16,7 +16,7 @@ use tilewright_runtime::session::Session;
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{Function, tensor};
 
-use crate::{open, run};
+use crate::{eight_channels, open, run};
 
 /// Scales each pixel by its largest channel, and counts the pixels whose largest channel is above a threshold.
 fn peaks() -> Function {
@@ -35,31 +35,16 @@ fn peaks() -> Function {
     })
 }
 
-fn conv(b: &mut GraphBuilder, x: ValueId, seed: usize) -> ValueId {
-    let weight = |i: usize| ((i * 37 + seed * 11) % 17) as f32 / 34.0 - 0.24;
-    let w = b.constant("w", Tensor::from_fn(&[8, 3, 3, 8], weight));
-    let op = Conv2d {
-        strides: [1, 1],
-        pads: [1, 1, 1, 1],
-        dilations: [1, 1],
-        groups: 1,
-        layout: Layout::Nchw,
-        data_zero_point: 0,
-        weight_zero_point: 0,
-    };
-    b.node("conv", op, &[x, w]).unwrap()
-}
-
 /// A convolution, the function, and another convolution of its first result.
 fn network() -> Graph {
     let mut b = GraphBuilder::new("peaks");
     let x = b.input("x", TensorType::new(DType::F32, &[1, 8, 12, 10]));
-    let first = conv(&mut b, x, 1);
+    let first = eight_channels(&mut b, x, 1, 1);
     let types = vec![b.ty(first).clone(), TensorType::new(DType::I64, &[1])];
     let attributes = BTreeMap::from([("above".to_string(), Attr::Float(0.5))]);
     let op = Packed { function: "tests.Peaks".into(), attributes, types };
     let found = b.node_outputs("peaks", op.into(), &[first]).unwrap();
-    let second = conv(&mut b, found[0], 2);
+    let second = eight_channels(&mut b, found[0], 1, 2);
     b.output("y", second);
     b.output("count", found[1]);
     b.finish().unwrap()
