@@ -135,7 +135,7 @@ pub enum SessionError {
         name: String,
         /// Shape given.
         found: Vec<usize>,
-        /// Sizes that the model expects, of which some have names.
+        /// Sizes that the model expects; an open size is written as its name.
         wanted: String,
     },
     /// The model is not compiled for these shapes, and cannot be compiled for them here.

@@ -68,7 +68,7 @@ impl Packed {
         all
     }
 
-    /// The operator with these attributes, of which the types are still missing.
+    /// The operator with these attributes. It has no types yet; the reader of the text adds them.
     pub(crate) fn from_attrs(r: &mut AttrReader) -> Option<Packed> {
         let function = r.take("function");
         let pairs = match r.attrs.remove("attributes") {
