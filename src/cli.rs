@@ -3,6 +3,7 @@
 mod bench;
 mod bisect;
 mod common;
+mod compilation;
 mod compile;
 mod completions;
 mod configs;

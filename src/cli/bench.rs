@@ -9,7 +9,7 @@ use tilewright::model::ModelFile;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::files;
 
-use super::compile::Width;
+use super::compilation::Width;
 use super::workload::Workload;
 use super::{Progress, Verdict, write_or_print};
 

@@ -10,7 +10,7 @@ use tilewright::{model, model::inference};
 use tilewright_compiler::graph::Tensor;
 use tilewright_runtime::artifact::Artifact;
 
-use super::compile::Compilation;
+use super::compilation::Compilation;
 use super::run::Given;
 use super::{Verdict, read_file, write_or_print};
 

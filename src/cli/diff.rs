@@ -15,7 +15,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::tensor::Tensor;
 
-use super::compile::Compilation;
+use super::compilation::Compilation;
 use super::run::{Given, refuse};
 use super::{Hw, ParamsOption, Verdict, progress, read_file, write_or_print};
 

@@ -89,7 +89,7 @@ pub struct Quantize {
     #[arg(long, value_name = "FILE.json")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    import: super::compile::ImportArgs,
+    import: super::compilation::ImportArgs,
 }
 
 impl Quantize {

@@ -19,7 +19,7 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::npy;
 
-use super::compile::Compilation;
+use super::compilation::Compilation;
 use super::progress::tell;
 use super::run::{arrays, name_and_path};
 use super::{Hw, Verdict, read_file, write_or_print};

@@ -22,7 +22,7 @@ use tilewright::model::{self, Options};
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::tune::{LayerResult, Report};
 
-use super::compile::ImportArgs;
+use super::compilation::ImportArgs;
 use super::tuned::TunedOption;
 use super::{Hw, Progress, Verdict, note, write_or_print};
 

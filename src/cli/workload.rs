@@ -8,7 +8,7 @@ use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::{ConfigError, HwConfig};
 use tilewright_runtime::tensor::Tensor;
 
-use super::compile::{ImportArgs, Offload};
+use super::compilation::{ImportArgs, Offload};
 use super::run::Given;
 use super::tuned::TunedOption;
 

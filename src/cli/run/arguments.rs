@@ -11,7 +11,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::UnitCounters;
 use tilewright_hw::regs::{TrapUnit, UnitState};
 
-use crate::cli::compile::Compilation;
+use crate::cli::compilation::Compilation;
 use crate::cli::{Hw, ParamsOption, progress};
 
 /// Arguments of `run`.

@@ -1,0 +1,355 @@
+//! Options of reading and compiling a model, which several commands share, and what they do.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anyhow::{Context, Result, anyhow, bail};
+use tilewright::device::{DeviceKind, ModelRunner};
+use tilewright::model::ModelFile;
+use tilewright::model::listing::{Layer, Stage};
+use tilewright::model::schedules::{self, ScheduleFile};
+use tilewright::model::{self, ImportOptions, Sizes, Sources};
+use tilewright_hw::config::HwConfig;
+use tilewright_runtime::artifact::Artifact;
+
+use super::tuned::TunedOption;
+
+/// Options of compilation.
+#[derive(clap::Args)]
+pub struct Compilation {
+    /// Operators for the accelerator: all that it can compute (all), those that are faster there than on the modeled
+    /// host (auto), or none [default: all]
+    #[arg(long, value_enum)]
+    pub(super) offload: Option<Offload>,
+    /// What computes the remaining operators: the CPU, or a GPU of the machine that runs the artifact [default: cpu;
+    /// with --device cuda: cuda]
+    #[arg(long, value_enum)]
+    pub(super) fallback: Option<FallbackKind>,
+    /// Float width in the GPU's memory; arithmetic is always 32 bits [default: f32]
+    #[arg(long, value_enum)]
+    precision: Option<Width>,
+    /// Use measured CPU times of this machine instead of the model of the configuration's host
+    #[arg(long)]
+    pub(super) measure: bool,
+    /// Optimization level: 0 one program per layer, 1 joins neighbors, 2 folds and picks tiles by cost, 3 also fuses
+    /// into tiles and keeps results on the chip [default: 2]
+    #[arg(short = 'O', value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=3))]
+    level: Option<u8>,
+    /// Print the graph to standard error after each pass
+    #[arg(long)]
+    dump_ir: bool,
+    /// Folder with schedules (.te) of layers of the accelerator, as `tilewright schedule --of` writes them; they replace
+    /// the compiler's
+    #[arg(long, value_name = "DIR")]
+    schedules: Option<PathBuf>,
+    #[command(flatten)]
+    tuned: TunedOption,
+    /// Keep every accelerator layer's result in the artifact, for run --dump-tensors and diff
+    #[arg(long)]
+    keep_values: bool,
+    #[command(flatten)]
+    import: ImportArgs,
+    /// Target of the CPU code; set only by `compile`.
+    #[arg(skip)]
+    pub(super) processor: Option<String>,
+    /// Prefix of the CPU code's function names.
+    #[arg(skip)]
+    pub(super) symbols: Option<String>,
+    /// Whether the artifact may need more memory than the configuration has; set only by `compile`.
+    #[arg(skip)]
+    pub(super) any_memory: bool,
+    /// Stages of the layers to list; set only by `compile`.
+    #[arg(skip)]
+    pub(super) stages: Vec<Stage>,
+}
+
+/// Options of reading a model.
+#[derive(clap::Args)]
+pub struct ImportArgs {
+    /// Size of an open dimension of the model, by its symbol
+    #[arg(long, value_name = "SYMBOL=SIZE")]
+    bind: Vec<String>,
+    /// Shape of an input with open dimensions
+    #[arg(long, value_name = "INPUT=SIZExSIZE…")]
+    shape: Vec<String>,
+    /// Call functions of the program for the operators of this ONNX domain; a function's name is the operator's, with
+    /// its domain
+    #[arg(long, value_name = "DOMAIN")]
+    packed: Vec<String>,
+}
+
+/// What the accelerator computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Offload {
+    /// Every operator that it can compute.
+    All,
+    /// Operators that are faster there, including layout conversions and transfers.
+    Auto,
+    /// Nothing.
+    None,
+}
+
+/// What computes the operators that the accelerator does not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum FallbackKind {
+    /// The CPU.
+    Cpu,
+    /// The GPU.
+    Cuda,
+}
+
+/// Width of floats in a GPU's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Width {
+    /// 32 bits.
+    F32,
+    /// 16 bits.
+    F16,
+}
+
+impl Width {
+    /// The compiler's type for this width.
+    pub fn precision(self) -> model::Precision {
+        match self {
+            Width::F32 => model::Precision::F32,
+            Width::F16 => model::Precision::F16,
+        }
+    }
+}
+
+impl Offload {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Offload::All => "all",
+            Offload::Auto => "auto",
+            Offload::None => "none",
+        }
+    }
+}
+
+impl From<Offload> for model::Offload {
+    fn from(offload: Offload) -> model::Offload {
+        match offload {
+            Offload::All => model::Offload::All,
+            Offload::Auto => model::Offload::Auto,
+            Offload::None => model::Offload::None,
+        }
+    }
+}
+
+impl ImportArgs {
+    /// What is given on the command line, plus the shapes of the available input data.
+    pub fn options(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
+        let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
+        let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
+        for text in &self.bind {
+            let (symbol, size) =
+                text.split_once('=').ok_or_else(|| anyhow!("--bind {text} is not of the form SYMBOL=SIZE"))?;
+            let size = whole(size).ok_or_else(|| anyhow!("--bind {text}: the size is not a whole number above 0"))?;
+            if sizes.symbols.insert(symbol.to_string(), size).is_some() {
+                bail!("--bind gives {symbol} two sizes; give it one");
+            }
+        }
+        for text in &self.shape {
+            // A name can contain an equals sign, a size cannot.
+            let (input, shape) =
+                text.rsplit_once('=').ok_or_else(|| anyhow!("--shape {text} is not of the form INPUT=SIZExSIZE"))?;
+            let shape: Option<Vec<usize>> = shape.split(['x', ',']).map(whole).collect();
+            let shape = shape.ok_or_else(|| anyhow!("--shape {text}: a size is not a whole number above 0"))?;
+            if sizes.inputs.insert(input.to_string(), shape).is_some() {
+                bail!("--shape gives {input} two shapes; give it one");
+            }
+        }
+        Ok(ImportOptions { sizes, packed: self.packed.iter().cloned().collect() })
+    }
+}
+
+impl Compilation {
+    /// Names of the options that were given; they have no effect if nothing is compiled.
+    pub fn given(&self) -> Vec<&'static str> {
+        let options = [
+            (self.offload.is_some(), "--offload"),
+            (self.fallback.is_some(), "--fallback"),
+            (self.precision.is_some(), "--precision"),
+            (self.measure, "--measure"),
+            (self.level.is_some(), "-O"),
+            (self.dump_ir, "--dump-ir"),
+            (self.schedules.is_some(), "--schedules"),
+            (self.tuned.is_given(), "--tuned"),
+            (self.keep_values, "--keep-values"),
+            (!self.import.bind.is_empty(), "--bind"),
+            (!self.import.shape.is_empty(), "--shape"),
+            (!self.import.packed.is_empty(), "--packed"),
+        ];
+        options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
+    }
+
+    /// Names of the given options that the graph passes do not use.
+    pub fn beside_passes(&self) -> Vec<&'static str> {
+        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape", "--packed"].contains(name)).collect()
+    }
+
+    /// Whether `--keep-values` was given.
+    pub fn keeps_values(&self) -> bool {
+        self.keep_values
+    }
+
+    /// Optimization level.
+    pub fn level(&self) -> u8 {
+        self.level.unwrap_or(2)
+    }
+
+    /// How a model is read, with the shapes of the available input data.
+    pub fn import(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
+        self.import.options(data)
+    }
+
+    /// Prints advice if a float model leaves nothing to the accelerator.
+    pub fn advise(&self, artifact: &Artifact, file: &ModelFile) {
+        if self.offload != Some(Offload::None)
+            && let Some(advice) = tilewright::model::quantize::advice(&artifact.manifest, file.display())
+        {
+            super::note(&advice);
+        }
+    }
+
+    /// Maps compiled values to their names in the model file.
+    pub fn sources(&self, file: &ModelFile, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
+        Ok(tilewright::model::import_traced(file, self.import(data)?)?.1)
+    }
+
+    /// What computes the operators that the accelerator does not.
+    fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
+        let on_gpu = match (self.fallback, device.model_runner()) {
+            (Some(FallbackKind::Cpu), Some(ModelRunner::Gpu)) => {
+                bail!("--fallback cpu does not go with --device cuda; use --device cpu")
+            }
+            (Some(FallbackKind::Cuda), Some(ModelRunner::Cpu)) => {
+                bail!("--fallback cuda does not go with --device cpu; use --device cuda")
+            }
+            (fallback, runner) => fallback == Some(FallbackKind::Cuda) || runner == Some(ModelRunner::Gpu),
+        };
+        let precision = self.precision.map_or_else(Default::default, Width::precision);
+        if !on_gpu && self.precision.is_some() {
+            bail!("--precision is for a GPU; add --device cuda or --fallback cuda");
+        }
+        Ok(if on_gpu { model::Fallback::Cuda(precision) } else { model::Fallback::Cpu })
+    }
+
+    /// Imports and compiles a model; returns the artifact and the seconds of both steps. Open dimensions get the sizes
+    /// of `data`. `keep_values` keeps every layer's result even if the options do not ask for it.
+    pub fn compile(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        device: DeviceKind,
+        keep_values: bool,
+        data: &[(Option<String>, Vec<usize>)],
+    ) -> Result<(Artifact, f64, f64)> {
+        let Compiled { artifact, load_s, compile_s, .. } =
+            self.compile_listed(file, config, device, keep_values, data)?;
+        Ok((artifact, load_s, compile_s))
+    }
+
+    /// Returns the schedules of a model's layers on the accelerator.
+    pub fn schedules(&self, file: &ModelFile, config: &HwConfig) -> Result<Vec<ScheduleFile>> {
+        Ok(self.compile_listed(file, config, DeviceKind::FSIM, false, &[])?.schedules)
+    }
+
+    /// Compiles a model for these sizes of its open dimensions, in addition to those of the options.
+    pub(super) fn compile_for(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        sizes: &BTreeMap<String, usize>,
+    ) -> Result<Compiled> {
+        let sample = if sizes.is_empty() { file.sample_shapes() } else { Vec::new() };
+        let mut import = self.import(&sample)?;
+        for (symbol, size) in sizes {
+            if import.sizes.symbols.insert(symbol.clone(), *size).is_some() {
+                bail!("--bind and --shapes give sizes of {symbol}; leave one of them out");
+            }
+        }
+        self.compile_import(file, config, DeviceKind::FSIM, false, &import)
+    }
+
+    /// Like [`Compilation::compile`], and also returns the listed layers.
+    pub(super) fn compile_listed(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        device: DeviceKind,
+        keep_values: bool,
+        data: &[(Option<String>, Vec<usize>)],
+    ) -> Result<Compiled> {
+        let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
+        let import = self.import(if data.is_empty() { &sample } else { data })?;
+        self.compile_import(file, config, device, keep_values, &import)
+    }
+
+    /// Reads and compiles a model.
+    fn compile_import(
+        &self,
+        file: &ModelFile,
+        config: &HwConfig,
+        device: DeviceKind,
+        keep_values: bool,
+        import: &ImportOptions,
+    ) -> Result<Compiled> {
+        let (started, accelerator) = (Instant::now(), device.is_accelerator());
+        let fallback = self.fallback(device)?;
+        let (graph, sources) = tilewright::model::import_traced(file, import)?;
+        let load_s = started.elapsed().as_secs_f64();
+        if let (Some(Offload::Auto), Some(runner)) = (self.offload, device.model_runner()) {
+            super::note(&format!(
+                "--offload auto has no effect on device {device}, where everything runs on the {}",
+                runner.name()
+            ));
+        }
+        let started = Instant::now();
+        let records = self.tuned.read()?.load(config)?;
+        let schedules = self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default();
+        let options = model::Options {
+            config,
+            offload: match self.offload.unwrap_or(Offload::All) {
+                Offload::All => model::Offload::all_if(accelerator),
+                Offload::Auto if accelerator => model::Offload::Auto,
+                Offload::Auto | Offload::None => model::Offload::None,
+            },
+            fallback,
+            processor: self.processor.as_deref(),
+            symbols: self.symbols.as_deref(),
+            measure: self.measure,
+            level: self.level(),
+            dump_ir: self.dump_ir,
+            keep_values: keep_values || self.keep_values,
+            any_memory: self.any_memory,
+            stages: &self.stages,
+            schedules: &schedules,
+            records: records.get(),
+        };
+        let built = tilewright::model::build_traced(graph, &options, &mut |stage, text| {
+            eprintln!("// {stage}\n{text}");
+        })
+        .with_context(|| file.display().to_string())?;
+        let model::Built { mut artifact, schedules, layers, replay, .. } = built;
+        self.tuned.tell(&replay, records.skipped);
+        sources.annotate(&mut artifact.manifest);
+        artifact.manifest.about = file.about()?;
+        Ok(Compiled { artifact, schedules, layers, load_s, compile_s: started.elapsed().as_secs_f64() })
+    }
+}
+
+/// A compiled model.
+pub(super) struct Compiled {
+    pub artifact: Artifact,
+    /// The schedules of layers of the accelerator.
+    pub schedules: Vec<ScheduleFile>,
+    /// The listed layers.
+    pub layers: Vec<Layer>,
+    /// Seconds to read the model, and to compile it.
+    pub load_s: f64,
+    pub compile_s: f64,
+}
