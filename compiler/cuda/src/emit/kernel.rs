@@ -1,7 +1,7 @@
 //! Emits a nest as a kernel.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use tilewright_compiler::te::{DType, Expr, Name};
@@ -118,9 +118,19 @@ impl<'f> Kernel<'f> {
             Language::C99 => "static void".to_string(),
         };
         self.text = format!("{kind} {name}({}) {{\n", list.join(", "));
+        let begin = self.text.len();
         self.declare()?;
         let nest = std::mem::replace(&mut self.nest, Stmt::Seq(Vec::new()));
         self.stmt(&nest, 1)?;
+        if self.language == Language::C99 {
+            // A parameter whose values do not matter, such as indices into one element, is no mistake.
+            let words = |c: char| !c.is_alphanumeric() && c != '_';
+            let used: HashSet<&str> = self.text[begin..].split(words).collect();
+            let names = self.params.iter().map(|b| self.name(&b.name));
+            let unused: String =
+                names.filter(|n| !used.contains(n.as_str())).map(|n| format!("  (void){n};\n")).collect();
+            self.text.insert_str(begin, &unused);
+        }
         self.text += "}\n\n";
         let size = |n: [i64; 3]| n.map(|n| n as u32);
         Ok(Some(Written { grid: size(self.grid), block: size(self.block), text: self.text }))
