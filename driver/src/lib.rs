@@ -35,5 +35,5 @@ pub use memory::{ALIGN, Block, DeviceMemory};
 pub use order::{Order, Search};
 pub use program::{AccelProgram, Binding, MemoryRegion, RegionId, Role, Section, Summary};
 pub use recording::Recording;
-pub use run::{Loaded, run_program};
+pub use run::{Loaded, place, run_program};
 pub use set::EntrySet;

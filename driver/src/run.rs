@@ -19,7 +19,10 @@ pub struct Loaded<P> {
 }
 
 /// Takes a block for each region and one for the stream. Regions of tensors that fit `tensors` are there instead.
-pub(crate) fn place(
+///
+/// # Errors
+/// [`DriverError::DoesNotFit`].
+pub fn place(
     memory: &mut DeviceMemory,
     regions: &[MemoryRegion],
     stream_bytes: u64,

@@ -28,6 +28,10 @@
 #define TW_REG_COUNTER_SELECT 0x60u /* selects the counter: unit x 16 + state */
 #define TW_REG_COUNTER 0x64u /* the selected counter */
 #define TW_REG_BASE 0x100u /* 16 bytes per base register: address low, address high, limit low, limit high; with lean, reads return zero */
+#define TW_CONTROL_RESET 0x1u
+#define TW_CONTROL_IRQ_ENABLE 0x2u
+#define TW_STATUS_BUSY 0x1u
+#define TW_STATUS_TRAPPED 0x2u
 #define TW_OP_LOAD 0x1u /* Copies rows of bytes from DRAM into a memory, with optional padding. */
 #define TW_OP_GEMM 0x2u /* Multiplies inp entries by wgt tiles and writes or adds to acc, one micro-op per cycle. */
 #define TW_OP_VECTOR 0x3u /* Applies one element-wise operation to rows; destination and operands are indexed. */

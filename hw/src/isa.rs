@@ -16,7 +16,7 @@ mod vector;
 
 pub use codec::{DecodeError, Decoder, EncodeError, decode, encode, insn_bits};
 pub use descriptor::{DESCRIPTOR_FIELDS, Descriptor};
-pub use emit::{GENERATED, config_package, generated, registers_table};
+pub use emit::{GENERATED, c_header, config_package, generated, registers_table};
 pub use insn::*;
 pub use legal::{Illegal, illegal_reasons, unfit_reasons};
 pub use text::{AsmError, parse_for, parse_program, print_insn, print_program};

@@ -109,7 +109,7 @@ pub enum Emit {
     Artifact,
     /// Object files, C and a header.
     Object,
-    /// Portable C99 without heap or operating system, for everything on the CPU.
+    /// Portable C99 without heap or operating system; with --offload all, also the accelerator's programs and a driver.
     C,
     /// A shared library with the artifact in it and a header, for programs that link the runtime library.
     So,
@@ -159,19 +159,19 @@ impl Compile {
         Ok(())
     }
 
-    /// Writes the model as object files, C and a header into a folder. Everything runs on the CPU.
+    /// Writes the model as object files or C and a header into a folder. Everything runs on the CPU, unless the
+    /// accelerator is asked for by --offload.
     fn export(mut self, folder: &Path) -> Result<Verdict> {
         let elsewhere = [
             (self.params.is_some(), "--params"),
             (self.board.is_some(), "--board"),
-            (matches!(self.compilation.offload, Some(Offload::All | Offload::Auto)), "--offload"),
             (self.compilation.fallback == Some(FallbackKind::Cuda), "--fallback cuda"),
             (self.compilation.measure, "--measure"),
             (!self.shapes.is_empty(), "--shapes"),
         ];
         if let Some((_, option)) = elsewhere.iter().find(|(given, _)| *given) {
             let emit = if self.emit == Some(Emit::C) { "c" } else { "object" };
-            bail!("--emit {emit} writes CPU code only; leave out {option}");
+            bail!("--emit {emit} writes code of the CPU and the accelerator for one shape; leave out {option}");
         }
         if self.emit == Some(Emit::C) {
             if self.cpu_target.is_some() {
@@ -188,8 +188,10 @@ impl Compile {
         let target = self.cpu_target.clone().unwrap_or(own);
         let config = self.hw.load()?;
         self.check_dump()?;
+        let offloads = matches!(self.compilation.offload, Some(Offload::All | Offload::Auto));
+        let device = if offloads { DeviceKind::FSIM } else { DeviceKind::CPU };
         let Compiled { artifact, layers, load_s, compile_s, .. } =
-            self.compilation.compile_listed(&self.file, &config, DeviceKind::CPU, false, &[])?;
+            self.compilation.compile_listed(&self.file, &config, device, false, &[])?;
         self.dump(&layers)?;
         if self.explain {
             write_or_print(None, tilewright::examine::explain::table(&artifact.manifest).as_bytes())?;

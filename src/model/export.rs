@@ -10,6 +10,16 @@
 //! | `tilewright_imports.c` | functions that the code calls in addition to the C library, for one thread |
 //!
 //! If the code is C99, `NAME_code0.c` and `NAME_constants.c` take the places of the objects, and no imports are needed.
+//!
+//! If steps run on the accelerator, there are also:
+//!
+//! | file | contents |
+//! |---|---|
+//! | `NAME_device.c` | instruction streams and constants, which are written into the accelerator's memory |
+//! | `tw_accelerator.c`, `tw_accelerator.h` | the driver: runs programs through registers and memory |
+//! | `tilewright_hw.h` | the registers |
+
+mod accelerator;
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,6 +28,8 @@ use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, ValueId, ValueInf
 use tilewright_runtime::loader::{HELPERS_OF_ARM32, ImportTable, LoadError, needs};
 use tilewright_runtime::placement::{Buffer, place};
 use tilewright_runtime::tensor::shape_text;
+
+use accelerator::OnAccelerator;
 
 /// Alignment of constants and buffers.
 const ALIGN: u64 = 64;
@@ -31,8 +43,8 @@ const IMPORTS: &str = include_str!("export/tilewright_imports.c");
 /// Why a model was not exported.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// A step does not run on the CPU.
-    #[error("step {step} does not run on the CPU; export a model that is compiled with --offload none")]
+    /// A step runs neither on the CPU nor on the accelerator.
+    #[error("step {step} runs neither on the CPU nor on the accelerator; leave out --fallback and --packed")]
     Step {
         /// The step.
         step: String,
@@ -60,6 +72,14 @@ pub enum ExportError {
         model: String,
         /// The function.
         function: String,
+    },
+    /// The accelerator's programs have no place in its memory.
+    #[error("model {model}: {reason}")]
+    Accelerator {
+        /// The model.
+        model: String,
+        /// Why not.
+        reason: String,
     },
     /// The object with the constants could not be made.
     #[error("model {model}: {reason}")]
@@ -113,6 +133,10 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
         manifest.cpu.as_ref().map_or(("any processor", &[][..]), |cpu| (&cpu.target[..], &cpu.objects[..]));
     let mut files = Vec::new();
     let laid = Laid::out(artifact)?;
+    if let Some(device) = &laid.device {
+        files.push((format!("{name}_device.c"), device.data(artifact, name).into_bytes()));
+        files.extend(accelerator::driver_files());
+    }
     if target == C99 {
         for (i, object) in objects.iter().enumerate() {
             files.push((format!("{name}_code{i}.c"), artifact.blob(*object).to_vec()));
@@ -148,7 +172,9 @@ pub fn files(artifact: &Artifact, name: &str, constants: &MakeObject) -> Result<
 }
 
 /// Memory layout of all values.
-struct Laid {
+struct Laid<'a> {
+    /// The accelerator's part, if there is one.
+    device: Option<OnAccelerator<'a>>,
     locations: HashMap<ValueId, Location>,
     constants: Vec<u8>,
     /// Bytes of the workspace, including the scratch memory that all steps share.
@@ -157,8 +183,9 @@ struct Laid {
     scratch: u64,
 }
 
-impl Laid {
-    fn out(artifact: &Artifact) -> Result<Laid, ExportError> {
+impl<'a> Laid<'a> {
+    fn out(artifact: &'a Artifact) -> Result<Laid<'a>, ExportError> {
+        let device = OnAccelerator::of(artifact)?;
         let manifest = &artifact.manifest;
         let mut locations = HashMap::new();
         let mut constants = Vec::new();
@@ -184,13 +211,16 @@ impl Laid {
         let mut known: HashMap<ValueId, usize> = HashMap::new();
         let (mut scratch_bytes, mut functions) = (0, HashMap::new());
         for (at, step) in manifest.steps.iter().enumerate() {
-            let StepKind::Cpu { function, object, workspace_bytes } = &step.kind else {
-                return Err(ExportError::Step { step: step.name.clone() });
-            };
-            if *functions.entry(function.clone()).or_insert(*object) != *object {
-                return Err(ExportError::Twice { model: manifest.model.clone(), function: function.clone() });
+            match &step.kind {
+                StepKind::Cpu { function, object, workspace_bytes } => {
+                    if *functions.entry(function.clone()).or_insert(*object) != *object {
+                        return Err(ExportError::Twice { model: manifest.model.clone(), function: function.clone() });
+                    }
+                    scratch_bytes = scratch_bytes.max(*workspace_bytes);
+                }
+                StepKind::Accel(_) => {}
+                _ => return Err(ExportError::Step { step: step.name.clone() }),
             }
-            scratch_bytes = scratch_bytes.max(*workspace_bytes);
             for id in step.inputs.iter().chain(&step.outputs) {
                 if let Some(location) = constant(id) {
                     locations.entry(*id).or_insert(location);
@@ -213,46 +243,67 @@ impl Laid {
         }
         let scratch = placed.bytes.next_multiple_of(ALIGN);
         // At least one byte, since C has no empty arrays.
-        Ok(Laid { locations, constants, space: (scratch + scratch_bytes).max(1), scratch })
+        Ok(Laid { device, locations, constants, space: (scratch + scratch_bytes).max(1), scratch })
     }
 
     fn header(&self, artifact: &Artifact, name: &str, target: &str, imports: &[String]) -> String {
         let (manifest, upper) = (&artifact.manifest, name.to_uppercase());
+        let driver = match &self.device {
+            Some(_) => format!(", {name}_device.c, tw_accelerator.c"),
+            None => String::new(),
+        };
         let link = match target == C99 {
             true => format!(
-                "Compile {name}.c, {name}_code*.c and {name}_constants.c for a little-endian processor, without joining \
-                 products and sums\n * (-std=c99 or -ffp-contract=off). They need no operating system and no heap, and \
-                 of the C library only memcpy and math.h."
+                "Compile {name}.c, {name}_code*.c{driver} and {name}_constants.c for a little-endian processor, \
+                 without joining\n * products and sums (-std=c99 or -ffp-contract=off). They need no operating system and \
+                 no heap, and of the\n * C library only memcpy and math.h."
             ),
             false => format!(
-                "Link {name}.c, {name}_code*.o, {name}_constants.o, tilewright_imports.c (or your own functions instead)\n \
+                "Link {name}.c, {name}_code*.o{driver}, {name}_constants.o, tilewright_imports.c (or your own functions instead)\n \
                  * and -lm. The code calls: {}.",
                 if imports.is_empty() { "nothing".to_string() } else { imports.join(", ") },
             ),
         };
         let mut text = format!(
-            "/* Model {} for {target}, by {}.\n *\n * {link}\n */\n#ifndef {upper}_H\n#define {upper}_H\n\n#ifdef \
+            "/* Model {} for {target}, by {}.\n *\n * {link}\n */\n#ifndef {upper}_H\n#define {upper}_H\n\n{}#ifdef \
              __cplusplus\nextern \"C\" {{\n#endif\n",
             comment(&manifest.model),
             comment(&manifest.producer),
+            self.device.as_ref().map_or("", |_| "#include \"tw_accelerator.h\"\n\n"),
         );
         let names = manifest.output_names.iter().map(String::as_str);
         let inputs = manifest.inputs.iter().map(|id| (id, None));
         let outputs = manifest.outputs.iter().zip(names.map(Some).chain(std::iter::repeat(None)));
         list(&mut text, artifact, (&upper, "INPUT"), &inputs.collect::<Vec<_>>());
         list(&mut text, artifact, (&upper, "OUTPUT"), &outputs.collect::<Vec<_>>());
+        text.push_str(&self.device.as_ref().map_or_else(String::new, |device| device.header(name, &upper)));
+        let status = match &self.device {
+            Some(_) => "0, or a number below 0 that tw_accelerator.h explains",
+            None => "0",
+        };
+        let state = match &self.device {
+            Some(_) => "One thread at a time can use an accelerator",
+            None => "The function keeps no state:\n * several threads can call it, each with a workspace of its own",
+        };
         let _ = write!(
             text,
             "\n/* Working memory of the function, aligned to {ALIGN} bytes; uninitialized before a call, not used \
              after it. */\n#define {upper}_WORKSPACE_BYTES {}\n\n\
              /* Runs the model. inputs and outputs point to the tensors in the order above: dense, row-major, \
-             little-endian and\n * aligned to their elements; an output must not overlap another tensor. Returns 0. \
-             The function keeps no state:\n * several threads can call it, each with a workspace of its own. */\n\
-             int {name}_run(const void *const *inputs, void *const *outputs, void *workspace);\n\n\
+             little-endian and\n * aligned to their elements; an output must not overlap another tensor.\n * Returns \
+             {status}. {state}. */\n\
+             {};\n\n\
              #ifdef __cplusplus\n}}\n#endif\n\n#endif\n",
-            self.space
+            self.space,
+            self.signature(name)
         );
         text
+    }
+
+    /// The declaration of the function that runs the model.
+    fn signature(&self, name: &str) -> String {
+        let accelerator = if self.device.is_some() { "tw_accelerator *accelerator, " } else { "" };
+        format!("int {name}_run({accelerator}const void *const *inputs, void *const *outputs, void *workspace)")
     }
 
     fn source(&self, artifact: &Artifact, name: &str, target: &str) -> String {
@@ -273,13 +324,28 @@ impl Laid {
                 declared.push(function);
             }
         }
+        let mut check = String::new();
+        if let Some(device) = &self.device {
+            text.push_str(&device.source(artifact, name));
+            check = format!(
+                "    if (accelerator->model != {name}_constants) {{\n        return TW_ACCELERATOR_CLOSED;\n    }}\n"
+            );
+        }
         let _ = write!(
             text,
-            "\nint {name}_run(const void *const *inputs, void *const *outputs, void *workspace)\n{{\n    \
+            "\n{}\n{{\n    \
              const unsigned char *const constants = (const unsigned char *){name}_constants;\n    unsigned char *const space = workspace;\n    \
-             int32_t status = 0;\n    (void)inputs;\n    (void)outputs;\n    (void)constants;\n    (void)space;\n"
+             int32_t status = 0;\n    (void)inputs;\n    (void)outputs;\n    (void)constants;\n    (void)space;\n{check}",
+            self.signature(name)
         );
-        for step in &manifest.steps {
+        for (at, step) in manifest.steps.iter().enumerate() {
+            if let Some(device) = self.device.as_ref().filter(|_| matches!(step.kind, StepKind::Accel(_))) {
+                let [inputs, outputs] =
+                    [&step.inputs, &step.outputs].map(|ids| ids.iter().map(pointer).collect::<Vec<_>>());
+                let call = device.call(at, name, &inputs, &outputs);
+                let _ = write!(text, "    {{\n        /* {} */\n{call}    }}\n", comment(&step.name));
+                continue;
+            }
             let StepKind::Cpu { function, .. } = &step.kind else { continue };
             let values = step.inputs.iter().chain(&step.outputs).map(pointer);
             let arguments: Vec<String> = values.chain([Location::Space(self.scratch).expression()]).collect();

@@ -4,6 +4,7 @@
 
 #![cfg(feature = "llvm")]
 
+mod accelerator;
 mod bare;
 mod command;
 mod programs;

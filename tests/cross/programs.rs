@@ -89,6 +89,11 @@ pub fn case(name: &str, graph: Graph, inputs: Vec<Tensor>, target: &str) -> Case
 
 /// A model file with the inputs next to it.
 pub fn of_file(name: &str, file: &Path, target: &str) -> Case {
+    case(name, graph_of(file), inputs_beside(file), target)
+}
+
+/// The inputs next to a model file.
+pub fn inputs_beside(file: &Path) -> Vec<Tensor> {
     let stem = file.file_stem().unwrap().to_string_lossy().into_owned();
     let folder = file.parent().unwrap();
     let read = |stem: &str| -> Vec<Tensor> {
@@ -100,7 +105,7 @@ pub fn of_file(name: &str, file: &Path, target: &str) -> Case {
     let inputs = if file.extension().is_some_and(|e| e == "tflite") { read(&named) } else { Vec::new() };
     let inputs = if inputs.is_empty() { read(&stem) } else { inputs };
     assert!(!inputs.is_empty(), "{} has no inputs beside it", file.display());
-    case(name, graph_of(file), inputs, target)
+    inputs
 }
 
 /// Problems of the suite, with distinct names.

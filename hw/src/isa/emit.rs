@@ -6,7 +6,7 @@ use super::{
 };
 use crate::config::{HwConfig, Mem, PAGE_BYTES, PARAMS};
 use crate::num::Rounding;
-use crate::regs::{Access, REGS, TrapCause, TrapUnit, UnitState};
+use crate::regs::{self, Access, REGS, TrapCause, TrapUnit, UnitState};
 use std::fmt::Write;
 
 /// A generated file: its path from the repository's root, and the function that writes its text.
@@ -179,7 +179,8 @@ pub fn config_package(config: &HwConfig) -> String {
     s
 }
 
-fn c_header() -> String {
+/// The C header with registers and codes, `hw/include/tilewright_hw.h`.
+pub fn c_header() -> String {
     let mut s = String::from(
         "/* Registers and codes of the accelerator. Written from the tables in hw/src; do not edit. */\n\
          #ifndef TILEWRIGHT_HW_H\n#define TILEWRIGHT_HW_H\n\n",
@@ -196,6 +197,14 @@ fn c_header() -> String {
     define("INSN_BYTES".into(), super::INSN_BYTES as u64, "");
     for reg in REGS {
         define(format!("REG_{}", reg.name), reg.addr.into(), reg.doc);
+    }
+    for (name, bit) in [
+        ("CONTROL_RESET", regs::CONTROL_RESET),
+        ("CONTROL_IRQ_ENABLE", regs::CONTROL_IRQ_ENABLE),
+        ("STATUS_BUSY", regs::STATUS_BUSY),
+        ("STATUS_TRAPPED", regs::STATUS_TRAPPED),
+    ] {
+        define(name.into(), bit.into(), "");
     }
     for op in Opcode::ALL {
         define(format!("OP_{}", upper(op.name())), op as u64, op.doc().trim());
