@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anyhow::Context;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tilewright::device::DeviceKind;
 use tilewright::model::plans::Tuned;
-use tilewright::model::{self, Fallback, ImportOptions, ModelFile, Offload, Precision, Sizes, Sources, schedules};
+use tilewright::model::{
+    self, CompileRequest, Compiled, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Sizes, Sources,
+};
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::Artifact;
-use tilewright_runtime::artifact::About;
 
 use crate::config;
 use crate::error::Class;
@@ -57,6 +57,15 @@ impl Model {
         Ok(Model { file, options: ImportOptions { sizes, packed: packed.into_iter().collect() } })
     }
 
+    /// How the file is read if these are the shapes of its data.
+    pub fn sized(&self, data: &[(Option<String>, Vec<usize>)]) -> ImportOptions {
+        let mut options = self.options.clone();
+        if !data.is_empty() {
+            options.sizes.data = data.to_vec();
+        }
+        options
+    }
+
     /// The graph, and the file's names of its values.
     ///
     /// # Errors
@@ -89,6 +98,29 @@ pub const OFFLOAD: &[(&str, Offload)] = &[("all", Offload::All), ("auto", Offloa
 /// The words of the option `precision`.
 pub const PRECISION: &[(&str, Precision)] = &[("f32", Precision::F32), ("f16", Precision::F16)];
 
+/// The words of the option `fallback`.
+pub const FALLBACK: &[(&str, FallbackKind)] = &[("cpu", FallbackKind::Cpu), ("cuda", FallbackKind::Cuda)];
+
+/// The width of floats on a GPU; on the CPU there is no choice.
+///
+/// # Errors
+/// `InputError` with the words.
+pub fn precision(py: Python<'_>, fallback: &str, found: &str) -> PyResult<Option<Precision>> {
+    let precision = word(py, "precision", found, PRECISION)?;
+    Ok((fallback == "cuda").then_some(precision))
+}
+
+/// An optimization level.
+///
+/// # Errors
+/// `InputError` if there is none of that number.
+pub fn level(py: Python<'_>, level: u8) -> PyResult<u8> {
+    match level {
+        0..=3 => Ok(level),
+        _ => Err(Class::Input.err(py, format!("opt_level={level} is not possible; use 0, 1, 2 or 3"))),
+    }
+}
+
 /// Plans of `tune` to use: a log, `none`, or those that the library brings along.
 ///
 /// # Errors
@@ -101,58 +133,84 @@ pub fn tuned(py: Python<'_>, log: Option<PathBuf>) -> PyResult<Tuned> {
     }
 }
 
-/// What is compiled.
-enum Given {
+/// What is compiled: a file, or a graph of the program.
+pub enum Source {
+    /// A graph.
     Graph(Arc<Graph>),
+    /// A file.
     File(Box<Model>),
 }
 
-/// Called with each pass's name and the graph's text after it.
-type Dump<'a> = dyn FnMut(&str, &str) + 'a;
+impl Source {
+    /// The model of an argument: a Graph, the path of a file, or `zoo:NAME`.
+    ///
+    /// # Errors
+    /// The same as [`Model::of`].
+    pub fn of(
+        model: &Bound<'_, PyAny>,
+        bind: Option<&Bound<'_, PyDict>>,
+        shapes: Option<&Bound<'_, PyDict>>,
+        packed: Vec<String>,
+    ) -> PyResult<Source> {
+        Ok(match model.cast::<PyGraph>() {
+            Ok(graph) => Source::Graph(graph.get().0.clone()),
+            Err(_) => Source::File(Box::new(Model::of(model, bind, shapes, packed)?)),
+        })
+    }
 
-/// What `compile` was asked for, apart from the model.
-struct Request {
-    config: HwConfig,
-    offload: Offload,
-    fallback: Fallback,
-    level: u8,
-    processor: Option<String>,
-    tuned: Tuned,
-    schedules: Option<PathBuf>,
-    keep_values: bool,
-    measure: bool,
-}
-
-impl Request {
-    fn build(
-        &self,
-        graph: Graph,
-        (sources, about): (Option<&Sources>, About),
-        dump: Option<&mut Dump>,
-    ) -> anyhow::Result<Artifact> {
-        let records = self.tuned.load(&self.config)?;
-        let given = self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default();
-        let options = model::Options {
-            offload: self.offload,
-            fallback: self.fallback,
-            processor: self.processor.as_deref(),
-            measure: self.measure,
-            level: self.level,
-            dump_ir: dump.is_some(),
-            keep_values: self.keep_values,
-            schedules: &given,
-            records: records.get(),
-            ..model::Options::new(&self.config)
-        };
-        let mut artifact = match dump {
-            Some(dump) => model::build(graph, &options, dump)?,
-            None => model::build(graph, &options, &mut |_, _| {})?,
-        };
-        if let Some(sources) = sources {
-            sources.annotate(&mut artifact.manifest);
+    /// Its name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Source::Graph(graph) => graph.name().to_string(),
+            Source::File(model) => model.file.display().to_string(),
         }
-        artifact.manifest.about = about;
-        Ok(artifact)
+    }
+
+    /// Its file.
+    pub fn file(&self) -> Option<&ModelFile> {
+        match self {
+            Source::Graph(_) => None,
+            Source::File(model) => Some(&model.file),
+        }
+    }
+
+    /// Compiles it for a device. Open dimensions have the sizes of the arguments, and then of `data`.
+    ///
+    /// # Errors
+    /// Why it cannot be compiled.
+    pub fn compile(
+        &self,
+        request: &CompileRequest,
+        (config, device): (&HwConfig, DeviceKind),
+        data: &[(Option<String>, Vec<usize>)],
+        dump: &mut DumpIr,
+    ) -> anyhow::Result<Compiled> {
+        match self {
+            Source::Graph(graph) => request.compile_graph(graph.as_ref().clone(), config, device, dump),
+            Source::File(model) => request.compile_file(&model.file, &model.sized(data), config, device, dump),
+        }
+    }
+
+    /// The file's names of values.
+    ///
+    /// # Errors
+    /// Why the file cannot be imported.
+    pub fn sources(&self, data: &[(Option<String>, Vec<usize>)]) -> anyhow::Result<Option<Sources>> {
+        match self {
+            Source::Graph(_) => Ok(None),
+            Source::File(model) => Ok(Some(model::import_traced(&model.file, model.sized(data))?.1)),
+        }
+    }
+
+    /// Its graph. Open dimensions have the sizes of the arguments, and then of `data`.
+    ///
+    /// # Errors
+    /// Why the file cannot be imported.
+    pub fn graph(&self, data: &[(Option<String>, Vec<usize>)]) -> anyhow::Result<Graph> {
+        match self {
+            Source::Graph(graph) => Ok(graph.as_ref().clone()),
+            Source::File(model) => Ok(model::import(&model.file, model.sized(data))?),
+        }
     }
 }
 
@@ -194,43 +252,32 @@ pub fn compile<'py>(
     measure: bool,
     dump_ir: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let precision = word(py, "precision", precision, PRECISION)?;
-    if opt_level > 3 {
-        return Err(Class::Input.err(py, format!("opt_level={opt_level} is not possible; use 0, 1, 2 or 3")));
-    }
-    let request = Request {
-        config: config::of_argument(py, hw)?,
-        offload: word(py, "offload", offload, OFFLOAD)?,
-        fallback: word(py, "fallback", fallback, &[("cpu", Fallback::Cpu), ("cuda", Fallback::Cuda(precision))])?,
-        level: opt_level,
+    let request = CompileRequest {
+        offload: Some(word(py, "offload", offload, OFFLOAD)?),
+        fallback: Some(word(py, "fallback", fallback, FALLBACK)?),
+        precision: self::precision(py, fallback, precision)?,
+        level: level(py, opt_level)?,
         processor: cpu_target,
         tuned: self::tuned(py, tuned)?,
         schedules,
         keep_values,
         measure,
+        dump_ir: dump_ir.is_some(),
+        ..CompileRequest::default()
     };
-    let model = match model.cast::<PyGraph>() {
-        Ok(graph) => Given::Graph(graph.get().0.clone()),
-        Err(_) => Given::File(Box::new(Model::of(model, bind, shapes, packed)?)),
-    };
+    let config = config::of_argument(py, hw)?;
+    let source = Source::of(model, bind, shapes, packed)?;
     let mut raised: Option<PyErr> = None;
-    let outcome = py.detach(|| -> anyhow::Result<Artifact> {
+    let outcome = py.detach(|| {
         let mut tell = |pass: &str, text: &str| {
             if let (Some(dump), None) = (&dump_ir, &raised) {
                 raised = Python::attach(|py| dump.bind(py).call1((pass, text)).err());
             }
         };
-        let dump: Option<&mut Dump> = dump_ir.as_ref().map(|_| &mut tell as _);
-        match &model {
-            Given::Graph(graph) => request.build(graph.as_ref().clone(), (None, About::default()), dump),
-            Given::File(model) => {
-                let ((graph, sources), about) = (model.import()?, model.file.about()?);
-                request.build(graph, (Some(&sources), about), dump).with_context(|| model.file.display().to_string())
-            }
-        }
+        source.compile(&request, (&config, DeviceKind::FSIM), &[], &mut tell)
     });
     if let Some(error) = raised {
         return Err(error);
     }
-    module::of_artifact(py, outcome.map_err(|error| passes::of_error(py, error))?)
+    module::of_artifact(py, outcome.map_err(|error| passes::of_error(py, error))?.artifact)
 }

@@ -110,7 +110,8 @@ pub fn of_session(py: Python<'_>, error: &SessionError) -> PyErr {
     class_of_session(error).err(py, error)
 }
 
-fn class_of_session(error: &SessionError) -> Class {
+/// The class of a failed run.
+pub fn class_of_session(error: &SessionError) -> Class {
     match error {
         SessionError::Busy => Class::Busy,
         SessionError::Artifact(_) | SessionError::Load { .. } | SessionError::OtherProcessor { .. } => Class::Artifact,

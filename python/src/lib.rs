@@ -7,9 +7,11 @@
 mod compile;
 mod config;
 mod error;
+mod examine;
 mod function;
 mod graph;
 mod html;
+mod inputs;
 mod json;
 mod module;
 mod passes;
@@ -25,6 +27,8 @@ mod _native {
     use crate::compile::compile;
     #[pymodule_export]
     use crate::config::PyConfig;
+    #[pymodule_export]
+    use crate::examine::{bench, bisect, diff, profile, quantize};
     #[pymodule_export]
     use crate::function::{PyFunction, function, functions, register, unregister};
     #[pymodule_export]

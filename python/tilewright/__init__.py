@@ -24,6 +24,7 @@ from ._errors import (
     NotFoundError,
     PassError,
 )
+from ._examine import bench, bisect, diff, profile, quantize
 from ._native import (
     Artifact,
     BuilderValue,
@@ -51,10 +52,13 @@ from ._native import (
     remove_pass,
     unregister,
 )
+from ._reports import BenchReport, BisectReport, DiffReport, ProfileReport, QuantizeReport, Report
 
 __all__ = [
     "Artifact",
     "ArtifactError",
+    "BenchReport",
+    "BisectReport",
     "BuilderValue",
     "BusyError",
     "CallError",
@@ -62,6 +66,7 @@ __all__ = [
     "ConfigError",
     "Device",
     "DeviceError",
+    "DiffReport",
     "Error",
     "Function",
     "Graph",
@@ -73,19 +78,27 @@ __all__ = [
     "Node",
     "NotFoundError",
     "PassError",
+    "ProfileReport",
+    "QuantizeReport",
+    "Report",
     "Session",
     "Tensor",
     "Value",
     "__version__",
     "add_pass",
+    "bench",
+    "bisect",
     "compile",
     "device",
+    "diff",
     "function",
     "functions",
     "has_cuda",
     "has_llvm",
     "load",
     "passes",
+    "profile",
+    "quantize",
     "register",
     "remove_pass",
     "unregister",

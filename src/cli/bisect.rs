@@ -1,17 +1,16 @@
 //! `bisect`: finds the first rewrite of a model's graph that changes its result.
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
-use tilewright::examine::bisect::{Bisection, Suspect, bisect};
+use tilewright::examine::bisect::bisect;
 use tilewright::examine::diff::Tolerance;
 use tilewright::model::ModelFile;
+use tilewright::model::given::Given;
 use tilewright::model::picture::Preprocess;
 use tilewright::{model, model::inference};
 use tilewright_compiler::graph::Tensor;
 use tilewright_runtime::artifact::Artifact;
 
 use super::compilation::Compilation;
-use super::run::Given;
 use super::{Verdict, read_file, write_or_print};
 
 /// Arguments of `bisect`.
@@ -67,69 +66,8 @@ impl Bisect {
         let runs = runs.iter().map(of_run).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg)?;
         let passes = model::passes(self.compilation.level());
         let found = bisect(&graph, &passes, &runs, &self.tolerance).with_context(|| file.clone())?;
-        let text =
-            if self.json { format!("{}\n", json(&file, runs.len(), &found)) } else { text(&file, runs.len(), &found) };
+        let text = if self.json { format!("{}\n", found.json(&file)) } else { found.text(&file) };
         write_or_print(None, text.as_bytes())?;
         Ok(if found.suspect.is_some() { Verdict::No } else { Verdict::Fine })
     }
-}
-
-fn text(file: &str, runs: usize, found: &Bisection) -> String {
-    let mut text =
-        format!("{file}: {} patches, {} graphs evaluated in {runs} run(s)\n", found.patches, found.evaluations);
-    for stretch in &found.stretches {
-        let [first, last] = stretch.patches;
-        let promise = if stretch.exact { "change no answer" } else { "replace floats by integers" };
-        let change = match &stretch.largest {
-            Some((output, largest)) => format!("{output} changes by at most {largest}"),
-            None => "nothing changes".to_string(),
-        };
-        text += &format!("patches {first} to {last} {promise}: {change} (allowed: {})\n", stretch.tolerance);
-    }
-    match &found.suspect {
-        None => text += "no patch changes the answer\n",
-        Some(suspect) => text += &suspect_text(suspect),
-    }
-    text
-}
-
-fn suspect_text(suspect: &Suspect) -> String {
-    let Suspect { number, applied, before, after, run, output, difference } = suspect;
-    let or_nothing = |list: &[String]| if list.is_empty() { "nothing".to_string() } else { list.join(", ") };
-    format!(
-        "patch {number} changes the answer: pass {}, {} at {}\n  before      {}\n  after       {}\n  \
-         {output}{:?} of run {} changes from {} to {}; {} of {} elements differ, by at most {}\n",
-        applied.pass,
-        applied.what,
-        applied.node,
-        or_nothing(before),
-        or_nothing(after),
-        difference.index,
-        run + 1,
-        difference.values[0],
-        difference.values[1],
-        difference.differing,
-        difference.elements,
-        difference.largest
-    )
-}
-
-fn json(file: &str, runs: usize, found: &Bisection) -> serde_json::Value {
-    let stretches: Vec<_> = found
-        .stretches
-        .iter()
-        .map(|s| {
-            json!({ "first": s.patches[0], "last": s.patches[1], "exact": s.exact,
-                    "output": s.largest.as_ref().map(|l| &l.0), "largest": s.largest.as_ref().map(|l| l.1),
-                    "tolerance": { "steps": s.tolerance.steps, "relative": s.tolerance.relative } })
-        })
-        .collect();
-    let suspect = found.suspect.as_ref().map(|s| {
-        json!({ "number": s.number, "pass": s.applied.pass, "patch": s.applied.what, "node": s.applied.node,
-                "before": s.before, "after": s.after, "run": s.run, "output": s.output, "index": s.difference.index,
-                "was": s.difference.values[0], "is": s.difference.values[1], "differing": s.difference.differing,
-                "elements": s.difference.elements, "largest": s.difference.largest })
-    });
-    json!({ "model": file, "runs": runs, "patches": found.patches, "evaluations": found.evaluations, "stretches": stretches,
-            "suspect": suspect })
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Instant;
 
-use anyhow::{Context, Result, anyhow, bail};
-use tilewright::device::{DeviceKind, ModelRunner};
+use anyhow::{Result, anyhow, bail};
+use tilewright::device::DeviceKind;
+pub(super) use tilewright::model::Compiled;
 use tilewright::model::ModelFile;
-use tilewright::model::listing::{Layer, Stage};
-use tilewright::model::schedules::{self, ScheduleFile};
-use tilewright::model::{self, ImportOptions, Sizes, Sources};
+use tilewright::model::listing::Stage;
+use tilewright::model::schedules::ScheduleFile;
+use tilewright::model::{self, CompileRequest, ImportOptions, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
@@ -139,6 +139,15 @@ impl From<Offload> for model::Offload {
     }
 }
 
+impl From<FallbackKind> for model::FallbackKind {
+    fn from(fallback: FallbackKind) -> model::FallbackKind {
+        match fallback {
+            FallbackKind::Cpu => model::FallbackKind::Cpu,
+            FallbackKind::Cuda => model::FallbackKind::Cuda,
+        }
+    }
+}
+
 impl ImportArgs {
     /// What is given on the command line, plus the shapes of the available input data.
     pub fn options(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
@@ -220,22 +229,23 @@ impl Compilation {
         Ok(tilewright::model::import_traced(file, self.import(data)?)?.1)
     }
 
-    /// What computes the operators that the accelerator does not.
-    fn fallback(&self, device: DeviceKind) -> Result<model::Fallback> {
-        let on_gpu = match (self.fallback, device.model_runner()) {
-            (Some(FallbackKind::Cpu), Some(ModelRunner::Gpu)) => {
-                bail!("--fallback cpu does not go with --device cuda; use --device cpu")
-            }
-            (Some(FallbackKind::Cuda), Some(ModelRunner::Cpu)) => {
-                bail!("--fallback cuda does not go with --device cpu; use --device cuda")
-            }
-            (fallback, runner) => fallback == Some(FallbackKind::Cuda) || runner == Some(ModelRunner::Gpu),
-        };
-        let precision = self.precision.map_or_else(Default::default, Width::precision);
-        if !on_gpu && self.precision.is_some() {
-            bail!("--precision is for a GPU; add --device cuda or --fallback cuda");
-        }
-        Ok(if on_gpu { model::Fallback::Cuda(precision) } else { model::Fallback::Cpu })
+    /// The options as a request of the library.
+    fn request(&self, keep_values: bool) -> Result<CompileRequest> {
+        Ok(CompileRequest {
+            offload: self.offload.map(Into::into),
+            fallback: self.fallback.map(Into::into),
+            precision: self.precision.map(Width::precision),
+            measure: self.measure,
+            level: self.level(),
+            dump_ir: self.dump_ir,
+            schedules: self.schedules.clone(),
+            tuned: self.tuned.read()?,
+            keep_values: keep_values || self.keep_values,
+            processor: self.processor.clone(),
+            symbols: self.symbols.clone(),
+            any_memory: self.any_memory,
+            stages: self.stages.clone(),
+        })
     }
 
     /// Imports and compiles a model; returns the artifact and the seconds of both steps. Open dimensions get the sizes
@@ -298,58 +308,17 @@ impl Compilation {
         keep_values: bool,
         import: &ImportOptions,
     ) -> Result<Compiled> {
-        let (started, accelerator) = (Instant::now(), device.is_accelerator());
-        let fallback = self.fallback(device)?;
-        let (graph, sources) = tilewright::model::import_traced(file, import)?;
-        let load_s = started.elapsed().as_secs_f64();
+        let request = self.request(keep_values)?;
         if let (Some(Offload::Auto), Some(runner)) = (self.offload, device.model_runner()) {
             super::note(&format!(
                 "--offload auto has no effect on device {device}, where everything runs on the {}",
                 runner.name()
             ));
         }
-        let started = Instant::now();
-        let records = self.tuned.read()?.load(config)?;
-        let schedules = self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default();
-        let options = model::Options {
-            config,
-            offload: match self.offload.unwrap_or(Offload::All) {
-                Offload::All => model::Offload::all_if(accelerator),
-                Offload::Auto if accelerator => model::Offload::Auto,
-                Offload::Auto | Offload::None => model::Offload::None,
-            },
-            fallback,
-            processor: self.processor.as_deref(),
-            symbols: self.symbols.as_deref(),
-            measure: self.measure,
-            level: self.level(),
-            dump_ir: self.dump_ir,
-            keep_values: keep_values || self.keep_values,
-            any_memory: self.any_memory,
-            stages: &self.stages,
-            schedules: &schedules,
-            records: records.get(),
-        };
-        let built = tilewright::model::build_traced(graph, &options, &mut |stage, text| {
+        let compiled = request.compile_file(file, import, config, device, &mut |stage, text| {
             eprintln!("// {stage}\n{text}");
-        })
-        .with_context(|| file.display().to_string())?;
-        let model::Built { mut artifact, schedules, layers, replay, .. } = built;
-        self.tuned.tell(&replay, records.skipped);
-        sources.annotate(&mut artifact.manifest);
-        artifact.manifest.about = file.about()?;
-        Ok(Compiled { artifact, schedules, layers, load_s, compile_s: started.elapsed().as_secs_f64() })
+        })?;
+        self.tuned.tell(&compiled.replay, compiled.skipped.clone());
+        Ok(compiled)
     }
-}
-
-/// A compiled model.
-pub(super) struct Compiled {
-    pub artifact: Artifact,
-    /// The schedules of layers of the accelerator.
-    pub schedules: Vec<ScheduleFile>,
-    /// The listed layers.
-    pub layers: Vec<Layer>,
-    /// Seconds to read the model, and to compile it.
-    pub load_s: f64,
-    pub compile_s: f64,
 }

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 use tilewright::device::DEFAULT_HW;
 use tilewright::device::DeviceKind;
 use tilewright::examine::bench::Runs;
@@ -103,7 +102,7 @@ impl Profile {
         let device = self.device.to_string();
         let about = About {
             file: file.display(),
-            sha256: Sha256::digest(read_file(file)?).iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: About::hash(&read_file(file)?),
             device: &device,
             level: self.workload.level,
             offload: self.workload.offload.name(),

@@ -3,18 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::json;
 use tilewright::device::DEFAULT_HW;
 use tilewright::model::ModelFile;
-use tilewright::model::inference;
 use tilewright::model::picture::Preprocess;
 use tilewright::model::quantize::{
-    self, Compiled, Method, MethodChoice, Prepared, QuantizeOptions, Quantized, Scaling, WeightBits,
+    self, Compiled, Data, Feeding, Method, MethodChoice, Prepared, QuantizeOptions, Report, WeightBits,
 };
-use tilewright_compiler::graph::Tensor;
 use tilewright_compiler::quantize::range;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::tensor::Tensor as Array;
 use tilewright_runtime::{files, npy};
 
 use super::{Progress, Verdict};
@@ -108,15 +104,13 @@ impl Quantize {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
         let preprocess = self.preprocess()?;
-        if self.crops.is_some() && !self.calibrate.is_dir() {
-            bail!("--crops is for a folder of pictures, but {} is not a folder", self.calibrate.display());
-        }
-        let data = Data::read(&self.calibrate)?;
+        let feeding = self.feeding(&preprocess);
+        let data = feeding.checked(Data::read(&self.calibrate)?)?;
         let model = Prepared::read(&self.file, self.import.options(&data.shapes()?)?)?;
-        let samples = self.samples(&model, data, &preprocess)?;
+        let samples = feeding.samples(&model, data)?;
         let labeled = match (&self.eval, &self.labels) {
             (Some(data), Some(labels)) => {
-                let samples = self.samples(&model, Data::read(data)?, &preprocess)?;
+                let samples = feeding.samples(&model, Data::read(data)?)?;
                 let labels = model.labels(&npy::read(labels)?, &labels.display().to_string(), samples.len())?;
                 Some((samples, labels))
             }
@@ -146,12 +140,13 @@ impl Quantize {
             accuracies = Some((float, measure(&quantized.graph, "quantized accuracy")?));
         }
         drop(shown);
-        let report = report(&self, &options, samples.len(), &quantized, accuracies);
+        let told = Report { options: &options, samples: samples.len(), quantized: &quantized, accuracies };
+        let report = told.json(self.file.display(), &self.output.display().to_string());
         if let Some(path) = &self.report {
             files::write_whole(path, &[format!("{report:#}\n").as_bytes()]).with_context(|| cannot(path))?;
         }
         written.finish().with_context(|| cannot(&self.output))?;
-        let text = table(&quantized, accuracies) + &format!("written       {}\n", self.output.display());
+        let text = told.text() + &format!("written       {}\n", self.output.display());
         super::write_or_print(None, text.as_bytes())?;
         Ok(Verdict::Fine)
     }
@@ -171,57 +166,15 @@ impl Quantize {
         }))
     }
 
-    /// How arrays of bytes become floats: by `--preprocess`, else by the model file.
-    fn scaling(&self, preprocess: &Preprocess) -> Result<Scaling> {
-        if let Some(key) = preprocess_keys(self.preprocess.as_deref()).find(|key| !["mean", "scale"].contains(key)) {
-            bail!("--preprocess {key} is for pictures; arrays accept only mean and scale");
-        }
-        super::run::scaling(preprocess, &self.file.about()?)
-    }
-
     fn preprocess(&self) -> Result<Preprocess> {
         let given = self.preprocess.as_deref().map(|text| text.parse().map_err(|e| anyhow!("--preprocess: {e}")));
         Ok(self.file.preprocess(given.transpose()?.as_ref()))
     }
 
-    fn samples(&self, model: &Prepared, data: Data, preprocess: &Preprocess) -> Result<Vec<Vec<Tensor>>> {
-        let inputs = model.inputs();
-        let (path, arrays, scaling) = match data {
-            Data::Pictures(path) => {
-                let edge = self.file.about()?.inputs.first().cloned().unwrap_or_default();
-                let crops = usize::from(self.crops.unwrap_or(1));
-                let array = quantize::folder(path, crops, preprocess, &inputs, &edge)?;
-                (path, vec![(None, array)], Scaling::NONE)
-            }
-            Data::Arrays(path, arrays) => (path, arrays, self.scaling(preprocess)?),
-        };
-        quantize::samples(&inputs, arrays, scaling).with_context(|| path.display().to_string())
+    /// How the data of a file or folder become samples.
+    fn feeding<'a>(&'a self, preprocess: &'a Preprocess) -> Feeding<'a> {
+        Feeding { file: &self.file, crops: self.crops.map(usize::from), preprocess, keys: self.preprocess.as_deref() }
     }
-}
-
-/// Samples, before the model's inputs are known.
-enum Data<'p> {
-    Pictures(&'p Path),
-    Arrays(&'p Path, Vec<(Option<String>, Array)>),
-}
-
-impl Data<'_> {
-    fn read(path: &Path) -> Result<Data<'_>> {
-        Ok(if path.is_dir() { Data::Pictures(path) } else { Data::Arrays(path, npy::read_any(path)?) })
-    }
-
-    /// Shapes that determine the sizes of the model's open dimensions.
-    fn shapes(&self) -> Result<Vec<(Option<String>, Vec<usize>)>> {
-        Ok(match self {
-            Data::Arrays(_, arrays) => inference::shapes(arrays),
-            Data::Pictures(folder) => vec![(None, quantize::folder_shape(folder)?)],
-        })
-    }
-}
-
-/// The keys of a `--preprocess` text.
-fn preprocess_keys(text: Option<&str>) -> impl Iterator<Item = &str> {
-    text.into_iter().flat_map(|text| text.split(',')).filter_map(|pair| pair.split_once('=')).map(|(key, _)| key.trim())
 }
 
 /// Progress of several kinds of work, one after another.
@@ -239,104 +192,4 @@ impl Shown {
             progress.at(done);
         }
     }
-}
-
-fn report(
-    args: &Quantize,
-    options: &QuantizeOptions,
-    samples: usize,
-    quantized: &Quantized,
-    accuracies: Option<(f64, f64)>,
-) -> serde_json::Value {
-    let finite = |x: f64| x.is_finite().then_some(x);
-    let layers: Vec<_> = quantized
-        .layers
-        .iter()
-        .map(|l| {
-            json!({ "name": l.name, "op": l.op, "scale": l.params.scale, "zero_point": l.params.zero_point,
-                    "method": l.method.name(), "sqnr_db": finite(l.sqnr_db) })
-        })
-        .collect();
-    let weak: Vec<_> = quantized
-        .weak
-        .iter()
-        .map(|w| {
-            json!({ "name": w.name, "sqnr_db": finite(w.sqnr_db), "outputs_db": w.outputs_db.and_then(|db| finite(db.0)),
-                    "outputs_db_in_floats": w.outputs_db.and_then(|db| finite(db.1)) })
-        })
-        .collect();
-    let stay: Vec<_> = quantized.float_nodes.iter().map(|(name, op)| json!({ "name": name, "op": op })).collect();
-    json!({
-        "model": args.file.display().to_string(),
-        "output": args.output.display().to_string(),
-        "method": options.method.name(),
-        "per_channel": options.per_channel,
-        "weight_bits": options.weight_bits.number(),
-        "bias_correction": options.bias_correction,
-        "equalized": quantized.equalized.map(|e| {
-            json!({ "pairs": e.pairs, "before_db": finite(e.before_db), "after_db": finite(e.after_db), "kept": e.kept() })
-        }),
-        "samples": samples,
-        "layers": layers,
-        "output_sqnr_db": quantized.output_db.iter().map(|x| finite(*x)).collect::<Vec<_>>(),
-        "weak": weak,
-        "float_nodes": stay,
-        "accuracy_float": accuracies.map(|a| a.0),
-        "accuracy_quantized": accuracies.map(|a| a.1),
-    })
-}
-
-fn table(quantized: &Quantized, accuracies: Option<(f64, f64)>) -> String {
-    // Names are not shortened, because --keep-float needs the whole name.
-    let wide = quantized.layers.iter().map(|l| l.name.chars().count()).max().unwrap_or_default().max(48);
-    let mut text = format!(
-        "{:<wide$}  {:<16} {:>11} {:>5}  {:<10} {:>7}\n",
-        "layer", "operator", "scale", "zero", "method", "SQNR dB"
-    );
-    // No noise: "exact". No signal: "lost".
-    let decibels = |x: f64| match x {
-        x if x.is_finite() => format!("{x:.1}"),
-        f64::NEG_INFINITY => "lost".to_string(),
-        _ => "exact".to_string(),
-    };
-    for l in &quantized.layers {
-        let (scale, zero) = (l.params.scale, l.params.zero_point);
-        text += &format!(
-            "{:<wide$}  {:<16} {scale:>11.4e} {zero:>5}  {:<10} {:>7}\n",
-            l.name,
-            l.op,
-            l.method.name(),
-            decibels(l.sqnr_db)
-        );
-    }
-    for db in &quantized.output_db {
-        text += &format!("output        SQNR {} dB\n", decibels(*db));
-    }
-    if let Some(e) = &quantized.equalized {
-        let (before, after) = (decibels(e.before_db), decibels(e.after_db));
-        let kept = if e.kept() { "kept" } else { "not kept" };
-        text += &format!(
-            "equalization  {} pairs of layers, output SQNR {before} dB without, {after} dB with: {kept}\n",
-            e.pairs
-        );
-    }
-    for w in &quantized.weak {
-        let brings = w.outputs_db.map(|(before, after)| {
-            let (before, after) = (decibels(before), decibels(after));
-            format!("; with --keep-float {} the outputs have {after} dB instead of {before} dB", w.name)
-        });
-        text += &format!("weak          {}: SQNR {} dB{}\n", w.name, decibels(w.sqnr_db), brings.unwrap_or_default());
-    }
-    if !quantized.float_nodes.is_empty() {
-        let names: Vec<String> =
-            quantized.float_nodes.iter().take(8).map(|(name, op)| format!("{name} ({op})")).collect();
-        let more = quantized.float_nodes.len().saturating_sub(8);
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        text += &format!("stays float   {}{more}\n", names.join(", "));
-    }
-    if let Some((float, int8)) = accuracies {
-        let (a, b) = (100.0 * float, 100.0 * int8);
-        text += &format!("accuracy      float {a:.2} %, quantized {b:.2} %, loss {:.2} points\n", a - b);
-    }
-    text
 }

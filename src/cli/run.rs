@@ -2,7 +2,6 @@
 
 mod answers;
 mod arguments;
-mod inputs;
 mod memory;
 mod model;
 mod outputs;
@@ -14,7 +13,6 @@ use tilewright::model::Format;
 use tilewright_runtime::artifact::Artifact;
 
 pub use arguments::{Run, refuse};
-pub use inputs::{Given, arrays, name_and_path, scaling};
 
 use super::{Verdict, read_file};
 

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::json;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::ModelFile;
+use tilewright::model::given::{arrays, name_and_path};
 use tilewright::model::schedules::ScheduleFile;
 use tilewright::schedule::{Checked, Code, Scheduled, Target, schedule};
 use tilewright_compiler::codegen::accel::scheduled::MemoryUse;
@@ -21,7 +22,6 @@ use tilewright_runtime::npy;
 
 use super::compilation::Compilation;
 use super::progress::tell;
-use super::run::{arrays, name_and_path};
 use super::{Hw, Verdict, read_file, write_or_print};
 
 /// Arguments of `schedule`.

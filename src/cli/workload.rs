@@ -1,15 +1,15 @@
 //! Shared by `bench` and `profile`: a model, a configuration with a known clock and host, and the inputs of one run.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use tilewright::device::dram;
-use tilewright::device::load_hw;
+use tilewright::device::load_hw_with_times;
 use tilewright::model::ModelFile;
+use tilewright::model::given::Given;
 use tilewright_compiler::graph::Graph;
-use tilewright_hw::config::{ConfigError, HwConfig};
+use tilewright_hw::config::HwConfig;
 use tilewright_runtime::tensor::Tensor;
 
 use super::compilation::{ImportArgs, Offload};
-use super::run::Given;
 use super::tuned::TunedOption;
 
 /// Options of a workload.
@@ -36,8 +36,7 @@ pub struct Workload {
 impl Workload {
     /// Loads a configuration and applies `--dram`. Fails if it does not state its clock and host.
     pub fn config(&self, name: &str) -> Result<HwConfig> {
-        let mut config = load_hw(name)?;
-        require_clock_and_host(name)?;
+        let mut config = load_hw_with_times(name)?;
         if let Some(text) = &self.dram {
             dram::apply(text, &mut config).map_err(anyhow::Error::msg).context("--dram")?;
         }
@@ -55,22 +54,4 @@ impl Workload {
         let runs = given.runs(&values, &file.about()?, &file.preprocess(None))?;
         Ok((graph, runs.into_iter().next().context("the inputs have no data for a run")?))
     }
-}
-
-/// Fails if a configuration lacks the clock or the host that times are computed from.
-fn require_clock_and_host(name: &str) -> Result<()> {
-    let unstated = match HwConfig::unstated_of_host(name) {
-        // A board: its file states the clock, and its preset the target.
-        Err(ConfigError::Unknown { .. }) => return Ok(()),
-        unstated => unstated?,
-    };
-    let lines = [("clock_mhz", "clock_mhz = MEGAHERTZ"), ("target", "target = \"NAME OF THE PROCESSOR\"")];
-    let missing: Vec<_> = lines.into_iter().filter(|(key, _)| unstated.contains(key)).collect();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let keys: Vec<String> = missing.iter().map(|(key, _)| format!("host.{key}")).collect();
-    let lines: Vec<&str> = missing.iter().map(|(_, line)| *line).collect();
-    let (keys, lines) = (keys.join(" and "), lines.join(", "));
-    bail!("{name} does not state {keys}, which times depend on; add to its table [host]: {lines}")
 }

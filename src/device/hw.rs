@@ -18,6 +18,16 @@ pub enum HwError {
     /// Its board cannot be read.
     #[error(transparent)]
     Board(#[from] FlowError),
+    /// It lacks the clock or the host that times are computed from.
+    #[error("{name} does not state {keys}, which times depend on; add to its table [host]: {lines}")]
+    Times {
+        /// The configuration.
+        name: String,
+        /// What it lacks.
+        keys: String,
+        /// Lines to add.
+        lines: String,
+    },
 }
 
 /// Whether `name` is a built-in board or a folder with a `board.toml`.
@@ -38,4 +48,25 @@ pub fn load_hw(name: &str) -> Result<HwConfig, HwError> {
         }
         config => Ok(config?),
     }
+}
+
+/// Like [`load_hw`], for work whose result are times.
+///
+/// # Errors
+/// [`HwError`]; [`HwError::Times`] if the configuration does not state its clock and host.
+pub fn load_hw_with_times(name: &str) -> Result<HwConfig, HwError> {
+    let config = load_hw(name)?;
+    let unstated = match HwConfig::unstated_of_host(name) {
+        // A board: its file states the clock, and its preset the target.
+        Err(ConfigError::Unknown { .. }) => return Ok(config),
+        unstated => unstated?,
+    };
+    let lines = [("clock_mhz", "clock_mhz = MEGAHERTZ"), ("target", "target = \"NAME OF THE PROCESSOR\"")];
+    let missing: Vec<_> = lines.into_iter().filter(|(key, _)| unstated.contains(key)).collect();
+    if missing.is_empty() {
+        return Ok(config);
+    }
+    let keys: Vec<String> = missing.iter().map(|(key, _)| format!("host.{key}")).collect();
+    let lines: Vec<&str> = missing.iter().map(|(_, line)| *line).collect();
+    Err(HwError::Times { name: name.into(), keys: keys.join(" and "), lines: lines.join(", ") })
 }

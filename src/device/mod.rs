@@ -13,7 +13,7 @@ pub mod stream;
 mod table;
 pub mod virtual_board;
 
-pub use hw::{DEFAULT_HW, HwError, load_hw};
+pub use hw::{DEFAULT_HW, HwError, load_hw, load_hw_with_times};
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{Extras, open, tell_build};

@@ -7,6 +7,7 @@
 
 mod each;
 mod error;
+mod report;
 
 pub use error::BisectError;
 
@@ -53,6 +54,8 @@ pub struct Suspect {
 /// Result of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bisection {
+    /// Number of runs.
+    pub runs: usize,
     /// Number of all patches.
     pub patches: usize,
     /// Number of graphs that were evaluated.
@@ -112,7 +115,7 @@ pub fn bisect(
         }
         start = end;
     }
-    Ok(Bisection { patches: applied.len(), evaluations: answers.known.len(), stretches, suspect })
+    Ok(Bisection { runs: runs.len(), patches: applied.len(), evaluations: answers.known.len(), stretches, suspect })
 }
 
 /// The outputs of each run, by name.

@@ -4,12 +4,16 @@ mod compare;
 mod ordinary;
 mod place;
 mod reference;
+mod report;
+mod request;
 mod tolerance;
 
 pub use compare::{Difference, compare};
 pub use ordinary::{Departure, Outputs, departure};
 pub use place::{ComputedBy, Spot, Written, spot};
 pub use reference::{Reference, ReferenceError};
+pub use report::{Parted, Report};
+pub use request::{CompileFor, DiffRequest, Knows, Model, Refused, Right, RunsFor, diff};
 pub use tolerance::{Tolerance, ToleranceError};
 
 use tilewright_hw::config::HwConfig;

@@ -1,6 +1,8 @@
 //! Post-training quantization of a model file: runs networks as compiled code and converts arrays to samples.
 
+mod data;
 mod pictures;
+mod report;
 
 use std::path::Path;
 
@@ -18,7 +20,9 @@ pub use crate::model::inference::Scaling;
 use crate::model::inference::{self, InputError, Labels};
 use crate::model::{self, ImportOptions, ModelError, Offload, Options, Sizes};
 
+pub use data::{Data, Feeding};
 pub use pictures::{FolderError, folder, folder_shape};
+pub use report::Report;
 pub use tilewright_compiler::quantize::{
     Layer, Method, MethodChoice, Options as QuantizeOptions, Params, Quantized, Told, Weak, WeightBits,
 };

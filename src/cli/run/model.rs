@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tilewright::device::ModelRunner;
 use tilewright::examine::dump::{Dump, INDEX};
 use tilewright::examine::trace;
+use tilewright::model::given::Given;
 use tilewright::model::inference::{self, Labels, Results};
 use tilewright::{examine::explain, examine::stalls};
 use tilewright_hw::config::HwConfig;
@@ -18,7 +19,6 @@ use tilewright_runtime::tensor::shape_text;
 
 use super::answers::{self, Names};
 use super::arguments::{Run, counters, refuse};
-use super::inputs::Given;
 use super::outputs::OutputFiles;
 use crate::cli::{Verdict, write_or_print};
 

@@ -1,6 +1,7 @@
 //! A profile as one JSON object: the data of the page and of comparisons.
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::UnitState;
@@ -33,6 +34,13 @@ pub struct About<'a> {
     pub trace: Option<String>,
     /// File name of the waves next to the report.
     pub waves: Option<String>,
+}
+
+impl About<'_> {
+    /// SHA-256 of the bytes of a model's file, in hexadecimal.
+    pub fn hash(bytes: &[u8]) -> String {
+        Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 impl Profile {

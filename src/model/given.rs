@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use tilewright::model::inference::{self, Scaling};
-use tilewright::model::picture::{self, Preprocess};
-use tilewright::model::zoo::{Entry, Sample};
 use tilewright_runtime::artifact::{About, ValueInfo};
 use tilewright_runtime::npy;
 use tilewright_runtime::tensor::{DType, Tensor};
+
+use super::inference::{self, Scaling};
+use super::picture::{self, Preprocess};
+use super::zoo::{Entry, Sample};
 
 /// An array or a picture for an input.
 enum Content {
@@ -57,6 +58,18 @@ pub fn arrays(name: Option<&str>, path: &str) -> Result<Vec<(Option<String>, Ten
 }
 
 impl Given {
+    /// Arrays of the program, each with the name of its input; without a name, it is for the next one.
+    pub fn of_arrays(arrays: Vec<(Option<String>, Tensor)>) -> Given {
+        let asked = arrays.iter().filter_map(|(name, _)| name.clone()).collect();
+        let list = arrays.into_iter().map(|(name, tensor)| (name, Content::Array(tensor))).collect();
+        Given { list, asked, ..Given::default() }
+    }
+
+    /// Random data for all inputs.
+    pub fn random() -> Given {
+        Given { made_up: true, ..Given::default() }
+    }
+
     /// Reads the files of `[NAME=]FILE` arguments, where `random` asks for random data. Without arguments, reads the
     /// sample of the zoo network, if there is one.
     pub fn read(arguments: &[String], entry: Option<&Entry>) -> Result<Given> {

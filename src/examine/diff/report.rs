@@ -1,8 +1,8 @@
 //! The text and JSON reports of `diff`.
 
+use super::{Comparison, ComputedBy, Departure, Difference, Side, Spot, Tolerance, Written, spot};
+use crate::model::values::Visible;
 use serde_json::{Value as Json, json};
-use tilewright::examine::diff::{Comparison, ComputedBy, Departure, Difference, Side, Spot, Tolerance, Written, spot};
-use tilewright::model::values::Visible;
 use tilewright_runtime::tensor::{DType, Number, shape_text};
 
 /// The first run in which the sides differ.
@@ -14,19 +14,29 @@ pub struct Parted {
 }
 
 /// The result of a comparison, to print as text or JSON.
-pub struct Report<'r> {
+pub struct Report {
+    /// Names of the sides.
     pub names: [String; 2],
+    /// Number of runs.
     pub runs: usize,
+    /// Differences that count as equal.
     pub tolerance: Tolerance,
-    pub a: &'r Side,
+    /// One side.
+    pub a: Side,
     /// The other side, if it is a device.
-    pub b: Option<&'r Side>,
-    pub parted: &'r Parted,
+    pub b: Option<Box<Side>>,
+    /// The run that was compared last.
+    pub parted: Parted,
     /// The side whose ordinary program has a different result from the compared one, which keeps its values.
     pub ordinary: Option<(String, Departure)>,
 }
 
-impl Report<'_> {
+impl Report {
+    /// Whether all values are equal, also those of the ordinary programs.
+    pub fn is_equal(&self) -> bool {
+        self.parted.comparison.is_equal() && self.ordinary.is_none()
+    }
+
     fn first(&self) -> Option<(&Visible, &Difference)> {
         self.parted.comparison.first()
     }
@@ -37,9 +47,10 @@ impl Report<'_> {
             let same = side.visible().iter().find(|v| v.name == value.name)?;
             spot(side.artifact(), side.config(), same, difference.first)
         };
-        [of(self.a), self.b.and_then(of)]
+        [of(&self.a), self.b.as_deref().and_then(of)]
     }
 
+    /// The report as text.
     pub fn text(&self) -> String {
         let comparison = &self.parted.comparison;
         let [a, b] = &self.names;
@@ -109,6 +120,7 @@ impl Report<'_> {
         )
     }
 
+    /// The report as one JSON object.
     pub fn json(&self) -> Json {
         let comparison = &self.parted.comparison;
         let manifest = &self.a.artifact().manifest;
@@ -134,7 +146,7 @@ impl Report<'_> {
             })
         });
         json!({
-            "model": manifest.model, "equal": comparison.is_equal() && ordinary.is_none(), "unlike": unlike, "ordinary": ordinary, "a": self.names[0], "b": self.names[1],
+            "model": manifest.model, "equal": self.is_equal(), "unlike": unlike, "ordinary": ordinary, "a": self.names[0], "b": self.names[1],
             "tolerance": { "steps": self.tolerance.steps, "relative": self.tolerance.relative },
             "runs": self.runs, "compared": comparison.values.len(), "not_shown_by_b": comparison.alone,
             "differing": comparison.differing(), "first": first,
