@@ -41,6 +41,7 @@
 #   make bench-rtl        speed of the Verilated design
 #   make bench-models     speed of a network on the CPU, and of `tilewright bench` through the library
 #   make bench-call       overhead of a session's call
+#   make bench-rpc        round trip and speed of a device of a server, over the loopback interface (docs/remote.md)
 #   make bench-frames     overlap of frames, of which one is on the accelerator while the host computes its part of another
 #   make bench-convert    speed of the conversions between dense tensors and the layout of device memory, next to a copy
 #   make bench-report     size of a report, and the time to open and zoom it in Chromium
@@ -51,7 +52,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: clib wheel browser cross cuda gowin verilator test-loader setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -117,7 +118,11 @@ cross: setup
 test-loader: cross
 	@CARGO="$(CARGO)" scripts/test_loader.sh
 
-test-full: check-ptq browser cross cuda verilator test-loader check-tflite check-onnx
+# Tests the server of remote devices on emulated 64-bit and 32-bit Arm and RISC-V.
+test-rpc: cross
+	@CARGO="$(CARGO)" scripts/test_rpc.sh
+
+test-full: check-ptq browser cross cuda verilator test-loader test-rpc check-tflite check-onnx
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
@@ -158,6 +163,10 @@ bench-sized: setup
 # A session's call compared with the functions that it calls; the last lines are the difference in Rust and in C.
 bench-call: setup
 	$(CARGO) bench --bench call
+
+# A server and a client in one process.
+bench-rpc: setup
+	$(CARGO) bench -p tilewright-rpc --bench loopback
 
 bench-frames: setup
 	$(CARGO) bench --bench frames

@@ -18,6 +18,7 @@ mod progress;
 mod quantize;
 mod run;
 mod schedule;
+mod serve;
 mod synth;
 mod tune;
 mod tuned;
@@ -89,6 +90,8 @@ enum Command {
     Manual(completions::Manual),
     /// Simulate a board on a pseudo-terminal, which other commands open as a serial port
     VirtualBoard(virtual_board::VirtualBoard),
+    /// Lend this machine's device to others, which open it as remote:HOST:PORT
+    Serve(serve::Serve),
 }
 
 /// Parses the command line, runs the command and prints its error if it fails.
@@ -119,6 +122,7 @@ pub fn main() -> ExitCode {
         Command::Completions(command) => command.run(Arguments::command()),
         Command::Manual(command) => command.run(&Arguments::command()),
         Command::VirtualBoard(command) => command.run(),
+        Command::Serve(command) => command.run(),
     };
     match outcome {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,

@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-ffi", &["tilewright-hw", "tilewright-sim", "tilewright-driver", "tilewright-runtime"]),
+    ("tilewright-rpc", &["tilewright-hw"]),
     ("tilewright-tensor", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-tensor", "tilewright-runtime"]),
     ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),
@@ -29,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tilewright-sim",
             "tilewright-driver",
             "tilewright-runtime",
+            "tilewright-rpc",
             "tilewright-compiler",
             "tilewright-llvm",
             "tilewright-cuda",
@@ -43,6 +45,8 @@ const KEPT_IN: &[(&str, &str)] = &[
     ("rust-hdl", "tilewright-shell"),
     ("clap", "tilewright"),
     ("pyo3", "tilewright-python"),
+    ("tonic", "tilewright-rpc"),
+    ("tokio", "tilewright-rpc"),
 ];
 
 /// Folders whose files must not import each other in a cycle.

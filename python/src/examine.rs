@@ -249,7 +249,7 @@ pub fn profile(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult
     let given = inputs::given(py, common.inputs.as_ref(), source.file())?;
     let config = timed_config(py, own.hw.as_ref(), own.dram.as_deref())?;
     let kind: DeviceKind = parsed(py, "device", &own.device)?;
-    if !kind.spec().exact {
+    if !kind.may_trace() {
         let text = format!("{kind} does not report cycles per instruction; profile on csim or rtl");
         return Err(Class::Input.err(py, text));
     }

@@ -63,7 +63,7 @@ impl Profile {
 
     fn profile(&self, file: &ModelFile, report: &Path) -> Result<Verdict> {
         let config = self.workload.config(&self.hw)?;
-        if !self.device.spec().exact {
+        if !self.device.may_trace() {
             bail!("{} does not report cycles per instruction; profile on csim or rtl", self.device);
         }
         if self.waves && !self.device.spec().waves {

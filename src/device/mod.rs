@@ -5,18 +5,22 @@
 pub mod board;
 pub mod dram;
 mod hw;
+mod lend;
 mod name;
 mod need;
 mod open;
 mod register;
+mod remote;
 pub mod stream;
 mod table;
 pub mod virtual_board;
 
 pub use hw::{DEFAULT_HW, HwError, load_hw, load_hw_with_times};
+pub use lend::lends;
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{Extras, open, tell_build};
 pub use register::register;
+pub use remote::is_exact;
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
 pub use tilewright_driver::port::{Board, BoardPort, PortError};

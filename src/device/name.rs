@@ -1,29 +1,28 @@
 //! Devices by the names that `--device` accepts.
 
 use tilewright_driver::port::{BoardPort, PortError};
+use tilewright_rpc::endpoint::{Endpoint, EndpointError};
 
 use super::table::{DEVICES, ModelRunner, Spec, Way, names};
 
-/// A device of the table, with its port if it is a board.
+/// A device of the table, with its port if it is a board, and its server if it is of another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceKind {
     spec: &'static Spec,
     /// Leaked when parsed, so that a kind can be copied.
     port: Option<&'static BoardPort>,
+    server: Option<&'static Endpoint>,
 }
 
 /// A name that is not a device, with what to do.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceNameError {
-    /// A device that this version does not have.
-    #[error("device {name} is not available in this version; use fsim for answers, or csim for exact cycles too")]
-    NotYet {
-        /// The name.
-        name: String,
-    },
     /// A port without a path, or whose speed is not a number.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// A server without an address.
+    #[error("remote: {0}")]
+    Server(#[from] EndpointError),
     /// No device at all.
     #[error("no device is named {name}; use {}", names(|_| true))]
     Unknown {
@@ -38,16 +37,19 @@ impl std::str::FromStr for DeviceKind {
     fn from_str(name: &str) -> Result<DeviceKind, DeviceNameError> {
         let kind = name.split(':').next().unwrap_or_default();
         let found = DEVICES.iter().find(|spec| match spec.way {
-            Way::Board => spec.name == kind,
+            Way::Board | Way::Remote => spec.name == kind,
             _ => spec.name == name,
         });
         match found {
             Some(spec) if spec.way == Way::Board => {
                 let port: BoardPort = name.parse()?;
-                Ok(DeviceKind { spec, port: Some(Box::leak(Box::new(port))) })
+                Ok(DeviceKind { port: Some(Box::leak(Box::new(port))), ..DeviceKind::of(spec) })
             }
-            Some(spec) => Ok(DeviceKind { spec, port: None }),
-            None if kind == "remote" => Err(DeviceNameError::NotYet { name: name.to_string() }),
+            Some(spec) if spec.way == Way::Remote => {
+                let server: Endpoint = name.split_once(':').map_or("", |(_, address)| address).parse()?;
+                Ok(DeviceKind { server: Some(Box::leak(Box::new(server))), ..DeviceKind::of(spec) })
+            }
+            Some(spec) => Ok(DeviceKind::of(spec)),
             None => Err(DeviceNameError::Unknown { name: name.to_string() }),
         }
     }
@@ -55,15 +57,19 @@ impl std::str::FromStr for DeviceKind {
 
 impl DeviceKind {
     /// The functional simulator: values without time.
-    pub const FSIM: DeviceKind = DeviceKind { spec: &DEVICES[0], port: None };
+    pub const FSIM: DeviceKind = DeviceKind::of(&DEVICES[0]);
     /// The cycle model: values and exact cycles, many times faster than the design.
-    pub const CSIM: DeviceKind = DeviceKind { spec: &DEVICES[1], port: None };
+    pub const CSIM: DeviceKind = DeviceKind::of(&DEVICES[1]);
     /// The Verilated design: exact cycles, signal by signal.
-    pub const RTL: DeviceKind = DeviceKind { spec: &DEVICES[2], port: None };
+    pub const RTL: DeviceKind = DeviceKind::of(&DEVICES[2]);
     /// No accelerator: everything runs on this machine's processor.
-    pub const CPU: DeviceKind = DeviceKind { spec: &DEVICES[3], port: None };
+    pub const CPU: DeviceKind = DeviceKind::of(&DEVICES[3]);
     /// No accelerator: everything runs on this machine's GPU.
-    pub const CUDA: DeviceKind = DeviceKind { spec: &DEVICES[4], port: None };
+    pub const CUDA: DeviceKind = DeviceKind::of(&DEVICES[4]);
+
+    const fn of(spec: &'static Spec) -> DeviceKind {
+        DeviceKind { spec, port: None, server: None }
+    }
 
     /// Its row of the table.
     pub fn spec(self) -> &'static Spec {
@@ -83,6 +89,16 @@ impl DeviceKind {
         }
     }
 
+    /// Whether it may record when each instruction ran. What a server lends is known when it is opened.
+    pub fn may_trace(self) -> bool {
+        self.spec.exact || self.spec.way == Way::Remote
+    }
+
+    /// The server, if it is a device of another machine.
+    pub fn server(self) -> Option<&'static Endpoint> {
+        self.server
+    }
+
     /// The port, if it is a board.
     pub fn port(self) -> Option<&'static BoardPort> {
         self.port
@@ -91,9 +107,10 @@ impl DeviceKind {
 
 impl std::fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.port {
-            Some(port) => write!(f, "{port}"),
-            None => f.write_str(self.spec.name),
+        match (self.port, self.server) {
+            (Some(port), _) => write!(f, "{port}"),
+            (None, Some(server)) => write!(f, "{}:{server}", self.spec.name),
+            (None, None) => f.write_str(self.spec.name),
         }
     }
 }

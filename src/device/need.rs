@@ -18,6 +18,8 @@ pub enum Need {
     Gpu,
     /// A board behind its port, with the bitstream of the configuration.
     Board,
+    /// A server that lends a device.
+    Server,
 }
 
 impl Spec {
@@ -29,6 +31,7 @@ impl Spec {
             Way::None(ModelRunner::Cpu) => Need::CodeGenerator,
             Way::None(ModelRunner::Gpu) => Need::Gpu,
             Way::Board => Need::Board,
+            Way::Remote => Need::Server,
         }
     }
 }
@@ -41,18 +44,19 @@ impl Need {
             Need::Verilator => "Verilator and a C++ compiler",
             Need::CodeGenerator => "LLVM in this program, for models; nothing for artifacts",
             Need::Gpu => "an NVIDIA GPU, its driver and NVRTC",
+            Need::Server => "a machine that runs tilewright serve",
             Need::Board => "a board with the configuration's bitstream; check it with tilewright doctor --device",
         }
     }
 
-    /// What of it is missing here, and the remedy; `None` also for a board, which only its port can tell.
+    /// What of it is missing here, and the remedy; `None` also for a board or a server, which only its port can tell.
     pub fn missing(self) -> Option<String> {
         let tool = |error: DeviceError| match error {
             DeviceError::Tool { tool, reason, remedy } => format!("{tool} {reason}; {remedy}"),
             other => other.to_string(),
         };
         match self {
-            Need::Nothing | Need::Board => None,
+            Need::Nothing | Need::Board | Need::Server => None,
             Need::Verilator => Verilator::find(None).err().or(Compiler::find().err()).map(tool),
             Need::CodeGenerator if cfg!(feature = "llvm") => None,
             Need::CodeGenerator => Some("build this program with the feature `llvm`".into()),

@@ -5,9 +5,11 @@ use std::path::Path;
 use tilewright_driver::port::Board;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
+use tilewright_rpc::client::Asked;
 use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
 
 use super::name::DeviceKind;
+use super::remote::open_remote;
 use super::table::{Spec, Way, names};
 
 /// What a device must do beyond running commands.
@@ -41,15 +43,16 @@ pub fn open(
     if extras.waves.is_some() && !spec.waves {
         return unsupported(format!("record waves; {}", use_one(|spec| spec.waves)));
     }
-    if extras.strict && !spec.strict {
+    // A server says itself what its device cannot do.
+    if extras.strict && !spec.strict && kind.server().is_none() {
         return unsupported(format!("check programs strictly; {}", use_one(|spec| spec.strict)));
     }
-    if extras.spans && !spec.exact {
+    if extras.spans && !kind.may_trace() {
         let why = if kind.port().is_some() { "" } else { " because it is untimed" };
         return unsupported(format!("trace instructions{why}; {}", use_one(|spec| spec.exact)));
     }
     if extras.max_cycles.is_some() && !kind.is_accelerator() {
-        let simulators = names(|spec| spec.is_accelerator() && !spec.is_board());
+        let simulators = names(Spec::is_simulator);
         return unsupported(format!("limit cycles; use --device {simulators}"));
     }
     if let Some(path) = extras.waves {
@@ -60,11 +63,16 @@ pub fn open(
             remedy: "name a file in a folder that can be written".into(),
         })?;
     }
+    if let Some(server) = kind.server() {
+        let Extras { strict, spans, max_cycles, .. } = extras;
+        let asked = Asked { strict, spans, max_cycles };
+        return open_remote(kind, server, config, asked, told).map(Some);
+    }
     let device: Box<dyn Device> = match (spec.way, kind.port()) {
         (Way::None(_), _) => return Ok(None),
         (_, Some(port)) => Board::open(port, config, told)?.into_device(extras.max_cycles),
-        // The name of a board always has a port.
-        (Way::Board, None) => return unsupported("run programs without a port".into()),
+        // The name of a board always has a port, that of a server an address.
+        (Way::Board | Way::Remote, None) => return unsupported("run programs without a port".into()),
         (Way::Functional, None) => {
             Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))
         }

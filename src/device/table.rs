@@ -30,6 +30,8 @@ pub enum Way {
     Design,
     /// By a board behind a port.
     Board,
+    /// By the device of a server.
+    Remote,
     /// Not at all: the host computes everything.
     None(ModelRunner),
 }
@@ -60,7 +62,7 @@ const PLAIN: Spec =
     Spec { name: "", short: "", usage: "", about: "", way: Way::Functional, exact: false, waves: false, strict: false };
 
 /// All devices.
-pub static DEVICES: [Spec; 8] = [
+pub static DEVICES: [Spec; 9] = [
     Spec { name: "fsim", short: "fsim", usage: "fsim", about: "answers", way: Way::Functional, ..PLAIN },
     Spec {
         name: "csim",
@@ -122,6 +124,14 @@ pub static DEVICES: [Spec; 8] = [
         way: Way::Board,
         ..PLAIN
     },
+    Spec {
+        name: "remote",
+        short: "remote:HOST:PORT",
+        usage: "remote:HOST:PORT",
+        about: "the device of a server",
+        way: Way::Remote,
+        ..PLAIN
+    },
 ];
 
 /// The devices that `wanted` accepts, as a list for messages: `fsim, csim or rtl`.
@@ -149,6 +159,11 @@ impl Spec {
     /// Whether it is a board behind a port.
     pub fn is_board(&self) -> bool {
         self.way == Way::Board
+    }
+
+    /// Whether each opening gives a new device, which other programs cannot see.
+    pub fn is_simulator(&self) -> bool {
+        matches!(self.way, Way::Functional | Way::Cycle | Way::Design)
     }
 
     /// Whether it runs the accelerator's programs.

@@ -27,7 +27,9 @@ use crate::model::values::{Hidden, Visible, values};
 
 /// A model on a device, with the values of its last run.
 pub struct Side {
-    session: Session,
+    /// None once the side is closed.
+    session: Option<Session>,
+    artifact: Artifact,
     config: HwConfig,
     visible: Vec<Visible>,
     hidden: Vec<Hidden>,
@@ -41,13 +43,18 @@ impl Side {
     /// Errors of the session.
     pub fn new(artifact: Artifact, config: &HwConfig, device: Option<Box<dyn Device>>) -> Result<Side, SessionError> {
         let (visible, hidden) = values(&artifact.manifest);
-        let session = Session::new(artifact, Registry::global(), device)?;
-        Ok(Side { session, config: config.clone(), visible, hidden, found: Vec::new() })
+        let session = Some(Session::new(artifact.clone(), Registry::global(), device)?);
+        Ok(Side { session, artifact, config: config.clone(), visible, hidden, found: Vec::new() })
     }
 
     /// The artifact that it runs.
     pub fn artifact(&self) -> &Artifact {
-        self.session.artifact()
+        &self.artifact
+    }
+
+    /// Closes the device, which another side may need; the values of the last run stay.
+    pub fn close(&mut self) {
+        self.session = None;
     }
 
     /// Its configuration.
@@ -68,11 +75,13 @@ impl Side {
     /// Runs the model once and keeps every value.
     ///
     /// # Errors
-    /// Errors of the session.
+    /// Errors of the session; [`SessionError::NoDevice`] if the side is closed.
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(), SessionError> {
-        let manifest: Manifest = self.session.artifact().manifest.clone();
+        let manifest: Manifest = self.artifact.manifest.clone();
+        let first = || manifest.steps.first().map_or_else(String::new, |step| step.name.clone());
+        let session = self.session.as_mut().ok_or_else(|| SessionError::NoDevice { step: first() })?;
         let mut found = vec![None; manifest.values.len()];
-        self.session.run_watched(inputs, &mut |id, bytes| {
+        session.run_watched(inputs, &mut |id, bytes| {
             let value = &manifest.values[id.0 as usize];
             found[id.0 as usize] = Tensor::new(value.dtype, value.shape.clone(), bytes.to_vec());
         })?;

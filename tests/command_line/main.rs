@@ -19,6 +19,7 @@ mod profile;
 mod programs;
 mod quantize;
 mod readme;
+mod remote;
 mod run_programs;
 mod schedule;
 mod shapes;

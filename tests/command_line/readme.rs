@@ -14,6 +14,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/compare.md", 1),
     ("docs/quantize.md", 1),
     ("docs/shapes.md", 0),
+    ("docs/remote.md", 0),
     ("docs/debug.md", 5),
     ("docs/extend.md", 3),
     ("docs/tune.md", 4),

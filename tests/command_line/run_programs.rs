@@ -101,7 +101,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--device", "cpu"],
-        "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH or uio",
+        "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
     );
     refused(dir, &["run", "copy.tw", "--data", "x=in.bin"], "--data x=in.bin: x is not a number; write 4096 or 0x1000");
     refused(dir, &["run", "copy.tw", "--data", "4096"], "--data 4096 is not of the form ADDRESS=FILE");
@@ -170,15 +170,24 @@ fn what_cannot_run_is_refused() {
     );
     refused(dir, &["run", "copy.tw", "--dram", "latency=1,latency=2"], "--dram: latency=2: latency is given twice");
     for (device, message) in [
-        ("cuda", "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH or uio"),
-        ("remote:host:9000", "device remote:host:9000 is not available in this version; use fsim for answers"),
+        (
+            "cuda",
+            "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+        ),
+        ("remote:host", "remote: \"host\" is not an address; give HOST:PORT, such as 127.0.0.1:7878"),
         (
             "serial:",
             "serial: is not a valid port; give serial:PATH or serial:PATH@BAUD (the bit rate of the board's \
              bitstream), spi:PATH or",
         ),
-        ("toaster", "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
-        ("rtl:2", "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH or uio"),
+        (
+            "toaster",
+            "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+        ),
+        (
+            "rtl:2",
+            "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+        ),
     ] {
         let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);
         assert_eq!(outcome.code, 2);

@@ -73,7 +73,7 @@ fn run(
     };
     let timed =
         |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request.runs()).map_err(|e| e.to_string());
-    if kind.spec().exact {
+    if device::is_exact(kind).map_err(|e| e.to_string())? {
         let (outputs, exact) = session(kind, true)?.run(inputs).map_err(|e| e.to_string())?;
         return Ok(Measured { exact: Some(exact), timed: timed(DeviceKind::FSIM)?, outputs });
     }

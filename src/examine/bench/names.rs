@@ -19,7 +19,6 @@ impl Asked {
     pub fn parse(name: &str) -> Result<Asked, String> {
         let kind = match name.parse::<DeviceKind>() {
             Ok(kind) => Ok(kind),
-            Err(DeviceNameError::NotYet { .. }) => Err("this version of the program does not support it".to_string()),
             Err(DeviceNameError::Unknown { name }) => {
                 return Err(format!("no device is named {name}; use {}", names(|_| true)));
             }

@@ -177,6 +177,11 @@ pub fn diff(
         refuse!("{name}: the two sides have no value in common; give a model that computes something from its inputs");
     }
     let mut ordinary = None;
+    // A device may be there only once, and the ordinary programs are compared on it next.
+    a.close();
+    if let Ready::Side(b) = &mut other {
+        b.close();
+    }
     if parted.is_none() && matches!(model, Model::Compiled { ordinary: true, .. }) {
         let of_b = match right {
             Right::Device(kind) if (*kind, hw_b.hash()) != (kind_a, hw_a.hash()) => Some((*kind, hw_b)),

@@ -1,0 +1,228 @@
+//! The client's end: connections, sessions, and the device of a session.
+
+mod device;
+mod line;
+
+use std::time::Duration;
+
+use tonic::Status;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig};
+
+pub use device::{Asked, RemoteDevice};
+
+use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE};
+use crate::runtime::runtime;
+use crate::wire::machine_client::MachineClient;
+use crate::{MESSAGE, PROTOCOL, WINDOW, wire};
+
+/// Time in which a server must answer that it is there.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Why a server cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nothing answers, or not with TLS as it should.
+    #[error(
+        "{server} cannot be reached: {reason}; check that it runs, its address, and that both sides use TLS or neither"
+    )]
+    Unreachable {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// The token would be readable for others.
+    #[error(
+        "the token for {server} would cross the network unencrypted; set {CERTIFICATE} to the server's certificate, or {INSECURE}=1 on \
+         a network that you trust"
+    )]
+    Plain {
+        /// The server.
+        server: String,
+    },
+    /// The server refused the request.
+    #[error("{server} refuses: {reason}")]
+    Refused {
+        /// The server.
+        server: String,
+        /// Its reason, with the remedy.
+        reason: String,
+    },
+    /// The connection ended.
+    #[error("the connection to {server} ended: {reason}; see the log of the server, and run it again")]
+    Lost {
+        /// The server.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// Another version of the services.
+    #[error(
+        "{server} is Tilewright {found} and speaks another version of the services than this program; use the same version on both sides"
+    )]
+    Version {
+        /// The server.
+        server: String,
+        /// Its program's version.
+        found: String,
+    },
+    /// The system gives no threads.
+    #[error("no threads for the network: {0}")]
+    Threads(#[from] std::io::Error),
+}
+
+/// A connection to a server. Copies share it.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    /// Its name in messages: `remote:HOST:PORT`.
+    pub name: String,
+    pub channel: Channel,
+    token: Option<MetadataValue<Ascii>>,
+}
+
+impl Connection {
+    /// Connects to a server; `name` names it in messages.
+    pub fn open(name: String, endpoint: &Endpoint, access: &Access) -> Result<Connection, ClientError> {
+        if access.token.is_some() && access.certificate.is_none() && !access.insecure && !endpoint.is_loopback() {
+            return Err(ClientError::Plain { server: name });
+        }
+        let unreachable = |error: &dyn std::error::Error| ClientError::Unreachable {
+            server: name.clone(),
+            reason: with_causes(error),
+        };
+        let scheme = if access.certificate.is_some() { "https" } else { "http" };
+        let mut to = tonic::transport::Endpoint::from_shared(format!("{scheme}://{endpoint}"))
+            .map_err(|error| unreachable(&error))?
+            .connect_timeout(CONNECT)
+            .tcp_nodelay(true)
+            .initial_stream_window_size(WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .http2_keep_alive_interval(Duration::from_secs(10))
+            .keep_alive_timeout(Duration::from_secs(20));
+        if let Some(certificate) = &access.certificate {
+            let tls = ClientTlsConfig::new()
+                .ca_certificate(Certificate::from_pem(certificate))
+                .domain_name(endpoint.host.clone());
+            to = to.tls_config(tls).map_err(|error| unreachable(&error))?;
+        }
+        let channel = runtime()?.block_on(to.connect()).map_err(|error| unreachable(&error))?;
+        let token = access.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok());
+        Ok(Connection { name, channel, token })
+    }
+
+    /// A request with the token.
+    pub fn request<T>(&self, message: T) -> tonic::Request<T> {
+        let mut request = tonic::Request::new(message);
+        if let Some(token) = &self.token {
+            request.metadata_mut().insert("authorization", token.clone());
+        }
+        request
+    }
+
+    pub fn machine(&self) -> MachineClient<Channel> {
+        MachineClient::new(self.channel.clone()).max_decoding_message_size(MESSAGE)
+    }
+
+    /// The error for a status: a refusal with its reason, or a connection that ended.
+    pub fn failed(&self, status: &Status) -> ClientError {
+        let (server, reason) = (self.name.clone(), status.message().to_string());
+        match status.code() {
+            tonic::Code::Unauthenticated
+            | tonic::Code::PermissionDenied
+            | tonic::Code::ResourceExhausted
+            | tonic::Code::FailedPrecondition
+            | tonic::Code::Aborted
+            | tonic::Code::DeadlineExceeded
+            | tonic::Code::NotFound
+            | tonic::Code::InvalidArgument => ClientError::Refused { server, reason },
+            _ => ClientError::Lost { server, reason: with_causes(status) },
+        }
+    }
+}
+
+/// An error with its causes, each once.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+/// What a server lends, and who waits for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Version of the server's program.
+    pub version: String,
+    /// The device, as `--device` accepts it on the server.
+    pub device: String,
+    /// Name of the hardware's configuration.
+    pub config_name: String,
+    /// The configuration as TOML.
+    pub config: String,
+    /// Bytes of device memory.
+    pub memory_bytes: u64,
+    /// Devices that can be lent at a time.
+    pub devices: u32,
+    /// Sessions that have a device.
+    pub lent: u32,
+    /// Sessions that wait for one.
+    pub waiting: u32,
+}
+
+/// A server, for requests that need no device.
+pub struct Client {
+    connection: Connection,
+}
+
+impl Client {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn connect(endpoint: &Endpoint, access: &Access) -> Result<Client, ClientError> {
+        let connection = Connection::open(format!("remote:{endpoint}"), endpoint, access)?;
+        Ok(Client { connection })
+    }
+
+    /// What the server lends.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn describe(&self) -> Result<Description, ClientError> {
+        let request = self.connection.request(wire::Nothing {});
+        let mut machine = self.connection.machine();
+        let reply = runtime()?.block_on(machine.describe(request)).map_err(|status| self.connection.failed(&status))?;
+        let about = reply.into_inner();
+        if about.protocol != PROTOCOL {
+            return Err(ClientError::Version { server: self.connection.name.clone(), found: about.version });
+        }
+        Ok(Description {
+            version: about.version,
+            device: about.device,
+            config_name: about.config_name,
+            config: about.config,
+            memory_bytes: about.memory_bytes,
+            devices: about.devices,
+            lent: about.lent,
+            waiting: about.waiting,
+        })
+    }
+
+    /// Asks the server for nothing, for the time of a round trip.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn ping(&self) -> Result<(), ClientError> {
+        let request = self.connection.request(wire::Nothing {});
+        let mut machine = self.connection.machine();
+        let reply = runtime()?.block_on(machine.ping(request));
+        reply.map(drop).map_err(|status| self.connection.failed(&status))
+    }
+}

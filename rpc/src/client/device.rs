@@ -1,0 +1,216 @@
+//! A device of a server, as one of this machine.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use tilewright_hw::config::{HwConfig, Mem};
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
+
+use super::line::Line;
+use super::{ClientError, Connection};
+use crate::endpoint::{Access, Endpoint};
+use crate::report::{self, broken};
+use crate::wire::{self, reply, request};
+use crate::{PIECE, client};
+
+/// What a client wants of a device beyond running commands.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Refuse programs with races.
+    pub strict: bool,
+    /// Report when each instruction started and retired.
+    pub spans: bool,
+    /// Abort a command after so many cycles.
+    pub max_cycles: Option<u64>,
+}
+
+/// A device that a server lends. Writes and commands are sent without waiting for the server; an error of theirs comes
+/// with the next read or report. Dropping it gives the device back.
+pub struct RemoteDevice {
+    name: String,
+    config: HwConfig,
+    memory_bytes: u64,
+    line: Line,
+    submitted: u64,
+    /// Tickets without a report yet.
+    open: BTreeSet<u64>,
+}
+
+impl From<ClientError> for DeviceError {
+    fn from(error: ClientError) -> DeviceError {
+        let (tool, text) = match &error {
+            ClientError::Unreachable { server, .. }
+            | ClientError::Plain { server }
+            | ClientError::Refused { server, .. }
+            | ClientError::Lost { server, .. }
+            | ClientError::Version { server, .. } => (server.clone(), error.to_string()),
+            ClientError::Threads(_) => ("remote".into(), error.to_string()),
+        };
+        // The texts begin with the server, and have the remedy after a semicolon.
+        let text = text.strip_prefix(&format!("{tool} ")).unwrap_or(&text);
+        let (reason, remedy) = text.split_once("; ").unwrap_or((text, "see the log of the server"));
+        DeviceError::Tool { tool, reason: reason.to_string(), remedy: remedy.to_string() }
+    }
+}
+
+impl RemoteDevice {
+    /// Opens a session on a server and waits until it has a device with `config`. `told` receives what it waits for.
+    ///
+    /// # Errors
+    /// [`DeviceError::Tool`] if the server cannot be reached or refuses, or has another configuration;
+    /// [`DeviceError::Unsupported`] if its device cannot do what is asked.
+    pub fn open(
+        endpoint: &Endpoint,
+        access: &Access,
+        config: &HwConfig,
+        asked: Asked,
+        told: &dyn Fn(&str),
+    ) -> Result<RemoteDevice, DeviceError> {
+        let connection = Connection::open(format!("remote:{endpoint}"), endpoint, access)?;
+        RemoteDevice::on(connection, config, asked, told)
+    }
+
+    pub(crate) fn on(
+        connection: client::Connection,
+        config: &HwConfig,
+        asked: Asked,
+        told: &dyn Fn(&str),
+    ) -> Result<RemoteDevice, DeviceError> {
+        let name = connection.name.clone();
+        let open = wire::Open {
+            config_name: config.name.clone(),
+            config: config.to_toml(),
+            strict: asked.strict,
+            spans: asked.spans,
+            max_cycles: asked.max_cycles,
+            ..wire::Open::default()
+        };
+        let (line, opened) = Line::open(connection, open, told)?;
+        let opened = opened.map_err(|failure| report::error(failure, &name))?;
+        let (config, memory_bytes) = (config.clone(), opened.memory_bytes);
+        Ok(RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new() })
+    }
+
+    /// Waits until everything before is done.
+    ///
+    /// # Errors
+    /// The error of a write or of another request without a reply of its own.
+    pub fn flush(&mut self) -> Result<(), DeviceError> {
+        self.line.send(request::Kind::Ping(wire::Nothing {}))?;
+        match self.next()? {
+            reply::Kind::Pong(_) => Ok(()),
+            _ => Err(self.line.nonsense().into()),
+        }
+    }
+
+    /// The next reply that is no failure.
+    fn next(&mut self) -> Result<reply::Kind, DeviceError> {
+        loop {
+            match self.line.next()? {
+                reply::Kind::Failure(failure) => return Err(report::error(failure, &self.name)),
+                reply::Kind::Progress(_) => {}
+                kind => return Ok(kind),
+            }
+        }
+    }
+
+    /// Receives bytes in pieces; `take` gets each.
+    fn receive(&mut self, mut take: impl FnMut(&[u8]) -> Option<()>) -> Result<(), DeviceError> {
+        loop {
+            match self.next()? {
+                reply::Kind::Data(bytes) => match take(&bytes) {
+                    Some(()) => {}
+                    None => return Err(self.line.nonsense().into()),
+                },
+                reply::Kind::Done(_) => return Ok(()),
+                _ => return Err(self.line.nonsense().into()),
+            }
+        }
+    }
+}
+
+impl Device for RemoteDevice {
+    fn config(&self) -> &HwConfig {
+        &self.config
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        memory_range(addr, bytes.len() as u64, self.memory_bytes)?;
+        for (index, piece) in bytes.chunks(PIECE).enumerate() {
+            let addr = addr + (index * PIECE) as u64;
+            self.line.send(request::Kind::Write(wire::Write { addr, data: Bytes::copy_from_slice(piece) }))?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        let len = bytes.len() as u64;
+        memory_range(addr, len, self.memory_bytes)?;
+        self.line.send(request::Kind::Read(wire::Read { addr, len }))?;
+        let mut rest = bytes;
+        self.receive(|piece| {
+            let (here, after) = std::mem::take(&mut rest).split_at_mut_checked(piece.len())?;
+            here.copy_from_slice(piece);
+            rest = after;
+            Some(())
+        })?;
+        if rest.is_empty() { Ok(()) } else { Err(self.line.nonsense().into()) }
+    }
+
+    fn clean_cache(&mut self, addr: u64, len: u64) -> Result<(), DeviceError> {
+        Ok(self.line.send(request::Kind::CleanCache(wire::Span { addr, len }))?)
+    }
+
+    fn invalidate_cache(&mut self, addr: u64, len: u64) -> Result<(), DeviceError> {
+        Ok(self.line.send(request::Kind::InvalidateCache(wire::Span { addr, len }))?)
+    }
+
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        check_command(command, &self.config)?;
+        self.line.send(request::Kind::Submit(command.into()))?;
+        let ticket = self.submitted;
+        self.submitted += 1;
+        self.open.insert(ticket);
+        Ok(Ticket(ticket))
+    }
+
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        if !self.open.remove(&ticket.0) {
+            return Err(DeviceError::UnknownTicket(ticket));
+        }
+        self.line.send(request::Kind::Wait(ticket.0))?;
+        let mut spans = Vec::new();
+        let invalid = |name: &str, error: report::Invalid| broken(name, error.to_string());
+        loop {
+            match self.next()? {
+                reply::Kind::Spans(more) => {
+                    spans.append(&mut report::unpack_spans(more).map_err(|error| invalid(&self.name, error))?);
+                }
+                reply::Kind::Report(report) => {
+                    let report = report::unpack(report).map_err(|error| invalid(&self.name, error))?;
+                    return Ok(RunReport { spans, ..report });
+                }
+                _ => return Err(self.line.nonsense().into()),
+            }
+        }
+    }
+
+    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
+        self.line.send(request::Kind::Scratchpad(wire::Entries { mem: mem as u32, entry, count }))?;
+        let most = u64::from(count) * u64::from(self.config.entry_bytes(mem));
+        let mut bytes = Vec::new();
+        self.receive(|piece| {
+            bytes.extend_from_slice(piece);
+            (bytes.len() as u64 <= most).then_some(())
+        })?;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,242 @@
+//! The server: lends devices of its machine to clients, one session after another.
+
+mod access;
+mod device;
+mod incoming;
+mod options;
+mod queue;
+mod replies;
+mod scrub;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
+use tokio::sync::{oneshot, watch};
+use tonic::transport::server::{Router, TcpConnectInfo};
+use tonic::transport::{Identity, Server as Http, ServerTlsConfig};
+use tonic::{Request, Response, Status, Streaming};
+
+pub use options::{Limits, Options, ServeError, Tls};
+
+use crate::client::Asked;
+use crate::runtime::runtime;
+use crate::wire::machine_server::{Machine, MachineServer};
+use crate::{MESSAGE, PROTOCOL, WINDOW, wire};
+use access::Guard;
+use incoming::Incoming;
+use queue::Queue;
+use replies::Replies;
+
+/// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile.
+pub type OpenDevice =
+    dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Box<dyn Device>, DeviceError> + Send + Sync + 'static;
+
+/// What a server lends. Simulators and boards come from the caller.
+pub struct Lends {
+    /// The device's name, as `--device` accepts it on the server.
+    pub name: String,
+    /// The hardware's configuration. A client's must be the same, but for the memory model of simulators.
+    pub config: HwConfig,
+    /// Devices that can be lent at the same time: 1 for a board.
+    pub devices: usize,
+    /// Whether each session gets a new device that is thrown away after it, as simulators are. Other devices are
+    /// scrubbed.
+    pub disposable: bool,
+    /// Opens a device.
+    pub open: Box<OpenDevice>,
+}
+
+/// What all sessions share.
+struct Shared {
+    lends: Arc<Lends>,
+    limits: Limits,
+    queue: Queue,
+    /// True, or without its sender, once the server stops.
+    stopping: watch::Receiver<bool>,
+}
+
+/// A server that listens but serves nobody yet.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    router: Router,
+    limits: Limits,
+    tls: bool,
+    stops: watch::Sender<bool>,
+}
+
+/// A server that runs. It stops when this is dropped.
+pub struct Running {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    stopped: watch::Receiver<Option<String>>,
+}
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// [`ServeError`]: without TLS and a token, only addresses of this machine are accepted unless
+    /// [`Options::insecure`] is set.
+    pub fn bind(options: Options, lends: Lends) -> Result<Server, ServeError> {
+        options.check()?;
+        let listener = options.listen()?;
+        let address = listener.local_addr().map_err(|source| options.cannot_listen(source))?;
+        let (stops, stopping) = watch::channel(false);
+        let shared = Arc::new(Shared {
+            queue: Queue::new(lends.devices.max(1), options.limits.sessions),
+            lends: Arc::new(lends),
+            limits: options.limits.clone(),
+            stopping,
+        });
+        let service = MachineServer::new(Service { shared }).max_decoding_message_size(MESSAGE);
+        let guard = Guard::new(options.token.as_deref());
+        let router = http(&options)?
+            .add_service(tonic::service::interceptor::InterceptedService::new(service, move |request| {
+                guard.check(request)
+            }));
+        Ok(Server { listener, address, router, limits: options.limits, tls: options.tls.is_some(), stops })
+    }
+
+    /// Where it listens, with the port that the system chose if the given one was 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves on threads of this crate until the result is dropped.
+    ///
+    /// # Errors
+    /// [`ServeError::Threads`].
+    pub fn start(self) -> Result<Running, ServeError> {
+        let runtime = runtime().map_err(ServeError::Threads)?;
+        let (stop, stopping) = oneshot::channel();
+        let (ended, stopped) = watch::channel(None);
+        let (address, limits, tls, stops) = (self.address, self.limits, self.tls, self.stops);
+        let listener = {
+            let _context = runtime.enter();
+            self.listener.set_nonblocking(true).and_then(|()| tokio::net::TcpListener::from_std(self.listener))
+        };
+        let incoming = Incoming::new(listener.map_err(ServeError::Threads)?, limits.connections, tls);
+        runtime.spawn(async move {
+            let stopping = async {
+                let _ = stopping.await;
+            };
+            let outcome = tokio::select! {
+                outcome = self.router.serve_with_incoming(incoming) => outcome.map_err(|error| error.to_string()),
+                () = stopping => Ok(()),
+            };
+            let _ = stops.send(true);
+            let _ = ended.send(Some(outcome.err().unwrap_or_default()));
+        });
+        Ok(Running { address, stop: Some(stop), stopped })
+    }
+}
+
+impl Running {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits until the server ends by itself, which it does only if it fails.
+    ///
+    /// # Errors
+    /// [`ServeError::Ended`].
+    pub fn wait(mut self) -> Result<(), ServeError> {
+        let runtime = runtime().map_err(ServeError::Threads)?;
+        let reason = runtime.block_on(async {
+            match self.stopped.wait_for(Option::is_some).await {
+                Ok(reason) => reason.clone().unwrap_or_default(),
+                Err(_) => "its threads ended".into(),
+            }
+        });
+        Err(ServeError::Ended(reason))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+    }
+}
+
+/// The HTTP/2 server with its limits.
+fn http(options: &Options) -> Result<Http, ServeError> {
+    let http = Http::builder()
+        .initial_stream_window_size(WINDOW)
+        .initial_connection_window_size(WINDOW)
+        .max_frame_size(FRAME)
+        .max_concurrent_streams(64)
+        .http2_max_header_list_size(16 << 10)
+        // A client that is gone without a word is found out.
+        .http2_keepalive_interval(Some(Duration::from_secs(5)))
+        .http2_keepalive_timeout(Some(Duration::from_secs(10)));
+    match &options.tls {
+        None => Ok(http),
+        Some(tls) => {
+            let identity = Identity::from_pem(&tls.certificate, &tls.key);
+            let config = ServerTlsConfig::new().identity(identity).timeout(Duration::from_secs(10));
+            http.tls_config(config).map_err(|error| ServeError::Tls(crate::client::with_causes(&error)))
+        }
+    }
+}
+
+/// Bytes of an HTTP/2 frame at most.
+const FRAME: u32 = 1 << 20;
+
+struct Service {
+    shared: Arc<Shared>,
+}
+
+#[tonic::async_trait]
+impl Machine for Service {
+    async fn ping(&self, _: Request<wire::Nothing>) -> Result<Response<wire::Nothing>, Status> {
+        Ok(Response::new(wire::Nothing {}))
+    }
+
+    async fn describe(&self, _: Request<wire::Nothing>) -> Result<Response<wire::Description>, Status> {
+        let Shared { lends, queue, .. } = &*self.shared;
+        Ok(Response::new(wire::Description {
+            protocol: PROTOCOL,
+            version: env!("CARGO_PKG_VERSION").into(),
+            device: lends.name.clone(),
+            config_name: lends.config.name.clone(),
+            config: lends.config.to_toml(),
+            memory_bytes: lends.config.memory_bytes(),
+            devices: lends.devices as u32,
+            lent: queue.lent() as u32,
+            waiting: queue.waiting() as u32,
+        }))
+    }
+
+    type SessionStream = Replies;
+
+    async fn session(&self, request: Request<Streaming<wire::Request>>) -> Result<Response<Replies>, Status> {
+        let peer = peer(&request);
+        let Some(place) = self.shared.queue.enter() else {
+            let limit = self.shared.limits.sessions;
+            tracing::warn!("{peer}: refused, because {limit} sessions are open");
+            return Err(Status::resource_exhausted(format!("{limit} sessions are open, its limit; try again later")));
+        };
+        let (replies, sender) = replies::pair();
+        tokio::spawn(session::run(self.shared.clone(), place, peer, request.into_inner(), sender));
+        Ok(Response::new(replies))
+    }
+}
+
+/// The client's address, for the log.
+fn peer<T>(request: &Request<T>) -> String {
+    let of = |info: &TcpConnectInfo| info.remote_addr();
+    let plain = request.extensions().get::<TcpConnectInfo>().and_then(of);
+    let tls = request.extensions().get::<tonic::transport::server::TlsConnectInfo<TcpConnectInfo>>();
+    let address = plain.or_else(|| tls.and_then(|info| of(info.get_ref())));
+    address.map_or_else(|| "a client".into(), |address| address.to_string())
+}

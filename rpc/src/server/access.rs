@@ -1,0 +1,56 @@
+//! Checks tokens.
+
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tonic::{Request, Status};
+
+/// Lets clients in.
+#[derive(Clone)]
+pub(super) struct Guard {
+    /// The digest of what the header must be. Digests have the same length, so that a comparison tells nothing about
+    /// the token's.
+    wanted: Option<[u8; 32]>,
+}
+
+impl Guard {
+    pub fn new(token: Option<&str>) -> Guard {
+        Guard { wanted: token.map(|token| Sha256::digest(format!("Bearer {token}")).into()) }
+    }
+
+    /// Refuses a request without the token.
+    pub fn check(&self, request: Request<()>) -> Result<Request<()>, Status> {
+        let Some(wanted) = &self.wanted else { return Ok(request) };
+        let given = request.metadata().get("authorization");
+        let digest: [u8; 32] = Sha256::digest(given.map_or(&[][..], |given| given.as_bytes())).into();
+        if bool::from(digest.ct_eq(wanted)) {
+            return Ok(request);
+        }
+        let what = if given.is_some() { "the token is wrong" } else { "no token was given" };
+        tracing::warn!("{}: refused, because {what}", super::peer(&request));
+        let remedy = "set TILEWRIGHT_TOKEN, or TILEWRIGHT_TOKEN_FILE to the path of a file that has the server's token";
+        Err(Status::unauthenticated(format!("{what}; {remedy}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_token_is_let_in() {
+        let ask = |guard: &Guard, header: Option<&str>| {
+            let mut request = Request::new(());
+            if let Some(header) = header {
+                request.metadata_mut().insert("authorization", header.parse().expect("is a header"));
+            }
+            guard.check(request).map(|_| ()).map_err(|status| status.message().split(';').next().unwrap().to_string())
+        };
+        let guard = Guard::new(Some("right"));
+        assert_eq!(ask(&guard, Some("Bearer right")), Ok(()));
+        assert_eq!(ask(&guard, None), Err("no token was given".into()));
+        for wrong in ["", "right", "Bearer", "Bearer righ", "Bearer rightt", "bearer right", "Bearer  right"] {
+            assert_eq!(ask(&guard, Some(wrong)), Err("the token is wrong".into()), "{wrong:?}");
+        }
+        assert_eq!(ask(&Guard::new(None), None), Ok(()));
+    }
+}

@@ -1,0 +1,71 @@
+//! Servers and clients of one process over the loopback interface.
+
+mod access;
+mod bad;
+mod differential;
+mod fuzz;
+mod queue;
+mod scrub;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Device, DeviceError};
+use tilewright_sim::{Csim, CsimOptions, Fsim};
+
+use super::{Lends, Limits, Options, Running, Server};
+use crate::client::{Asked, RemoteDevice};
+use crate::endpoint::{Access, Endpoint};
+
+/// A simulator as `tilewright serve` lends it. `open` counts those that are open.
+pub(super) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) -> Lends {
+    let make = move |config: &HwConfig, asked: Asked, _: &dyn Fn(&str)| {
+        let memory = config.memory_bytes();
+        let device: Box<dyn Device> = match exact {
+            true => {
+                let options = CsimOptions { strict: asked.strict, spans: asked.spans, ..CsimOptions::default() };
+                Box::new(Csim::new(config.clone(), memory, options).with_cycle_limit(asked.max_cycles))
+            }
+            false => Box::new(Fsim::new(config.clone(), memory).with_cycle_limit(asked.max_cycles)),
+        };
+        open.fetch_add(1, Ordering::Relaxed);
+        Ok(device)
+    };
+    let name = if exact { "csim" } else { "fsim" };
+    Lends { name: name.into(), config: config.clone(), devices: 1, disposable: true, open: Box::new(make) }
+}
+
+pub(super) fn endpoint(running: &Running) -> Endpoint {
+    Endpoint { host: running.address().ip().to_string(), port: running.address().port() }
+}
+
+pub(super) fn loopback() -> Options {
+    Options::new(Endpoint { host: "127.0.0.1".into(), port: 0 })
+}
+
+pub(super) fn with_limits(limits: Limits) -> Options {
+    Options { limits, ..loopback() }
+}
+
+pub(super) fn start(options: Options, lends: Lends) -> Running {
+    Server::bind(options, lends).expect("it listens").start().expect("it starts")
+}
+
+/// A server with the functional simulator.
+pub(super) fn functional() -> Running {
+    start(loopback(), simulator(&small(), false, Arc::default()))
+}
+
+/// A configuration with a small memory.
+pub(super) fn small() -> HwConfig {
+    HwConfig::load("1x4x4").expect("is a preset")
+}
+
+pub(super) fn open(running: &Running, config: &HwConfig, asked: Asked) -> Result<RemoteDevice, DeviceError> {
+    RemoteDevice::open(&endpoint(running), &Access::default(), config, asked, &|_| ())
+}
+
+pub(super) fn plain(running: &Running) -> RemoteDevice {
+    open(running, &small(), Asked::default()).expect("a device")
+}

@@ -1,0 +1,241 @@
+//! Clients and devices that do not behave.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use tilewright_hw::device::{Command, RunReport, Ticket};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+use super::*;
+use crate::client::Connection;
+use crate::runtime::runtime;
+use crate::wire::{self, reply, request};
+use crate::{PIECE, PROTOCOL};
+
+/// A session without the client's own checks.
+pub(super) struct Raw {
+    pub requests: mpsc::Sender<wire::Request>,
+    pub replies: tonic::Streaming<wire::Reply>,
+}
+
+impl Raw {
+    pub fn new(running: &Running) -> Raw {
+        let at = endpoint(running);
+        let connection = Connection::open("raw".into(), &at, &Access::default()).expect("it connects");
+        let (requests, outgoing) = mpsc::channel(64);
+        let session = connection.machine();
+        let replies = runtime().unwrap().block_on(async move {
+            let mut session = session;
+            session.session(connection.request(ReceiverStream::new(outgoing))).await
+        });
+        Raw { requests, replies: replies.expect("a stream").into_inner() }
+    }
+
+    pub fn send(&self, kind: request::Kind) -> bool {
+        self.requests.blocking_send(wire::Request { kind: Some(kind) }).is_ok()
+    }
+
+    pub fn open(&self, change: impl FnOnce(&mut wire::Open)) {
+        let config = small();
+        let mut open = wire::Open {
+            protocol: PROTOCOL,
+            config_name: config.name.clone(),
+            config: config.to_toml(),
+            ..wire::Open::default()
+        };
+        change(&mut open);
+        assert!(self.send(request::Kind::Open(open)));
+    }
+
+    pub fn next(&mut self) -> Result<Option<reply::Kind>, String> {
+        let next = runtime().unwrap().block_on(self.replies.message());
+        next.map(|reply| reply.and_then(|reply| reply.kind)).map_err(|status| status.message().to_string())
+    }
+
+    /// The error that ends the session.
+    fn error(&mut self) -> String {
+        loop {
+            match self.next() {
+                Ok(Some(_)) => {}
+                Ok(None) => panic!("it ends without an error"),
+                Err(error) => return error,
+            }
+        }
+    }
+}
+
+#[test]
+fn garbage_on_the_port_hurts_nobody() {
+    let running = functional();
+    let mut device = plain(&running);
+    let mut seed = 1u32;
+    for length in [1, 3, 24, 100, 70_000] {
+        for start in ["", "GET / HTTP/1.1\r\n\r\n", "\u{16}\u{3}\u{1}", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
+            let mut stream = TcpStream::connect(running.address()).expect("it connects");
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let noise = (0..length).map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (seed >> 24) as u8
+            });
+            let bytes: Vec<u8> = start.bytes().chain(noise).collect();
+            // The server may close before everything is written.
+            let _ = stream.write_all(&bytes);
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut back = Vec::new();
+            let _ = stream.read_to_end(&mut back);
+            assert!(back.len() < 10_000);
+        }
+    }
+    device.flush().expect("the session goes on");
+}
+
+#[test]
+fn another_version_is_told() {
+    let running = functional();
+    let mut raw = Raw::new(&running);
+    raw.open(|open| open.protocol = 99);
+    let error = raw.error();
+    assert!(error.starts_with("it speaks version 99 of the services, but this server, Tilewright "), "{error}");
+}
+
+#[test]
+fn a_session_must_begin_with_what_it_wants() {
+    let running = functional();
+    let mut raw = Raw::new(&running);
+    raw.send(request::Kind::Wait(0));
+    assert_eq!(raw.error(), "its first message does not open a session");
+    let mut raw = Raw::new(&running);
+    raw.open(|open| open.config = "batch = [".into());
+    assert!(raw.error().starts_with("its configuration is not valid: "));
+    plain(&running).flush().expect("others are served");
+}
+
+#[test]
+fn messages_beyond_the_limit_end_the_session() {
+    let running = functional();
+    let mut raw = Raw::new(&running);
+    raw.open(|_| ());
+    raw.send(request::Kind::Write(wire::Write { addr: 0, data: vec![0; 5 << 20].into() }));
+    let error = raw.error();
+    assert!(error.contains("decoded message length too large"), "{error}");
+    plain(&running).flush().expect("others are served");
+}
+
+#[test]
+fn a_disconnect_in_mid_upload_gives_the_device_back() {
+    let running = functional();
+    for _ in 0..3 {
+        let mut raw = Raw::new(&running);
+        raw.open(|_| ());
+        assert!(matches!(raw.next(), Ok(Some(reply::Kind::Opened(_)))));
+        for piece in 0..8 {
+            let data = vec![3; PIECE].into();
+            raw.send(request::Kind::Write(wire::Write { addr: piece * PIECE as u64, data }));
+        }
+        drop(raw);
+        let begun = Instant::now();
+        let mut device = plain(&running);
+        let mut memory = vec![1; 9 << 20];
+        device.read(0, &mut memory).expect("it is read");
+        assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+        assert!(memory.iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn a_client_that_does_not_take_its_replies_does_not_keep_the_device() {
+    let limits = Limits { idle: Duration::from_millis(400), run: Duration::from_millis(1000), ..Limits::default() };
+    let running = start(with_limits(limits), simulator(&small(), false, Arc::default()));
+    let raw = Raw::new(&running);
+    raw.open(|_| ());
+    // 200 MB, of which flow control lets a part through.
+    for _ in 0..8 {
+        raw.send(request::Kind::Read(wire::Read { addr: 0, len: 25 << 20 }));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let begun = Instant::now();
+    plain(&running).flush().expect("it gets the device");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    drop(raw);
+}
+
+/// A device that fails after some accesses, as a board whose cable is pulled.
+struct Fragile(Fsim, usize);
+
+impl Fragile {
+    fn touch(&mut self) -> Result<(), DeviceError> {
+        self.1 = self.1.saturating_sub(1);
+        let (tool, reason) = ("serial:/dev/ttyUSB0".to_string(), "the board does not answer".to_string());
+        match self.1 {
+            0 => Err(DeviceError::Tool { tool, reason, remedy: "plug it in".into() }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Device for Fragile {
+    fn config(&self) -> &HwConfig {
+        self.0.config()
+    }
+    fn name(&self) -> &str {
+        "fragile"
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.touch()?;
+        self.0.write(addr, bytes)
+    }
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.touch()?;
+        self.0.read(addr, bytes)
+    }
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        self.0.submit(command)
+    }
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        self.touch()?;
+        self.0.wait(ticket)
+    }
+}
+
+#[test]
+fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
+    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4)))
+    };
+    let lends = Lends { name: "fragile".into(), config: small(), devices: 1, disposable: false, open: Box::new(make) };
+    let running = start(loopback(), lends);
+    for _ in 0..3 {
+        let mut device = plain(&running);
+        let mut byte = [0];
+        device.write(0, &[7]).expect("it is on its way");
+        device.read(0, &mut byte).expect("it is read");
+        assert_eq!(byte, [7]);
+        device.write(0, &[8]).expect("it is on its way");
+        device.write(1, &[8]).expect("it is on its way");
+        let error = device.read(0, &mut byte).unwrap_err().to_string();
+        let at = endpoint(&running);
+        assert_eq!(error, format!("remote:{at}: serial:/dev/ttyUSB0: the board does not answer; plug it in"));
+    }
+}
+
+#[test]
+fn a_server_that_stops_is_an_error_of_the_caller() {
+    let running = functional();
+    let mut device = plain(&running);
+    device.flush().expect("it answers");
+    let at = endpoint(&running);
+    drop(running);
+    let begun = Instant::now();
+    let error = loop {
+        if let Err(error) = device.flush() {
+            break error.to_string();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10));
+    };
+    assert!(error.starts_with(&format!("remote:{at}: ")), "{error}");
+}

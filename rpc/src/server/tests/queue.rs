@@ -1,0 +1,103 @@
+//! Who gets the device when, and who loses it.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::client::Client;
+
+#[test]
+fn sessions_get_the_device_in_the_order_in_which_they_came() {
+    let running = functional();
+    let first = plain(&running);
+    let client = Client::connect(&endpoint(&running), &Access::default()).expect("it connects");
+    let (sender, order) = mpsc::channel();
+    let (told, texts) = mpsc::channel();
+    let mut threads = Vec::new();
+    for number in 0..4 {
+        let (sender, told, at) = (sender.clone(), told.clone(), endpoint(&running));
+        threads.push(std::thread::spawn(move || {
+            let tell = |text: &str| {
+                let _ = told.send((number, text.to_string()));
+            };
+            let mut device = RemoteDevice::open(&at, &Access::default(), &small(), Asked::default(), &tell).unwrap();
+            sender.send(number).unwrap();
+            device.flush().unwrap();
+        }));
+        while client.describe().unwrap().waiting != number + 1 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let about = client.describe().unwrap();
+    assert_eq!((about.lent, about.waiting), (1, 4));
+    drop(first);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    drop((sender, told));
+    assert_eq!(order.iter().collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let of_last: Vec<_> = texts.iter().filter(|(number, text)| *number == 3 && !text.is_empty()).collect();
+    assert_eq!(of_last[0].1, "waiting for the device of the server, 3 before this one");
+}
+
+#[test]
+fn a_session_that_does_nothing_loses_the_device_to_one_that_waits() {
+    let limits = Limits { idle: Duration::from_millis(300), ..Limits::default() };
+    let running = start(with_limits(limits), simulator(&small(), false, Arc::default()));
+    let mut idle = plain(&running);
+    std::thread::sleep(Duration::from_millis(700));
+    idle.flush().expect("nobody waits, so it keeps the device");
+    let begun = Instant::now();
+    let mut other = plain(&running);
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let error = idle.flush().unwrap_err().to_string();
+    assert!(error.ends_with("the session did nothing for 0 s while others wait; open another one"), "{error}");
+    other.flush().expect("it has the device");
+}
+
+#[test]
+fn a_session_that_has_the_device_for_long_loses_it_to_one_that_waits() {
+    let limits = Limits { lease: Duration::from_millis(500), ..Limits::default() };
+    let running = start(with_limits(limits), simulator(&small(), false, Arc::default()));
+    let mut busy = plain(&running);
+    let at = endpoint(&running);
+    let other = std::thread::spawn(move || {
+        RemoteDevice::open(&at, &Access::default(), &small(), Asked::default(), &|_| ()).map(|_| ())
+    });
+    let begun = Instant::now();
+    let error = loop {
+        match busy.flush() {
+            Ok(()) => assert!(begun.elapsed() < Duration::from_secs(5)),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("the session had the device for 0 s and others wait"), "{error}");
+    other.join().unwrap().expect("it has the device");
+}
+
+#[test]
+fn more_sessions_than_the_limit_are_refused() {
+    let running =
+        start(with_limits(Limits { sessions: 1, ..Limits::default() }), simulator(&small(), false, Arc::default()));
+    let first = plain(&running);
+    let Err(error) = open(&running, &small(), Asked::default()) else { panic!("it was let in") };
+    assert!(error.to_string().contains("1 sessions are open, its limit"), "{error}");
+    drop(first);
+    let begun = Instant::now();
+    while open(&running, &small(), Asked::default()).is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
+}
+
+#[test]
+fn a_device_is_back_at_once_when_its_client_is_gone() {
+    let opened = Arc::new(AtomicUsize::new(0));
+    let running = start(loopback(), simulator(&small(), false, opened.clone()));
+    for round in 0..20 {
+        let mut device = plain(&running);
+        device.write(0, &vec![1; 3 << 20]).expect("it is on its way");
+        let begun = Instant::now();
+        drop(device);
+        drop(plain(&running));
+        assert!(begun.elapsed() < Duration::from_secs(1), "round {round}: {:?}", begun.elapsed());
+    }
+    assert_eq!(opened.load(Ordering::Relaxed), 40);
+}

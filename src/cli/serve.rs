@@ -1,0 +1,115 @@
+//! `serve`: lends this machine's device to other machines.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use tilewright::device::{DeviceKind, Spec, help, lends};
+use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
+use tilewright_rpc::server::{Limits, Options, Server, Tls};
+
+use super::{Hw, Verdict, write_or_print};
+
+/// Arguments of `serve`.
+#[derive(clap::Args)]
+pub struct Serve {
+    #[arg(long, default_value = "csim", value_name = "DEVICE", help = format!("Device to lend: {}", help(Spec::can_be_lent)))]
+    device: DeviceKind,
+    #[command(flatten)]
+    hw: Hw,
+    #[command(flatten)]
+    listen: Listen,
+    /// Sessions that have a device at the same time; each has a simulator of its own
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    devices: u16,
+    /// Sessions at the same time, those that wait included
+    #[arg(long, default_value_t = 32, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    max_sessions: u16,
+    /// Longest time of a single run or read
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    max_seconds: u32,
+    /// Cycles of a run at most, whatever a client asks; instructions on a device without cycles [default: the device's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_cycles: Option<u64>,
+    /// Time without a request after which a session loses the device if others wait
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    idle: u32,
+    /// Time after which a session loses the device if others wait
+    #[arg(long, default_value_t = 600, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    lease: u32,
+}
+
+/// Where a server listens, and whom it lets in.
+#[derive(clap::Args)]
+pub struct Listen {
+    /// Address to listen on; port 0 lets the system choose one. Beyond this machine it needs a token and TLS
+    #[arg(long, default_value = "127.0.0.1:7878", value_name = "HOST:PORT")]
+    listen: Endpoint,
+    /// File with the token that clients must have [default: TILEWRIGHT_TOKEN, or the file TILEWRIGHT_TOKEN_FILE]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Certificate for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// Private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Listen beyond this machine without a token or TLS
+    #[arg(long)]
+    insecure: bool,
+}
+
+impl Listen {
+    pub fn options(&self) -> Result<Options> {
+        let mut options = Options::new(self.listen.clone());
+        options = match &self.token_file {
+            Some(path) => options.with_token_file(path)?,
+            None => Options { token: token_from_environment()?, ..options },
+        };
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            options.tls = Some(Tls::read(certificate, key)?);
+        }
+        Ok(Options { insecure: self.insecure, ..options })
+    }
+}
+
+/// Writes the server's log to standard error: what it says itself, and why the network's layer closes connections.
+/// RUST_LOG changes that.
+pub fn log() {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| "warn,tilewright=info,tilewright_rpc=info,tonic::transport=debug".into());
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    // Fails only if there is a log already.
+    let _ = log.try_init();
+}
+
+impl Serve {
+    /// Prints the address, then serves until the process ends.
+    pub fn run(self) -> Result<Verdict> {
+        log();
+        if self.idle > self.lease {
+            bail!("--idle {} is longer than --lease {}; give a shorter one", self.idle, self.lease);
+        }
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        let limits = Limits {
+            sessions: self.max_sessions.into(),
+            connections: usize::from(self.max_sessions) * 2 + 16,
+            idle: seconds(self.idle),
+            lease: seconds(self.lease),
+            run: seconds(self.max_seconds),
+            cycles: self.max_cycles,
+        };
+        let options = Options { limits, ..self.listen.options()? };
+        let config = self.hw.load()?;
+        let server = Server::bind(options, lends(self.device, config, self.devices.into())?)?;
+        let running = server.start()?;
+        write_or_print(None, format!("{}\n", running.address()).as_bytes())?;
+        running.wait()?;
+        Ok(Verdict::Fine)
+    }
+}

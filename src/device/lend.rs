@@ -1,0 +1,40 @@
+//! What a server lends.
+
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::DeviceError;
+use tilewright_rpc::client::Asked;
+use tilewright_rpc::server::Lends;
+
+use super::name::DeviceKind;
+use super::open::{Extras, open};
+use super::table::{Spec, names};
+
+impl Spec {
+    /// Whether `tilewright serve` can lend it.
+    pub fn can_be_lent(&self) -> bool {
+        self.is_simulator() || self.is_board()
+    }
+}
+
+/// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board.
+///
+/// # Errors
+/// [`DeviceError::Unsupported`] if the device cannot be lent.
+pub fn lends(kind: DeviceKind, config: HwConfig, devices: usize) -> Result<Lends, DeviceError> {
+    if !kind.spec().can_be_lent() {
+        let what = format!("be lent; use --device {}", names(Spec::can_be_lent));
+        return Err(DeviceError::Unsupported { device: kind.to_string(), what });
+    }
+    let disposable = kind.spec().is_simulator();
+    if devices > 1 && !disposable {
+        let what = "be lent to several sessions at the same time; leave out --devices".into();
+        return Err(DeviceError::Unsupported { device: kind.to_string(), what });
+    }
+    let open = move |config: &HwConfig, asked: Asked, told: &dyn Fn(&str)| {
+        let Asked { strict, spans, max_cycles } = asked;
+        let device = open(kind, config, Extras { waves: None, strict, spans, max_cycles }, told)?;
+        let nothing = || DeviceError::Unsupported { device: kind.to_string(), what: "run programs".into() };
+        device.ok_or_else(nothing)
+    };
+    Ok(Lends { name: kind.to_string(), config, devices, disposable, open: Box::new(open) })
+}
