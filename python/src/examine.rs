@@ -90,17 +90,19 @@ impl Common<'_> {
 }
 
 /// Calls a function of Python with what is done, and keeps what it raises.
-struct Telling<'a> {
+pub struct Telling<'a> {
     function: Option<&'a Py<PyAny>>,
     raised: Mutex<Option<PyErr>>,
 }
 
 impl<'a> Telling<'a> {
-    fn new(function: Option<&'a Py<PyAny>>) -> Telling<'a> {
+    /// Without a function, it tells nothing.
+    pub fn new(function: Option<&'a Py<PyAny>>) -> Telling<'a> {
         Telling { function, raised: Mutex::new(None) }
     }
 
-    fn tell(&self, what: &str, done: usize, all: usize) {
+    /// Tells what is done, how much of it, and how much there is.
+    pub fn tell(&self, what: &str, done: usize, all: usize) {
         let Some(function) = self.function else { return };
         let called = Python::attach(|py| function.bind(py).call1((what, done, all)).err());
         if let Some(error) = called {
@@ -109,7 +111,10 @@ impl<'a> Telling<'a> {
     }
 
     /// The result of the work, or what the function raised meanwhile.
-    fn finish<T>(self, py: Python<'_>, outcome: anyhow::Result<T>) -> PyResult<T> {
+    ///
+    /// # Errors
+    /// The exception.
+    pub fn finish<T>(self, py: Python<'_>, outcome: anyhow::Result<T>) -> PyResult<T> {
         match self.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(raised) => Err(raised),
             None => outcome.map_err(|error| failed(py, error)),

@@ -16,6 +16,7 @@ mod json;
 mod module;
 mod passes;
 mod tensor;
+mod tools;
 mod value;
 
 use pyo3::prelude::*;
@@ -39,6 +40,8 @@ mod _native {
     use crate::passes::{add, names, remove_pass};
     #[pymodule_export]
     use crate::tensor::PyTensor;
+    #[pymodule_export]
+    use crate::tools::{boards, schedules, synth, targets, tune, zoo, zoo_make};
 
     use pyo3::prelude::*;
 

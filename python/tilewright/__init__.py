@@ -52,7 +52,19 @@ from ._native import (
     remove_pass,
     unregister,
 )
-from ._reports import BenchReport, BisectReport, DiffReport, ProfileReport, QuantizeReport, Report
+from ._reports import (
+    BenchReport,
+    BisectReport,
+    DiffReport,
+    Networks,
+    ProfileReport,
+    QuantizeReport,
+    Report,
+    SynthReport,
+    Targets,
+    TuneReport,
+)
+from ._tools import Schedules, boards, make_network, schedule, synth, targets, tune, zoo
 
 __all__ = [
     "Artifact",
@@ -75,19 +87,25 @@ __all__ = [
     "InputError",
     "ModelError",
     "Module",
+    "Networks",
     "Node",
     "NotFoundError",
     "PassError",
     "ProfileReport",
     "QuantizeReport",
     "Report",
+    "Schedules",
     "Session",
+    "SynthReport",
+    "Targets",
     "Tensor",
+    "TuneReport",
     "Value",
     "__version__",
     "add_pass",
     "bench",
     "bisect",
+    "boards",
     "compile",
     "device",
     "diff",
@@ -96,12 +114,18 @@ __all__ = [
     "has_cuda",
     "has_llvm",
     "load",
+    "make_network",
     "passes",
     "profile",
     "quantize",
     "register",
     "remove_pass",
+    "schedule",
+    "synth",
+    "targets",
+    "tune",
     "unregister",
+    "zoo",
 ]
 
 _F = _TypeVar("_F", bound=_Callable[..., _Any])

@@ -213,3 +213,56 @@ class QuantizeReport(Report):
     def _repr_html_(self) -> str:
         keys = ["name", "op", "scale", "zero_point", "method", "sqnr_db"]
         return _table(self._title(), keys, [[layer[key] for key in keys] for layer in self.layers])
+
+
+class TuneReport(Report):
+    """The result of a search for plans. Use them with ``compile(model, tuned=report.log)``."""
+
+    def __init__(self, json: str, text: str, log: str) -> None:
+        super().__init__(json, text)
+        self.log = log
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the network with the best plans that are known now."""
+        return int(self["cycles"])
+
+    @property
+    def cycles_before(self) -> int:
+        """Cycles without the search."""
+        return int(self["cycles_before"])
+
+    def _title(self) -> str:
+        return f"{self.cycles} cycles, {self.cycles_before} before"
+
+    def _repr_html_(self) -> str:
+        keys = ["layer", "places", "trials", "gain", "decisions"]
+        return _table(self._title(), keys, [[layer[key] for key in keys] for layer in self["layers"]])
+
+
+class SynthReport(Report):
+    """Resources and clock of a design on a board, and the folder with its files."""
+
+    def __init__(self, json: str, text: str, meets: bool, folder: str) -> None:
+        super().__init__(json, text)
+        self.meets = meets
+        """Whether the design fits the part and reaches its clock."""
+        self.folder = folder
+
+    def _title(self) -> str:
+        return str(self.folder)
+
+
+class Targets(Report):
+    """What this build can compile for and run on."""
+
+    def _title(self) -> str:
+        return ""
+
+
+class Networks(list[dict[str, Any]]):
+    """Networks of the zoo, each a dict, with a table in a notebook."""
+
+    def _repr_html_(self) -> str:
+        keys = ["name", "bytes", "licence", "inputs", "title"]
+        return _table("", keys, [[network[key] for key in keys] for network in self])

@@ -3,11 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use serde_json::{Value, json};
-use tilewright::model::ModelFile;
-use tilewright::model::Sizes;
+use serde_json::Value;
 use tilewright::model::shapes;
-use tilewright::model::zoo::{self, ENTRIES, Entry, Expected, PREFIX, Sample};
+use tilewright::model::zoo::{self, ENTRIES, Entry, PREFIX};
 
 use super::{Verdict, write_or_print};
 
@@ -52,7 +50,7 @@ impl Zoo {
             Some(name) => vec![zoo::find(name.strip_prefix(PREFIX).unwrap_or(name))?],
             None => ENTRIES.iter().collect(),
         };
-        let described = entries.into_iter().map(describe).collect::<Result<Vec<_>>>()?;
+        let described = entries.into_iter().map(tilewright::model::describe).collect::<Result<Vec<_>, _>>()?;
         let text = match (&self.name, self.json) {
             (_, true) => format!("{}\n", Value::from(described)),
             (Some(_), false) => described.iter().map(page).collect(),
@@ -61,35 +59,6 @@ impl Zoo {
         write_or_print(None, text.as_bytes())?;
         Ok(Verdict::Fine)
     }
-}
-
-/// Describes a network in full.
-fn describe(entry: &Entry) -> Result<Value> {
-    let name = format!("{PREFIX}{}", entry.name);
-    let file = ModelFile::parse(&name).map_err(anyhow::Error::msg)?;
-    let graph = tilewright::model::import(&file, &Sizes { data: file.sample_shapes(), ..Sizes::default() })?;
-    let inputs: Vec<_> = graph.inputs().map(|(name, id)| format!("{name}: {}", graph.ty(id))).collect();
-    let outputs: Vec<_> = graph.outputs().iter().map(|(name, id)| format!("{name}: {}", graph.ty(*id))).collect();
-    let sample = match entry.sample {
-        Sample::Array(_) => "an array".to_string(),
-        Sample::Picture(file, _) => format!("the picture {file}"),
-    };
-    let names = tilewright::model::classes::names(entry.class_names);
-    let expected = match entry.expected {
-        Expected::Arrays(_, tolerance) => format!("each element within {tolerance} of the reference"),
-        Expected::Classes(classes, tolerance) => {
-            let guess = |(class, p): &(usize, f64)| {
-                format!("{} {:.0} %", names.get(*class).map_or("", String::as_str), 100.0 * p)
-            };
-            let list: Vec<String> = classes.iter().map(guess).collect();
-            format!("{}, within {:.0} points", list.join(", "), 100.0 * tolerance)
-        }
-    };
-    Ok(json!({
-        "name": name, "title": entry.title, "source": entry.source, "licence": entry.licence, "bytes": entry.bytes.len(),
-        "file": file.display().to_string(), "inputs": inputs, "outputs": outputs, "classes": names.len(),
-        "preprocess": entry.preprocess, "sample": sample, "expected": expected,
-    }))
 }
 
 fn kilobytes(network: &Value) -> String {

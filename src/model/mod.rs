@@ -4,6 +4,7 @@ mod build;
 pub mod classes;
 pub mod clock;
 pub mod compile;
+mod described;
 mod error;
 pub mod export;
 mod file;
@@ -29,7 +30,10 @@ pub use build::{
     Built, C99, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build,
     build_traced, data_object, import, import_traced, inputs, library_object, partitioned, passes, text,
 };
+pub use described::describe;
 pub use error::ModelError;
 pub use file::ModelFile;
 pub use jit::{Jit, compile_file, for_data, open_inputs};
 pub use request::{CompileRequest, Compiled, DumpIr, FallbackKind};
+
+pub use tilewright_sim::rtl::default_cache_dir as cache_dir;

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "llvm")]
 pub mod cpu;
+mod report;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
