@@ -36,7 +36,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "tilewright-cuda",
         ],
     ),
-    ("tilewright-python", &["tilewright", "tilewright-hw", "tilewright-compiler", "tilewright-runtime"]),
+    (
+        "tilewright-python",
+        &["tilewright", "tilewright-hw", "tilewright-tensor", "tilewright-compiler", "tilewright-runtime"],
+    ),
 ];
 
 /// External crates that only one of our crates can use, so that toolchains do not spread to others.

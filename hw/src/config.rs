@@ -3,6 +3,7 @@
 mod derive;
 mod energy;
 mod fit;
+mod form;
 mod host;
 mod params;
 

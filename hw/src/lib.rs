@@ -6,6 +6,7 @@ pub mod cache;
 pub mod config;
 pub mod device;
 pub mod flow;
+pub mod form;
 pub mod host;
 pub mod isa;
 pub mod layout;
@@ -17,3 +18,4 @@ pub mod regs;
 pub mod rtl;
 
 pub use config::{HwConfig, Mem};
+pub use form::{Form, FormError};

@@ -6,9 +6,11 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright::device::{DEFAULT_HW, load_hw};
+use tilewright_hw::Form;
 use tilewright_hw::config::{HwConfig, PARAMS, PRESETS};
 
 use crate::error::Class;
+use crate::forms;
 use crate::json;
 
 /// A hardware configuration, which is not changed; `replace` makes another. Its parameters are attributes, and `host`,
@@ -105,6 +107,28 @@ impl PyConfig {
     #[pyo3(signature = (text, name="the text"))]
     fn from_toml(py: Python<'_>, text: &str, name: &str) -> PyResult<PyConfig> {
         PyConfig::parse(py, name, text)
+    }
+
+    /// The configuration as TOML text, as `to_toml` gives it.
+    fn to_text(&self) -> String {
+        self.0.to_text()
+    }
+
+    /// Reads a configuration from its text.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: &str) -> PyResult<PyConfig> {
+        forms::of_text(py, Class::Config, text).map(PyConfig)
+    }
+
+    /// The configuration as a dict.
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.0.to_json())
+    }
+
+    /// Reads a configuration from `to_json`'s dict, or from its text.
+    #[staticmethod]
+    fn from_json(json: &Bound<'_, PyAny>) -> PyResult<PyConfig> {
+        forms::of_json(Class::Config, json).map(PyConfig)
     }
 
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {

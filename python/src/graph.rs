@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{IntoPyObjectExt, exceptions::PyTypeError};
 use tilewright_compiler::graph::op::{Attr, Packed};
-use tilewright_compiler::graph::text::{Blobs, parse, print, print_with_blobs};
+use tilewright_compiler::graph::text::{Blobs, parse, print};
 use tilewright_compiler::graph::{
     DType, Dim, Graph, GraphBuilder, GraphError, NodeId, Op, Tensor, TensorType, ValueId, eval,
 };
 
+use tilewright_hw::Form;
+
 use crate::compile::Model;
 use crate::error::Class;
+use crate::forms;
+use crate::json;
 use crate::tensor;
 
 /// A network: inputs, nodes in topological order and outputs. It is not changed; `rewrite` makes another.
@@ -64,14 +68,28 @@ impl PyGraph {
         parse(text, &blobs).map(|graph| PyGraph(Arc::new(graph))).map_err(|error| invalid(py, &error))
     }
 
-    /// The text form, and the bytes of its large constants by their hash: what `parse` reads.
-    fn to_text<'py>(&self, py: Python<'py>) -> PyResult<(String, Bound<'py, PyDict>)> {
-        let (text, blobs) = print_with_blobs(&self.0);
-        let constants = PyDict::new(py);
-        for (hash, bytes) in blobs {
-            constants.set_item(hash, PyBytes::new(py, &bytes))?;
-        }
-        Ok((text, constants))
+    /// The graph as text, with its large constants as comments below it.
+    fn to_text(&self) -> String {
+        self.0.to_text()
+    }
+
+    /// Reads a graph from its text.
+    ///
+    /// Raises GraphError with everything that is wrong.
+    #[staticmethod]
+    fn from_text(py: Python<'_>, text: &str) -> PyResult<PyGraph> {
+        forms::of_text(py, Class::Graph, text).map(|graph| PyGraph(Arc::new(graph)))
+    }
+
+    /// The graph as a dict of its `text` and its large `constants` in hexadecimal.
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_python(py, &self.0.to_json())
+    }
+
+    /// Reads a graph from `to_json`'s dict, or from its text.
+    #[staticmethod]
+    fn from_json(json: &Bound<'_, PyAny>) -> PyResult<PyGraph> {
+        forms::of_json(Class::Graph, json).map(|graph| PyGraph(Arc::new(graph)))
     }
 
     /// Its name.
@@ -459,6 +477,12 @@ impl PyBuilder {
 
 #[pymethods]
 impl PyBuilt {
+    /// The builder of its graph.
+    #[getter]
+    fn builder(&self, py: Python<'_>) -> Py<PyBuilder> {
+        self.builder.clone_ref(py)
+    }
+
     /// Element type, for example `f32`.
     #[getter]
     fn dtype(&self) -> &'static str {

@@ -8,6 +8,7 @@ mod compile;
 mod config;
 mod error;
 mod examine;
+mod forms;
 mod function;
 mod graph;
 mod html;
@@ -30,6 +31,8 @@ mod _native {
     use crate::config::PyConfig;
     #[pymodule_export]
     use crate::examine::{bench, bisect, diff, profile, quantize};
+    #[pymodule_export]
+    use crate::forms::{PyExpression, PyManifest, PyScheduleFile, edges, evaluate, manifest, operators};
     #[pymodule_export]
     use crate::function::{PyFunction, function, functions, register, unregister};
     #[pymodule_export]

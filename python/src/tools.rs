@@ -104,7 +104,10 @@ pub fn schedules(
     let request = CompileRequest { offload, level: level(py, opt_level)?, ..CompileRequest::default() };
     let outcome = py.detach(|| source.compile(&request, (&config, DeviceKind::FSIM), &[], &mut |_, _| {}));
     let all = outcome.map_err(|error| failed(py, error))?.schedules;
-    Ok(all.into_iter().map(|schedule| (schedule.layer, format!("{}.te", schedule.stem), schedule.file.to_string())).collect())
+    Ok(all
+        .into_iter()
+        .map(|schedule| (schedule.layer, format!("{}.te", schedule.stem), schedule.file.to_string()))
+        .collect())
 }
 
 /// The networks of the zoo, as `tilewright zoo --json` describes them; with a name, this one.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,38 @@ class Graphs(Case):
     def test_the_text_form_is_read_back(self) -> None:
         self.assertEqual(tw.Graph.parse(str(network())), network())
         graph = tw.Graph.load(LENET)
-        text, constants = graph.to_text()
-        self.assertEqual(text, str(graph))
+        text = str(graph)
+        self.assertTrue(graph.to_text().startswith(text))
+        self.assertEqual(tw.Graph.from_text(graph.to_text()), graph)
+        form = graph.to_json()
+        constants = {name: bytes.fromhex(data) for name, data in form["constants"].items()}
         self.assertEqual(tw.Graph.parse(text, constants), graph)
         self.assertNotEqual(graph, network())
         self.refused(tw.GraphError, "blob", tw.Graph.parse, text)
         self.refused(tw.GraphError, "line 2, column ", tw.Graph.parse, 'graph "x" {\n  nothing\n}')
+
+    def test_all_objects_have_a_text_and_a_json_form(self) -> None:
+        schedule = next(iter(tw.schedule(LENET, hw="1x8x8").values()))
+        expression = "te y {\n  input x: i8[4]\n  output y: i32[i in 4] = i32(x[i])\n}\n"
+        objects: list[Any] = [
+            tw.Graph.load(LENET),
+            tw.Config("1x8x8"),
+            tw.manifest(lenet()),
+            tw.ScheduleFile.from_text(schedule),
+            tw.Expression.from_text(expression),
+        ]
+        for item in objects:
+            with self.subTest(kind=type(item).__name__):
+                kind = type(item)
+                self.assertEqual(kind.from_text(item.to_text()), item)
+                self.assertEqual(kind.from_json(item.to_json()), item)
+                self.assertEqual(kind.from_json(json.dumps(item.to_json())), item)
+                with self.assertRaises(tw.Error):
+                    kind.from_text("{")
+                with self.assertRaises(tw.Error):
+                    kind.from_json("{")
+                with self.assertRaises(tw.Error):
+                    kind.from_json({"nothing": 1})
 
     def test_a_graph_is_computed_and_compiled(self) -> None:
         np.testing.assert_array_equal(network().evaluate(X)[0], Y)

@@ -16,6 +16,7 @@
 //! Parameters can be in a file of their own ([`parameters`]); the manifest then names the file and its checksum.
 
 mod about;
+mod form;
 mod layers;
 mod manifest;
 mod memory;

@@ -5,6 +5,7 @@
 
 mod dtype;
 pub mod extreme;
+mod forms;
 pub mod mapping;
 pub mod math;
 pub mod schedule;

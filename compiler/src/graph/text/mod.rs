@@ -13,6 +13,7 @@
 //! One statement per line; `#` begins a comment. Constants of up to [`INLINE_ELEMENTS`] finite elements are printed in
 //! the text. Larger ones are in a separate table, under the SHA-256 of their bytes.
 
+mod form;
 mod parse;
 mod print;
 
