@@ -14,7 +14,7 @@ pub use device::{Asked, RemoteDevice};
 use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE};
 use crate::runtime::runtime;
 use crate::wire::machine_client::MachineClient;
-use crate::{MESSAGE, PROTOCOL, WINDOW, wire};
+use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 
 /// Time in which a server must answer that it is there.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -98,6 +98,7 @@ impl Connection {
             .tcp_nodelay(true)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
+            .max_frame_size(FRAME)
             .http2_keep_alive_interval(Duration::from_secs(10))
             .keep_alive_timeout(Duration::from_secs(20));
         if let Some(certificate) = &access.certificate {
@@ -136,7 +137,10 @@ impl Connection {
             | tonic::Code::DeadlineExceeded
             | tonic::Code::NotFound
             | tonic::Code::InvalidArgument => ClientError::Refused { server, reason },
-            _ => ClientError::Lost { server, reason: with_causes(status) },
+            _ => match std::error::Error::source(status) {
+                Some(source) => ClientError::Lost { server, reason: with_causes(source) },
+                None => ClientError::Lost { server, reason },
+            },
         }
     }
 }

@@ -27,7 +27,7 @@ pub use options::{Limits, Options, ServeError, Tls};
 use crate::client::Asked;
 use crate::runtime::runtime;
 use crate::wire::machine_server::{Machine, MachineServer};
-use crate::{MESSAGE, PROTOCOL, WINDOW, wire};
+use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 use access::Guard;
 use incoming::Incoming;
 use queue::Queue;
@@ -188,9 +188,6 @@ fn http(options: &Options) -> Result<Http, ServeError> {
         }
     }
 }
-
-/// Bytes of an HTTP/2 frame at most.
-const FRAME: u32 = 1 << 20;
 
 struct Service {
     shared: Arc<Shared>,

@@ -15,22 +15,25 @@ struct Server {
     child: Child,
     /// Its device, for `--device`.
     device: String,
+    /// Its log: a file, because nobody reads a pipe meanwhile.
+    log: tempfile::NamedTempFile,
 }
 
 impl Server {
     fn new(arguments: &[&str], variables: &[(&str, &str)]) -> Server {
+        let log = tempfile::NamedTempFile::new().expect("a file");
         let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(arguments)
             .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stderr(log.reopen().expect("it is opened"))
             .spawn()
             .expect("the program starts");
         let mut address = String::new();
         BufReader::new(child.stdout.take().expect("is piped")).read_line(&mut address).expect("an address");
-        Server { child, device: format!("remote:{}", address.trim()) }
+        Server { child, device: format!("remote:{}", address.trim()), log }
     }
 
     /// Bytes of its memory.
@@ -43,9 +46,8 @@ impl Server {
     /// Stops it and returns its log.
     fn log(mut self) -> String {
         self.child.kill().expect("it runs");
-        let mut log = String::new();
-        self.child.stderr.take().expect("is piped").read_to_string(&mut log).expect("is text");
-        log
+        self.child.wait().expect("it ends");
+        std::fs::read_to_string(self.log.path()).expect("is text")
     }
 }
 
@@ -147,10 +149,15 @@ fn refusals_are_errors_of_the_caller_and_lines_of_the_log() {
 /// must be right, the server's memory must stay flat, and the device must be back within a second.
 fn soak(seconds: u64) {
     const CLIENTS: usize = 8;
-    let server = Server::new(&["--device", "csim", "--hw", "1x8x8"], &[]);
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let artifact = ["compile", "zoo:lenet-int8", "--hw", "1x8x8", "-o", "lenet.twa"];
+    // With a small memory, so that one that is not given back shows.
+    let mut config = tilewright_hw::HwConfig::load("1x8x8").expect("is a preset");
+    config.host.memory_mib = 16;
+    let hw = dir.join("small.toml").display().to_string();
+    std::fs::write(&hw, config.to_toml()).expect("it is written");
+    let server = Server::new(&["--device", "csim", "--hw", &hw], &[]);
+    let artifact = ["compile", "zoo:lenet-int8", "--hw", &hw, "-o", "lenet.twa"];
     fine(dir, &artifact);
     let arguments = |device: &str, folder: &str| {
         ["run", "lenet.twa", "--input", DIGITS, "--device", device, "--output-dir", folder].map(String::from)

@@ -5,6 +5,7 @@ mod lanes;
 mod plan;
 
 use self::plan::Plan;
+#[cfg(target_arch = "x86_64")]
 use super::kernel::Kernel;
 use super::loops::Affine;
 use super::{Fsim, Stop};

@@ -404,8 +404,8 @@ impl Circuit {
     fn memory(&mut self, at: &At, edge: &dyn Fn(Net, bool) -> Result<bool, NetlistError>) -> Result<(), NetlistError> {
         let (width, words, bits) = (at.number("WIDTH")?, at.number("SIZE")?, at.number("ABITS")? as usize);
         let memory = self.memories.len() as u32;
-        let size = width.checked_mul(words).and_then(|size| usize::try_from(size).ok());
-        let size = size.filter(|size| *size <= 1 << 32).ok_or_else(|| at.unfit("it is too large"))?;
+        let size = width.checked_mul(words).filter(|size| *size <= 1 << 32);
+        let size = size.and_then(|size| usize::try_from(size).ok()).ok_or_else(|| at.unfit("it is too large"))?;
         let width = width as usize;
         let mut begins = at.bits("INIT")?;
         begins.resize(size, false);
