@@ -131,7 +131,7 @@ class Sessions(Case):
         self.refused(tw.ArtifactError, "1x4x4", lenet().session, tw.device("fsim", hw="1x4x4"))
 
     def test_unknown_devices_are_told(self) -> None:
-        self.refused(tw.DeviceError, "there is no device tpu here; there are: csim, fsim, rtl", lenet().session, "tpu")
+        self.refused(tw.DeviceError, "there is no device tpu here; there are: csim, fsim, remote, rtl", lenet().session, "tpu")
         self.refused(tw.DeviceError, "there is no device tpu here", tw.device, "tpu")
         self.refused(tw.CallError, "no device but a module of kind artifact", lenet().session, lenet())
 
