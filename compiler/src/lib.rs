@@ -12,6 +12,7 @@ pub mod partition;
 pub mod passes;
 pub mod quantize;
 pub mod records;
+pub mod rows;
 pub mod suite;
 pub mod te;
 pub mod tune;

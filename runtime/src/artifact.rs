@@ -43,7 +43,7 @@ pub use manifest::{
 };
 pub use memory::DeviceNeed;
 pub use parameters::{ParametersAt, ParametersFile};
-pub use shapes::{Dim, OpenValue};
+pub use shapes::{Bucket, Dim, Larger, OpenValue, Rows};
 
 const MAGIC: &[u8; 8] = b"TILEWRGT";
 /// Version of the file format; change it when an older reader would misread a file.

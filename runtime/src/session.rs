@@ -397,7 +397,7 @@ impl Session {
     /// # Errors
     /// As [`Session::run`], and the output variants of [`SessionError`], before anything runs.
     pub fn run_into(&mut self, inputs: &[TensorRef], outputs: &mut [TensorMut]) -> Result<RunReport, SessionError> {
-        self.check_outputs(outputs)?;
+        self.check_outputs(outputs, |_, shape| shape.to_vec())?;
         let report = self.run_steps(inputs, None)?;
         for (id, output) in self.model.artifact.manifest.outputs.iter().zip(outputs) {
             output.bytes.copy_from_slice(self.values.read(&self.model.artifact, *id));
@@ -508,19 +508,26 @@ impl Session {
         Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
     }
 
-    fn check_outputs(&self, outputs: &[TensorMut]) -> Result<(), SessionError> {
+    /// Checks memory for outputs; `wanted` turns an output's place and shape into the shape that is written.
+    fn check_outputs(
+        &self,
+        outputs: &[TensorMut],
+        wanted: impl Fn(usize, &[usize]) -> Vec<usize>,
+    ) -> Result<(), SessionError> {
         let manifest = &self.model.artifact.manifest;
         if manifest.outputs.len() != outputs.len() {
             let names = manifest.named_outputs().map(|(name, _)| name.to_string()).collect();
             return Err(SessionError::OutputCount { given: outputs.len(), names });
         }
-        for ((name, id), output) in manifest.named_outputs().zip(outputs) {
+        for (place, ((name, id), output)) in manifest.named_outputs().zip(outputs).enumerate() {
             let value = &manifest.values[id.0 as usize];
-            if value.dtype != output.dtype || value.shape != output.shape || value.bytes() != output.bytes.len() {
+            let shape = wanted(place, &value.shape);
+            let bytes = shape.iter().product::<usize>() * value.dtype.size();
+            if value.dtype != output.dtype || shape != output.shape || bytes != output.bytes.len() {
                 return Err(SessionError::Output {
                     name: name.to_string(),
                     found: format!("{} {}", output.dtype, shape_text(output.shape)),
-                    wanted: format!("{} {}", value.dtype, shape_text(&value.shape)),
+                    wanted: format!("{} {}", value.dtype, shape_text(&shape)),
                 });
             }
         }

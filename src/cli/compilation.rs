@@ -275,6 +275,11 @@ impl Compilation {
         config: &HwConfig,
         sizes: &BTreeMap<String, usize>,
     ) -> Result<Compiled> {
+        self.compile_import(file, config, DeviceKind::FSIM, false, &self.import_for(file, sizes)?)
+    }
+
+    /// The options of import for these open sizes, and those of `--bind`.
+    pub(super) fn import_for(&self, file: &ModelFile, sizes: &BTreeMap<String, usize>) -> Result<ImportOptions> {
         let sample = if sizes.is_empty() { file.sample_shapes() } else { Vec::new() };
         let mut import = self.import(&sample)?;
         for (symbol, size) in sizes {
@@ -282,7 +287,7 @@ impl Compilation {
                 bail!("--bind and --shapes give sizes of {symbol}; leave one of them out");
             }
         }
-        self.compile_import(file, config, DeviceKind::FSIM, false, &import)
+        Ok(import)
     }
 
     /// Like [`Compilation::compile`], and also returns the listed layers.

@@ -28,6 +28,10 @@ pub struct Compile {
     /// Compile for several sizes of an open dimension; given several times, for all combinations
     #[arg(long, value_name = "SYMBOL=SIZE,SIZE…")]
     shapes: Vec<String>,
+    /// Let inputs of other sizes be padded to the next size of --shapes that is larger, where the model computes the rows of
+    /// that size independently of each other
+    #[arg(long, requires = "shapes")]
+    bucket: bool,
     /// Artifact to write; with --emit object or c, the folder for the files, whose names start with the folder's name; with
     /// --emit so, the library, named libNAME.so
     #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
@@ -303,8 +307,14 @@ impl Compile {
         if self.shapes.is_empty() {
             return all.pop().context("the model was not compiled");
         }
-        let artifacts: Vec<Artifact> = all.iter().map(|compiled| compiled.artifact.clone()).collect();
         let inputs = model::open_inputs(&self.file)?;
+        if self.bucket {
+            for (compiled, sizes) in all.iter_mut().zip(&combinations) {
+                let import = self.compilation.import_for(&self.file, sizes)?;
+                compiled.artifact.manifest.buckets = model::buckets(&self.file, import, &inputs, sizes)?;
+            }
+        }
+        let artifacts: Vec<Artifact> = all.iter().map(|compiled| compiled.artifact.clone()).collect();
         Ok(Compiled {
             artifact: Artifact::of_shapes(inputs, &artifacts)?,
             load_s: all.iter().map(|compiled| compiled.load_s).sum(),

@@ -68,6 +68,12 @@ fn describe(artifact: &Artifact) -> String {
             let shapes = manifest.input_values().iter().map(|value| shape_text(&value.shape)).collect::<Vec<_>>();
             text += &format!("           {}\n", shapes.join(" and "));
         }
+        let padded: std::collections::BTreeSet<&str> =
+            m.of_each_shape().flat_map(|manifest| &manifest.buckets).map(|bucket| bucket.symbol.as_str()).collect();
+        if !padded.is_empty() {
+            let padded = padded.into_iter().collect::<Vec<_>>().join(" and ");
+            text += &format!("padded     along {padded} to the next of these shapes\n");
+        }
     }
     let inputs = m.inputs.iter().map(|id| ("input", m.values[id.0 as usize].name.as_str(), *id));
     for (what, name, id) in inputs.chain(m.named_outputs().map(|(name, id)| ("output", name, id))) {

@@ -1,5 +1,6 @@
 //! Model files to artifacts, and artifacts to results.
 
+mod buckets;
 mod build;
 pub mod classes;
 pub mod clock;
@@ -26,6 +27,7 @@ pub mod tuned;
 pub mod values;
 pub mod zoo;
 
+pub use buckets::buckets;
 pub use build::{
     Built, C99, Fallback, Format, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build,
     build_traced, data_object, import, import_traced, inputs, library_object, partitioned, passes, text,

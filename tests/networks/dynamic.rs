@@ -13,7 +13,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Dim};
 use tilewright_runtime::device::SharedDevice;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::DynamicSession;
+use tilewright_runtime::session::{DynamicSession, TensorMut, TensorRef};
 use tilewright_runtime::tensor;
 
 use crate::{arrays, carried, eight_channels, largest, open};
@@ -46,19 +46,106 @@ fn network(folder: &Path) -> PathBuf {
     let (prepared, engine) = (Prepared::read(&file, Sizes::default()).unwrap(), Compiled::new(&HwConfig::default()));
     let done = prepared.quantize(&[vec![image(HEIGHT)]], &QuantizeOptions::default(), &engine, &mut |_, _, _| {});
     let mut bytes = onnx::write(&done.unwrap().graph).unwrap();
-    // A dimension's message: the number 200, or a name that takes as many bytes.
-    let (number, name) = ([0x0a, 3, 0x08, 200, 1], [0x0a, 3, 0x12, 1, b'h']);
-    let at: Vec<usize> = (0..bytes.len() - 5).filter(|&at| bytes[at..at + 5] == number).collect();
-    assert_eq!(at.len(), 1, "only the input has this size");
-    bytes[at[0]..at[0] + 5].copy_from_slice(&name);
+    assert_eq!(leave_open(&mut bytes, b'h'), 1, "only the input has this size");
     std::fs::write(&file, bytes).unwrap();
     file
+}
+
+/// Gives the dimensions of 200 in an ONNX file a name instead. Returns how many there are.
+fn leave_open(bytes: &mut [u8], name: u8) -> usize {
+    // A dimension's message: the number 200, or a name that takes as many bytes.
+    let (number, name) = ([0x0a, 3, 0x08, 200, 1], [0x0a, 3, 0x12, 1, name]);
+    let at: Vec<usize> = (0..bytes.len() - 5).filter(|&at| bytes[at..at + 5] == number).collect();
+    for at in &at {
+        bytes[*at..*at + 5].copy_from_slice(&name);
+    }
+    at.len()
+}
+
+/// Images of a batch of any size.
+fn batch(size: usize) -> Tensor {
+    Tensor::from_fn(&[size, 8, 5, 6], |i| ((i * 31) % 97) as f32 / 48.0 - 1.0)
+}
+
+/// A batch that the model is not compiled for is padded to the next larger one, and the results are those of the batch
+/// alone.
+#[test]
+fn a_batch_is_padded_to_the_next_larger_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = HwConfig::load("1x8x8").unwrap();
+    let mut b = GraphBuilder::new("batches");
+    let x = b.input("x", TensorType::new(DType::F32, &[200, 8, 5, 6]));
+    let first = conv(&mut b, x, 1, 1);
+    let second = conv(&mut b, first, 2, 2);
+    let mean = b.node("mean", GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[first]).unwrap();
+    b.output("image", second);
+    b.output("mean", mean);
+    let file = folder.path().join("batches.onnx");
+    std::fs::write(&file, onnx::write(&b.finish().unwrap()).unwrap()).unwrap();
+    let (prepared, engine) = (Prepared::read(&file, Sizes::default()).unwrap(), Compiled::new(&config));
+    let done = prepared.quantize(&[vec![batch(200)]], &QuantizeOptions::default(), &engine, &mut |_, _, _| {});
+    let mut bytes = onnx::write(&done.unwrap().graph).unwrap();
+    assert!(leave_open(&mut bytes, b'n') >= 1);
+    std::fs::write(&file, bytes).unwrap();
+
+    let inputs = model::open_inputs(&file).unwrap();
+    let sizes = |n: usize| Sizes { symbols: [("n".to_string(), n)].into(), ..Sizes::default() };
+    let compiled = |n: usize| {
+        let mut artifact = model::compile_file(&file, sizes(n), &Options::new(&config)).unwrap();
+        artifact.manifest.buckets =
+            model::buckets(&file, sizes(n).into(), &inputs, &[("n".to_string(), n)].into()).unwrap();
+        artifact
+    };
+    let artifact = Artifact::of_shapes(inputs.clone(), &[1, 2, 5].map(compiled)).unwrap();
+    let artifact = Artifact::decode("batches", &artifact.encode()).unwrap();
+    let expected = |n: usize| -> Vec<tensor::Tensor> {
+        let (graph, _) = optimize(model::import(&file, sizes(n)).unwrap(), OptLevel::O2, Default::default()).unwrap();
+        eval(&graph, &[batch(n)]).unwrap().iter().map(Into::into).collect()
+    };
+    let mut session = DynamicSession::of_artifact(artifact.clone(), Registry::global(), Some(device(&config))).unwrap();
+    for (n, made) in [(3, 1), (5, 1), (4, 1), (2, 2), (1, 3)] {
+        let given: tensor::Tensor = (&batch(n)).into();
+        let (outputs, _) = session.run(std::slice::from_ref(&given)).unwrap();
+        assert_eq!(outputs, expected(n), "batch of {n}");
+        assert_eq!(session.specialized(), made, "batch of {n}");
+        assert_eq!(session.submit(vec![given.clone()]).unwrap().wait().unwrap().0, expected(n));
+        let about = session.description_for(&refs(std::slice::from_ref(&given))).unwrap();
+        let mut found = expected(n);
+        for (found, (_, id)) in found.iter_mut().zip(about.named_outputs()) {
+            assert_eq!(about.values[id.0 as usize].shape, found.shape);
+            found.bytes = vec![0; found.bytes.len()].into();
+        }
+        let mut memory: Vec<Vec<u8>> = found.iter().map(|tensor| tensor.bytes.to_vec()).collect();
+        let mut outputs: Vec<TensorMut> = (found.iter().zip(&mut memory))
+            .map(|(tensor, bytes)| TensorMut { dtype: tensor.dtype, shape: &tensor.shape, bytes })
+            .collect();
+        session.run_into(&refs(&[given]), &mut outputs).unwrap();
+        assert!(memory.iter().map(Vec::as_slice).eq(expected(n).iter().map(|tensor| &tensor.bytes[..])));
+    }
+    let e = session.run(&[(&batch(6)).into()]).unwrap_err().to_string();
+    assert!(e.contains("it has the model for 1x8x5x6, 2x8x5x6, 5x8x5x6; compile it with --shapes for others"), "{e}");
+    // Without the rows, nothing is padded.
+    let mut strict = artifact;
+    strict.manifest.buckets.clear();
+    strict.manifest.variants.iter_mut().for_each(|variant| variant.buckets.clear());
+    let mut session = DynamicSession::of_artifact(strict, Registry::global(), Some(device(&config))).unwrap();
+    session.run(&[(&batch(3)).into()]).unwrap_err();
+    // Rows of an image are not independent.
+    let file = network(folder.path());
+    let inputs = model::open_inputs(&file).unwrap();
+    let h = Sizes { symbols: [("h".to_string(), 9)].into(), ..Sizes::default() };
+    let e = model::buckets(&file, h.into(), &inputs, &[("h".to_string(), 9)].into()).unwrap_err().to_string();
+    assert!(e.contains("heights.onnx cannot be padded along h: node ") && e.contains("(conv2d)"), "{e}");
 }
 
 fn expected(file: &Path, height: usize) -> Vec<tensor::Tensor> {
     let sizes = Sizes { symbols: [("h".to_string(), height)].into(), ..Sizes::default() };
     let (graph, _) = optimize(model::import(file, sizes).unwrap(), OptLevel::O2, Default::default()).unwrap();
     eval(&graph, &[image(height)]).unwrap().iter().map(Into::into).collect()
+}
+
+fn refs(tensors: &[tensor::Tensor]) -> Vec<TensorRef<'_>> {
+    tensors.iter().map(|t| TensorRef { dtype: t.dtype, shape: &t.shape, bytes: &t.bytes }).collect()
 }
 
 fn device(config: &HwConfig) -> SharedDevice {

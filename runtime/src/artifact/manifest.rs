@@ -5,7 +5,7 @@ use tilewright_driver::AccelProgram;
 use tilewright_hw::isa::{INSN_BYTES, ISA_VERSION};
 use tilewright_hw::layout::{Activation, LAYOUT_VERSION};
 
-use super::{About, InsnLayers, LayerEnd, LayerRun, OpenValue, ParametersFile};
+use super::{About, Bucket, InsnLayers, LayerEnd, LayerRun, OpenValue, ParametersFile};
 use crate::packed::Attributes;
 use crate::placement::Buffer;
 use crate::tensor::{DType, byte_len, shape_text};
@@ -67,6 +67,9 @@ pub struct Manifest {
     /// The inputs with the sizes that the model leaves open; empty if it is compiled for one shape.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open_inputs: Vec<OpenValue>,
+    /// The open sizes that can be padded up to those of this shape; empty if the model was not compiled for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub buckets: Vec<Bucket>,
 }
 
 /// The configuration that accelerator steps were compiled for.
@@ -425,6 +428,7 @@ impl Manifest {
             parameters: None,
             variants: Vec::new(),
             open_inputs: Vec::new(),
+            buckets: Vec::new(),
         }
     }
 

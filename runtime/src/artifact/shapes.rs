@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::manifest::{BlobId, Manifest, StepKind};
 use super::{Artifact, ArtifactError};
-use crate::tensor::{DType, shape_text};
+use crate::session::TensorRef;
+use crate::tensor::{DType, Tensor, shape_text};
 
 /// The size of a dimension.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -55,7 +56,140 @@ impl OpenValue {
     }
 }
 
+/// A size whose rows are computed independently of each other, so that a smaller one can be padded up to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// The size's name.
+    pub symbol: String,
+    /// Where each output has the rows; `None` if an output does not depend on them.
+    pub outputs: Vec<Option<Rows>>,
+}
+
+/// Where a tensor has the rows of a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rows {
+    /// The dimension.
+    pub axis: usize,
+    /// Elements of the dimension that belong to one row.
+    pub each: usize,
+}
+
+/// Larger shapes that inputs can be padded to, and what is left of the outputs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Larger {
+    /// A shape for each input.
+    pub shapes: Vec<Vec<usize>>,
+    /// For each output, dimensions and how many of their elements are kept.
+    pub kept: Vec<Vec<(usize, usize)>>,
+}
+
+impl Larger {
+    /// The inputs with zeros behind their elements.
+    pub fn pad(&self, inputs: &[TensorRef]) -> Vec<Tensor> {
+        let pad = |(shape, input): (&Vec<usize>, &TensorRef)| {
+            let (size, count) = (input.dtype.size(), shape.iter().product::<usize>());
+            let mut bytes = vec![0; count * size];
+            copy_corner(input.shape, shape, size, |small, large, len| {
+                bytes[large..large + len].copy_from_slice(&input.bytes[small..small + len]);
+            });
+            Tensor { dtype: input.dtype, shape: shape.clone(), bytes: bytes.into() }
+        };
+        self.shapes.iter().zip(inputs).map(pad).collect()
+    }
+
+    /// The shape of an output without the padding.
+    pub fn kept_shape(&self, output: usize, shape: &[usize]) -> Vec<usize> {
+        let mut shape = shape.to_vec();
+        for (axis, size) in self.kept.get(output).into_iter().flatten() {
+            shape[*axis] = *size;
+        }
+        shape
+    }
+
+    /// The outputs without the padding.
+    pub fn cut(&self, outputs: Vec<Tensor>) -> Vec<Tensor> {
+        let cut = |(place, output): (usize, Tensor)| {
+            let shape = self.kept_shape(place, &output.shape);
+            if shape == output.shape {
+                return output;
+            }
+            let size = output.dtype.size();
+            let mut bytes = vec![0; shape.iter().product::<usize>() * size];
+            copy_corner(&shape, &output.shape, size, |small, large, len| {
+                bytes[small..small + len].copy_from_slice(&output.bytes[large..large + len]);
+            });
+            Tensor { dtype: output.dtype, shape, bytes: bytes.into() }
+        };
+        outputs.into_iter().enumerate().map(cut).collect()
+    }
+}
+
+/// Calls `copy` with the first bytes in the smaller and in the larger tensor, and the number of bytes, for all rows of
+/// the smaller one, which is the first corner of the larger.
+fn copy_corner(small: &[usize], large: &[usize], size: usize, mut copy: impl FnMut(usize, usize, usize)) {
+    if small.contains(&0) {
+        return;
+    }
+    let Some(last) = small.last() else { return copy(0, 0, size) };
+    let outer: usize = small[..small.len() - 1].iter().product();
+    for row in 0..outer {
+        // The row's place in each dimension, innermost first.
+        let (mut rest, mut at, mut strides) = (row, [0, 0], [small[small.len() - 1], large[large.len() - 1]]);
+        for axis in (0..small.len() - 1).rev() {
+            let place = rest % small[axis];
+            rest /= small[axis];
+            at = [at[0] + place * strides[0], at[1] + place * strides[1]];
+            strides = [strides[0] * small[axis], strides[1] * large[axis]];
+        }
+        copy(at[0] * size, at[1] * size, last * size);
+    }
+}
+
 impl Artifact {
+    /// The smallest shapes that the artifact has the model for and that inputs of these shapes can be padded to. `None`
+    /// if there are none, or if it has the model for these shapes.
+    pub fn larger(&self, shapes: &[&[usize]]) -> Option<Larger> {
+        let inputs = self.inputs();
+        let mut given: HashMap<&str, usize> = HashMap::new();
+        for (dim, size) in inputs.iter().zip(shapes).flat_map(|(input, shape)| input.dims.iter().zip(*shape)) {
+            if let Dim::Symbol(name) = dim {
+                given.insert(name, *size);
+            }
+        }
+        let sizes_of = |manifest: &Manifest| {
+            let values = manifest.input_values();
+            let all = inputs.iter().zip(values).flat_map(|(input, value)| input.dims.iter().zip(value.shape.clone()));
+            all.filter_map(|(dim, size)| match dim {
+                Dim::Symbol(name) => Some((name.clone(), size)),
+                Dim::Size(_) => None,
+            })
+            .collect::<HashMap<String, usize>>()
+        };
+        let fits = |manifest: &&Manifest| {
+            sizes_of(manifest).iter().all(|(name, size)| match given.get(name.as_str()) {
+                Some(wanted) if wanted == size => true,
+                Some(wanted) => wanted < size && manifest.buckets.iter().any(|bucket| bucket.symbol == *name),
+                None => false,
+            })
+        };
+        let elements = |manifest: &&Manifest| {
+            manifest.input_values().iter().map(|v| v.shape.iter().product::<usize>()).fold(0, usize::saturating_add)
+        };
+        let found = self.manifest.of_each_shape().filter(fits).min_by_key(elements)?;
+        let padded: Vec<Vec<usize>> = found.input_values().iter().map(|value| value.shape.clone()).collect();
+        if padded.iter().map(Vec::as_slice).eq(shapes.iter().copied()) {
+            return None;
+        }
+        let mut kept = vec![Vec::new(); found.outputs.len()];
+        for bucket in &found.buckets {
+            let size = *given.get(bucket.symbol.as_str())?;
+            for (kept, rows) in kept.iter_mut().zip(&bucket.outputs) {
+                kept.extend(rows.map(|rows| (rows.axis, size * rows.each)));
+            }
+        }
+        Some(Larger { shapes: padded, kept })
+    }
+
     /// One artifact that has the model compiled for the shapes of all of these; equal blobs are stored once. `inputs`
     /// are the model's inputs with their open sizes. Of several artifacts for the same shapes, the first is used.
     ///
@@ -102,6 +236,7 @@ impl Artifact {
         manifest.parameters.clone_from(&self.manifest.parameters);
         manifest.variants.clear();
         manifest.open_inputs.clear();
+        manifest.buckets.clear();
         Some(Artifact { path: self.path.clone(), manifest, blobs: self.blobs.clone() })
     }
 
@@ -175,6 +310,24 @@ impl Manifest {
                 || hardware.is_some_and(|(one, other)| one != other)
             {
                 return Err(format!("variant {index} is of another model or of other hardware"));
+            }
+        }
+        for manifest in self.of_each_shape() {
+            let shapes: Vec<&[usize]> =
+                manifest.outputs.iter().map(|id| manifest.values[id.0 as usize].shape.as_slice()).collect();
+            for bucket in &manifest.buckets {
+                // The size that the rows of an output have in this shape is at most the dimension's.
+                let open = self.open_inputs.iter().zip(manifest.input_values());
+                let size = open
+                    .flat_map(|(input, value)| input.dims.iter().zip(value.shape.iter().copied()))
+                    .find_map(|(dim, size)| (*dim == Dim::Symbol(bucket.symbol.clone())).then_some(size));
+                let size = size.ok_or_else(|| format!("no input has the size {}", bucket.symbol))?;
+                let fits = |(rows, shape): (&Option<Rows>, &&[usize])| {
+                    rows.is_none_or(|rows| shape.get(rows.axis).copied() == size.checked_mul(rows.each))
+                };
+                if bucket.outputs.len() != shapes.len() || !bucket.outputs.iter().zip(&shapes).all(fits) {
+                    return Err(format!("the rows of {} are not in the outputs", bucket.symbol));
+                }
             }
         }
         let open = &self.open_inputs;

@@ -6,7 +6,7 @@ use super::Functions;
 use super::artifact::{inputs, outputs};
 use crate::artifact::{Place, ValueId, ValueInfo};
 use crate::function::{AnyError, Args, Function};
-use crate::session::{DynamicSession, RunReport, SessionError, TensorMut, TensorRef, refs};
+use crate::session::{DynamicSession, RunReport, SessionError, TensorMut, TensorRef};
 use crate::tensor::DType;
 use crate::value::Value;
 
@@ -72,7 +72,7 @@ impl SessionModule {
         args.count(dtypes.len(), Some(dtypes.len()))?;
         let pairs = shapes.iter().zip(dtypes);
         let inputs: Vec<TensorRef> = pairs.map(|(shape, dtype)| TensorRef { dtype, shape, bytes: &[] }).collect();
-        Ok(outputs(&session.session_for(&inputs)?.artifact().manifest))
+        Ok(outputs(&session.description_for(&inputs)?))
     }
 
     fn submit(&self, args: Args) -> Result<Value, AnyError> {
@@ -88,10 +88,9 @@ impl SessionModule {
 
     fn report(&self, args: Args) -> Result<Value, AnyError> {
         let (mut session, given) = (self.lock()?, args.tensors(0)?);
-        let session = session.session_for(&refs(&given))?;
         let (outputs, report) = session.run(&given)?;
-        let steps = session.artifact().manifest.steps.iter().zip(&report.steps);
-        let steps = steps.map(|(step, done)| {
+        let ran = session.last().map_or(&[][..], |session| &session.artifact().manifest.steps);
+        let steps = ran.iter().zip(&report.steps).map(|(step, done)| {
             let mut map = vec![
                 ("name", step.name.as_str().into()),
                 ("place", done.place.name().into()),

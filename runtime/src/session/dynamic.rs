@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use tilewright_driver::DriverError;
 
 use super::{Frames, Pending, RunReport, Session, SessionError, TensorMut, TensorRef, refs};
-use crate::artifact::{Artifact, Manifest, OpenValue};
+use crate::artifact::{Artifact, Larger, Manifest, OpenValue};
 use crate::device::SharedDevice;
 use crate::function::AnyError;
 use crate::registry::Registry;
@@ -25,6 +25,11 @@ pub trait Specialize: Send {
     /// # Errors
     /// Why it cannot be had for these shapes.
     fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError>;
+
+    /// The shapes to which inputs of these shapes are padded, unless the model is to be had for them as they are.
+    fn larger(&self, _shapes: &[&[usize]]) -> Option<Larger> {
+        None
+    }
 
     /// A description of the model, if there is one for all shapes.
     fn manifest(&self) -> Option<&Manifest> {
@@ -58,6 +63,10 @@ impl Specialize for OfArtifact {
     fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
         let unknown = || self.artifact.known_shapes();
         self.artifact.for_shapes(shapes).ok_or_else(|| unknown().into())
+    }
+
+    fn larger(&self, shapes: &[&[usize]]) -> Option<Larger> {
+        self.artifact.larger(shapes)
     }
 
     fn manifest(&self) -> Option<&Manifest> {
@@ -191,7 +200,45 @@ impl DynamicSession {
     /// # Errors
     /// As [`Session::run`] and [`DynamicSession::session_for`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
-        self.session_for(&refs(inputs))?.run(inputs)
+        let Some(larger) = self.larger(&refs(inputs))? else { return self.session_for(&refs(inputs))?.run(inputs) };
+        let padded = larger.pad(&refs(inputs));
+        let (outputs, report) = self.session_for(&refs(&padded))?.run(&padded)?;
+        Ok((larger.cut(outputs), report))
+    }
+
+    /// The shapes to which these inputs are padded, if they are; the model is then ready for them, so that the system has
+    /// the memory.
+    fn larger(&mut self, inputs: &[TensorRef]) -> Result<Option<Larger>, SessionError> {
+        let Some(source) = &self.source else { return Ok(None) };
+        if self.ready.iter().any(|ready| ready.session.takes(inputs)) {
+            return Ok(None);
+        }
+        self.check(inputs)?;
+        let larger = source.larger(&inputs.iter().map(|tensor| tensor.shape).collect::<Vec<_>>());
+        if let Some(larger) = &larger {
+            let pairs = larger.shapes.iter().zip(inputs);
+            let padded: Vec<_> =
+                pairs.map(|(shape, input)| TensorRef { dtype: input.dtype, shape, bytes: &[] }).collect();
+            self.ready_for(&padded)?;
+        }
+        Ok(larger)
+    }
+
+    /// Makes the model ready for inputs of these types and shapes, and describes it: its outputs have the shapes that
+    /// [`DynamicSession::run`] returns.
+    ///
+    /// # Errors
+    /// As [`DynamicSession::session_for`].
+    pub fn description_for(&mut self, inputs: &[TensorRef]) -> Result<Manifest, SessionError> {
+        let Some(larger) = self.larger(inputs)? else {
+            return Ok(self.session_for(inputs)?.artifact().manifest.clone());
+        };
+        let mut manifest = self.last().map(|session| session.artifact().manifest.clone()).ok_or(SessionError::Busy)?;
+        for (place, id) in manifest.outputs.clone().into_iter().enumerate() {
+            let shape = &mut manifest.values[id.0 as usize].shape;
+            *shape = larger.kept_shape(place, shape);
+        }
+        Ok(manifest)
     }
 
     /// Submits a frame, which is computed beside those that were submitted before; see [`Frames::submit`].
@@ -199,6 +246,10 @@ impl DynamicSession {
     /// # Errors
     /// As [`Frames::new`], [`Frames::submit`] and [`DynamicSession::session_for`].
     pub fn submit(&mut self, inputs: Vec<Tensor>) -> Result<Pending, SessionError> {
+        if let Some(larger) = self.larger(&refs(&inputs))? {
+            let padded = larger.pad(&refs(&inputs));
+            return Ok(self.submit(padded)?.keeping(larger));
+        }
         let most = self.frames;
         let ready = self.ready_for(&refs(&inputs))?;
         let frames = match &mut ready.frames {
@@ -213,7 +264,15 @@ impl DynamicSession {
     /// # Errors
     /// As [`Session::run_into`] and [`DynamicSession::session_for`].
     pub fn run_into(&mut self, inputs: &[TensorRef], outputs: &mut [TensorMut]) -> Result<RunReport, SessionError> {
-        self.session_for(inputs)?.run_into(inputs, outputs)
+        let Some(larger) = self.larger(inputs)? else { return self.session_for(inputs)?.run_into(inputs, outputs) };
+        let padded = larger.pad(inputs);
+        let session = self.session_for(&refs(&padded))?;
+        session.check_outputs(outputs, |place, shape| larger.kept_shape(place, shape))?;
+        let (found, report) = session.run(&padded)?;
+        for (output, found) in outputs.iter_mut().zip(larger.cut(found)) {
+            output.bytes.copy_from_slice(&found.bytes);
+        }
+        Ok(report)
     }
 
     fn specialize(&mut self, inputs: &[TensorRef]) -> Result<(), SessionError> {
@@ -260,7 +319,11 @@ impl DynamicSession {
             if input.dtype != tensor.dtype {
                 return Err(SessionError::InputType { name: name(), found: tensor.dtype, wanted: input.dtype });
             }
-            let suits = input.dims.len() == tensor.shape.len()
+            // A caller that only asks gives no bytes.
+            let bytes = tensor.shape.iter().try_fold(tensor.dtype.size(), |bytes, size| bytes.checked_mul(*size));
+            let whole = tensor.bytes.is_empty() || bytes == Some(tensor.bytes.len());
+            let suits = whole
+                && input.dims.len() == tensor.shape.len()
                 && input.dims.iter().zip(tensor.shape).all(|(dim, size)| match dim.size() {
                     Some(known) => known == *size,
                     None => *size > 0 && *sizes.entry(dim).or_insert(*size) == *size,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use super::{Model, RunReport, Session, SessionError, refs};
+use crate::artifact::Larger;
 use crate::tensor::Tensor;
 
 type Outcome = Result<(Vec<Tensor>, RunReport), SessionError>;
@@ -26,7 +27,11 @@ pub struct Frames {
 
 /// A frame that was submitted.
 #[derive(Debug)]
-pub struct Pending(Receiver<Outcome>);
+pub struct Pending {
+    outcome: Receiver<Outcome>,
+    /// If its inputs were padded, what is left of the outputs.
+    larger: Option<Larger>,
+}
 
 impl Pending {
     /// Waits until the frame is finished, and returns what [`Session::run`] returns.
@@ -34,7 +39,17 @@ impl Pending {
     /// # Errors
     /// As [`Session::run`], and [`SessionError::Panicked`].
     pub fn wait(self) -> Outcome {
-        self.0.recv().unwrap_or(Err(SessionError::Panicked))
+        let (outputs, report) = self.outcome.recv().unwrap_or(Err(SessionError::Panicked))?;
+        let outputs = match self.larger {
+            Some(larger) => larger.cut(outputs),
+            None => outputs,
+        };
+        Ok((outputs, report))
+    }
+
+    /// The same frame, whose inputs were padded.
+    pub(super) fn keeping(self, larger: Larger) -> Pending {
+        Pending { larger: Some(larger), ..self }
     }
 }
 
@@ -67,7 +82,7 @@ impl Frames {
         let (done, pending) = sync_channel(1);
         let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { inputs, done }));
         match sent {
-            Some(Ok(())) => Ok(Pending(pending)),
+            Some(Ok(())) => Ok(Pending { outcome: pending, larger: None }),
             _ => Err(SessionError::Panicked),
         }
     }
