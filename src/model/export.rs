@@ -20,16 +20,21 @@
 //! | `tilewright_hw.h` | the registers |
 
 mod accelerator;
+mod error;
+mod text;
 
 use std::collections::HashMap;
 use std::fmt::Write;
 
 use tilewright_runtime::artifact::{Artifact, BlobId, StepKind, ValueId, ValueInfo};
-use tilewright_runtime::loader::{HELPERS_OF_ARM32, ImportTable, LoadError, needs};
+use tilewright_runtime::loader::{HELPERS_OF_ARM32, ImportTable, needs};
 use tilewright_runtime::placement::{Buffer, place};
 use tilewright_runtime::tensor::shape_text;
 
 use accelerator::OnAccelerator;
+pub use error::ExportError;
+pub(super) use text::comment;
+use text::words;
 
 /// Alignment of constants and buffers.
 const ALIGN: u64 = 64;
@@ -39,57 +44,6 @@ pub const C99: &str = "C99";
 
 /// Source of the imports for one thread.
 const IMPORTS: &str = include_str!("export/tilewright_imports.c");
-
-/// Why a model was not exported.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// A step runs neither on the CPU nor on the accelerator.
-    #[error("step {step} runs neither on the CPU nor on the accelerator; leave out --fallback and --packed")]
-    Step {
-        /// The step.
-        step: String,
-    },
-    /// An object cannot be read.
-    #[error("model {model}: {source}")]
-    Object {
-        /// The model.
-        model: String,
-        /// Why not.
-        source: LoadError,
-    },
-    /// An import that exported code does not provide; this is a bug in the code generator.
-    #[error("model {model}: the code calls `{import}`, which is not among the imports of exported code")]
-    Import {
-        /// The model.
-        model: String,
-        /// The function.
-        import: String,
-    },
-    /// Two regions have functions with the same name, so they cannot be linked.
-    #[error("model {model}: two objects have a function `{function}`; export it compiled with --offload none")]
-    Twice {
-        /// The model.
-        model: String,
-        /// The function.
-        function: String,
-    },
-    /// The accelerator's programs have no place in its memory.
-    #[error("model {model}: {reason}")]
-    Accelerator {
-        /// The model.
-        model: String,
-        /// Why not.
-        reason: String,
-    },
-    /// The object with the constants could not be made.
-    #[error("model {model}: {reason}")]
-    Constants {
-        /// The model.
-        model: String,
-        /// What the code generator says.
-        reason: String,
-    },
-}
 
 /// Turns a name into a C identifier: letters, digits and underscores, starting with a letter.
 pub fn identifier(name: &str) -> String {
@@ -378,22 +332,6 @@ fn list(text: &mut String, artifact: &Artifact, (upper, kind): (&str, &str), ids
         let _ = writeln!(text, "/* {name}: {} {shape} */", value.dtype);
         let _ = writeln!(text, "#define {upper}_{kind}_{i}_BYTES {}", value.bytes());
     }
-}
-
-/// A C source with bytes under a symbol, as words of 64 bits, which are aligned for all elements.
-fn words(symbol: &str, bytes: &[u8]) -> String {
-    let mut text = format!("#include <stdint.h>\n\nextern const uint64_t {symbol}[];\nconst uint64_t {symbol}[] = {{");
-    for (i, part) in bytes.chunks(8).enumerate() {
-        let mut word = [0; 8];
-        word[..part.len()].copy_from_slice(part);
-        let _ = write!(text, "{}0x{:x}u,", if i % 5 == 0 { "\n    " } else { " " }, u64::from_le_bytes(word));
-    }
-    text + if bytes.is_empty() { "\n    0,\n};\n" } else { "\n};\n" }
-}
-
-/// Escapes text for a C comment.
-pub(super) fn comment(text: &str) -> String {
-    text.replace("*/", "* /").replace("/*", "/ *").replace(['\n', '\r', '\\'], " ")
 }
 
 #[cfg(test)]

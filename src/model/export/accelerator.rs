@@ -8,7 +8,8 @@ use tilewright_hw::HwConfig;
 use tilewright_hw::isa::c_header;
 use tilewright_runtime::artifact::{AccelStep, Artifact, Packing, StepKind, ValueId};
 
-use super::{ExportError, words};
+use super::error::ExportError;
+use super::text::words;
 
 /// The driver and what it includes.
 pub(super) fn driver_files() -> Vec<(String, Vec<u8>)> {
