@@ -36,7 +36,8 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 /// Commands that take too long for `make test`; `make test-full` runs them.
-const LONG: &[&str] = &["--report photo.html", "-o lines.twa", "inspect lines.twa"];
+const LONG: &[&str] =
+    &["--report photo.html", "-o lines.twa", "inspect lines.twa", "-o batches.twa", "inspect batches.twa"];
 
 /// Commands that report faults of a file, and so end with exit code 1.
 const FIND_FAULTS: &[&str] = &["configs check mine.toml"];
