@@ -124,6 +124,12 @@ impl Larger {
     }
 }
 
+/// The size that a name has in these shapes of the inputs.
+fn size_of<'a>(symbol: &str, inputs: &[OpenValue], shapes: impl Iterator<Item = &'a [usize]>) -> Option<usize> {
+    let mut dims = inputs.iter().zip(shapes).flat_map(|(input, shape)| input.dims.iter().zip(shape));
+    dims.find_map(|(dim, size)| matches!(dim, Dim::Symbol(name) if name == symbol).then_some(*size))
+}
+
 /// Calls `copy` with the first bytes in the smaller and in the larger tensor, and the number of bytes, for all rows of
 /// the smaller one, which is the first corner of the larger.
 fn copy_corner(small: &[usize], large: &[usize], size: usize, mut copy: impl FnMut(usize, usize, usize)) {
@@ -150,27 +156,14 @@ impl Artifact {
     /// if there are none, or if it has the model for these shapes.
     pub fn larger(&self, shapes: &[&[usize]]) -> Option<Larger> {
         let inputs = self.inputs();
-        let mut given: HashMap<&str, usize> = HashMap::new();
-        for (dim, size) in inputs.iter().zip(shapes).flat_map(|(input, shape)| input.dims.iter().zip(*shape)) {
-            if let Dim::Symbol(name) = dim {
-                given.insert(name, *size);
-            }
-        }
-        let sizes_of = |manifest: &Manifest| {
-            let values = manifest.input_values();
-            let all = inputs.iter().zip(values).flat_map(|(input, value)| input.dims.iter().zip(value.shape.clone()));
-            all.filter_map(|(dim, size)| match dim {
-                Dim::Symbol(name) => Some((name.clone(), size)),
-                Dim::Size(_) => None,
-            })
-            .collect::<HashMap<String, usize>>()
-        };
         let fits = |manifest: &&Manifest| {
-            sizes_of(manifest).iter().all(|(name, size)| match given.get(name.as_str()) {
-                Some(wanted) if wanted == size => true,
-                Some(wanted) => wanted < size && manifest.buckets.iter().any(|bucket| bucket.symbol == *name),
-                None => false,
-            })
+            let suits = |(dim, (size, given)): (&Dim, (&usize, &usize))| match dim {
+                Dim::Symbol(name) if given < size => manifest.buckets.iter().any(|bucket| bucket.symbol == *name),
+                _ => given == size,
+            };
+            let values = manifest.input_values();
+            let mut each = inputs.iter().zip(values.iter().zip(shapes));
+            each.all(|(input, (value, shape))| input.dims.iter().zip(value.shape.iter().zip(*shape)).all(suits))
         };
         let elements = |manifest: &&Manifest| {
             manifest.input_values().iter().map(|v| v.shape.iter().product::<usize>()).fold(0, usize::saturating_add)
@@ -182,7 +175,7 @@ impl Artifact {
         }
         let mut kept = vec![Vec::new(); found.outputs.len()];
         for bucket in &found.buckets {
-            let size = *given.get(bucket.symbol.as_str())?;
+            let size = size_of(&bucket.symbol, &inputs, shapes.iter().copied())?;
             for (kept, rows) in kept.iter_mut().zip(&bucket.outputs) {
                 kept.extend(rows.map(|rows| (rows.axis, size * rows.each)));
             }
@@ -316,11 +309,8 @@ impl Manifest {
             let shapes: Vec<&[usize]> =
                 manifest.outputs.iter().map(|id| manifest.values[id.0 as usize].shape.as_slice()).collect();
             for bucket in &manifest.buckets {
-                // The size that the rows of an output have in this shape is at most the dimension's.
-                let open = self.open_inputs.iter().zip(manifest.input_values());
-                let size = open
-                    .flat_map(|(input, value)| input.dims.iter().zip(value.shape.iter().copied()))
-                    .find_map(|(dim, size)| (*dim == Dim::Symbol(bucket.symbol.clone())).then_some(size));
+                let sizes = manifest.input_values();
+                let size = size_of(&bucket.symbol, &self.open_inputs, sizes.iter().map(|value| &value.shape[..]));
                 let size = size.ok_or_else(|| format!("no input has the size {}", bucket.symbol))?;
                 let fits = |(rows, shape): (&Option<Rows>, &&[usize])| {
                     rows.is_none_or(|rows| shape.get(rows.axis).copied() == size.checked_mul(rows.each))
@@ -346,5 +336,61 @@ impl Manifest {
             return Err("the inputs with open sizes are not those of the model".into());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::artifact::{ValueId, ValueInfo};
+
+    /// Two inputs whose open size has one name.
+    fn of_sizes(sizes: [usize; 2]) -> Artifact {
+        let value = |size: usize| ValueInfo {
+            name: String::new(),
+            dtype: DType::I8,
+            shape: vec![size, 2],
+            constant: None,
+            source: None,
+        };
+        let symbol = "n".to_string();
+        let bucket = Bucket { symbol, outputs: vec![Some(Rows { axis: 0, each: 1 })] };
+        let manifest = Manifest {
+            values: sizes.map(value).to_vec(),
+            inputs: vec![ValueId(0), ValueId(1)],
+            outputs: vec![ValueId(0)],
+            buckets: vec![bucket],
+            open_inputs: vec![open(), open()],
+            ..Manifest::new("two", "test")
+        };
+        Artifact::new("two", manifest, Vec::new()).unwrap()
+    }
+
+    fn open() -> OpenValue {
+        let dims = vec![Dim::Symbol("n".into()), Dim::Size(2)];
+        OpenValue { name: String::new(), dtype: DType::I8, dims }
+    }
+
+    /// An artifact can give a name two sizes; inputs are padded only if both are large enough.
+    #[test]
+    fn every_input_fits_its_larger_shape() {
+        let shapes: [&[usize]; 2] = [&[3, 2], &[3, 2]];
+        let larger = of_sizes([5, 4]).larger(&shapes).unwrap();
+        assert_eq!(larger, Larger { shapes: vec![vec![5, 2], vec![4, 2]], kept: vec![vec![(0, 3)]] });
+        for smaller in [[5, 2], [2, 5], [2, 2]] {
+            assert_eq!(of_sizes(smaller).larger(&shapes), None, "{smaller:?}");
+        }
+        assert_eq!(of_sizes([3, 3]).larger(&shapes), None, "the model is there for these shapes");
+    }
+
+    #[test]
+    fn what_is_padded_is_cut_again() {
+        let larger = Larger { shapes: vec![vec![3, 3, 2]], kept: vec![vec![(0, 2), (1, 1)]] };
+        let bytes: Vec<u8> = (1..=4).collect();
+        let given = TensorRef { dtype: DType::I8, shape: &[2, 1, 2], bytes: &bytes };
+        let padded = larger.pad(&[given]);
+        assert_eq!(padded[0].bytes[..], [1, 2, 0, 0, 0, 0, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let cut = larger.cut(padded);
+        assert_eq!((&cut[0].shape[..], &cut[0].bytes[..]), (&[2, 1, 2][..], &bytes[..]));
     }
 }
