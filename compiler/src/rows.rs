@@ -141,12 +141,12 @@ fn after_reshape(graph: &Graph, id: NodeId, known: &HashMap<ValueId, Rows>) -> O
     let rows = known.get(node.inputs.first()?)?;
     let behind = |shape: &[usize], axis: usize| shape[axis + 1..].iter().product::<usize>();
     let before: usize = from[..rows.axis].iter().product();
-    let bytes = rows.each * behind(&from, rows.axis);
+    let row = rows.each * behind(&from, rows.axis);
     // Of several such dimensions the last one with more than one element: those before it have one.
     (0..to.len()).rev().find_map(|axis| {
         let part = behind(&to, axis);
-        let fits = to[..axis].iter().product::<usize>() == before && part > 0 && bytes % part == 0 && bytes > 0;
-        let each = bytes / part.max(1);
+        let fits = to[..axis].iter().product::<usize>() == before && part > 0 && row % part == 0 && row > 0;
+        let each = row / part.max(1);
         (fits && each > 0 && to[axis] % each == 0).then_some(Rows { axis, each })
     })
 }

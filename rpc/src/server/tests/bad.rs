@@ -150,7 +150,7 @@ fn a_client_that_does_not_take_its_replies_does_not_keep_the_device() {
     let running = start(with_limits(limits), simulator(&small(), false, Arc::default()));
     let raw = Raw::new(&running);
     raw.open(|_| ());
-    // 200 MB, of which flow control lets a part through.
+    // 200 MB. Only a part is sent while the client takes nothing.
     for _ in 0..8 {
         raw.send(request::Kind::Read(wire::Read { addr: 0, len: 25 << 20 }));
     }
