@@ -4,20 +4,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. scripts/emulated.sh
+
 say() { echo "test-loader: $*" >&2; }
 
 # Runs the tests for one processor. Arguments: its name, Rust's target, the compiler's name of the system.
 run() {
-    local name=$1 target=$2 system=${3:-linux-gnu} program
-    for program in "$name-$system-gcc" "qemu-$name-static"; do
-        command -v "$program" >/dev/null || { say "skipped: $name needs $program; run scripts/setup.sh --cross"; return 0; }
-    done
-    [ -d "$(rustc --print target-libdir --target "$target")" ] ||
-        { say "skipped: Rust's library for $target is missing; run scripts/setup.sh --cross"; return 0; }
-    local variable
-    variable=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")
-    env "${variable}_LINKER=$name-$system-gcc" "${variable}_RUNNER=qemu-$name-static -L /usr/$name-$system" \
-        "${CARGO:-cargo}" test --target "$target" -p tilewright-runtime --lib -- loader native
+    emulated "$1" "$2" "${3:-linux-gnu}" || return 0
+    "${CARGO:-cargo}" test --target "$2" -p tilewright-runtime --lib -- loader native
 }
 
 run aarch64 aarch64-unknown-linux-gnu

@@ -5,20 +5,15 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+. scripts/emulated.sh
+
 CARGO=${CARGO:-cargo}
 say() { echo "test-rpc: $*" >&2; }
 
 # Runs the tests for one processor. Arguments: its name, Rust's target, the compiler's name of the system.
 run() {
-    local name=$1 target=$2 system=${3:-linux-gnu} program
-    for program in "$name-$system-gcc" "qemu-$name-static"; do
-        command -v "$program" >/dev/null || { say "skipped: $name needs $program; run scripts/setup.sh --cross"; return 0; }
-    done
-    [ -d "$(rustc --print target-libdir --target "$target")" ] ||
-        { say "skipped: Rust's library for $target is missing; run scripts/setup.sh --cross"; return 0; }
-    local variable emulator="qemu-$name-static -L /usr/$name-$system"
-    variable=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")
-    export "${variable}_LINKER=$name-$system-gcc" "${variable}_RUNNER=$emulator"
+    local name=$1 target=$2
+    emulated "$name" "$target" "${3:-linux-gnu}" || return 0
     "$CARGO" test --target "$target" -p tilewright-rpc --lib
     "$CARGO" build --target "$target" --no-default-features --features zoo --bin tilewright
     serve "$name" "$emulator target/$target/debug/tilewright"
