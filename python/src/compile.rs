@@ -9,7 +9,8 @@ use pyo3::types::PyDict;
 use tilewright::device::DeviceKind;
 use tilewright::model::plans::Tuned;
 use tilewright::model::{
-    self, CompileRequest, Compiled, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Sizes, Sources,
+    self, CompileRequest, Compiled, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Shapes, Sizes,
+    Sources,
 };
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
@@ -36,7 +37,7 @@ impl Model {
     pub fn of(
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
-        shapes: Option<&Bound<'_, PyDict>>,
+        shape: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<Model> {
         let py = model.py();
@@ -49,9 +50,8 @@ impl Model {
         for (symbol, size) in bind.into_iter().flat_map(|bind| bind.iter()) {
             sizes.symbols.insert(symbol.extract()?, positive(&size)?);
         }
-        for (input, shape) in shapes.into_iter().flat_map(|shapes| shapes.iter()) {
-            let shape = shape.try_iter()?.map(|size| positive(&size?)).collect::<PyResult<_>>()?;
-            sizes.inputs.insert(input.extract()?, shape);
+        for (input, shape) in shape.into_iter().flat_map(|shape| shape.iter()) {
+            sizes.inputs.insert(input.extract()?, all_positive(&shape)?);
         }
         sizes.data = file.sample_shapes();
         Ok(Model { file, options: ImportOptions { sizes, packed: packed.into_iter().collect() } })
@@ -80,6 +80,27 @@ fn positive(size: &Bound<'_, PyAny>) -> PyResult<usize> {
         Ok(number) if number > 0 => Ok(number),
         _ => Err(Class::Input.err(size.py(), format!("the size {size} is not a whole number above 0"))),
     }
+}
+
+fn all_positive(sizes: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
+    sizes.try_iter()?.map(|size| positive(&size?)).collect()
+}
+
+/// Refuses an option with sizes for a model that is a Graph.
+fn no_sizes(py: Python<'_>, option: &str, sizes: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+    if sizes.is_none_or(|sizes| sizes.is_empty()) {
+        return Ok(());
+    }
+    let text =
+        format!("{option} gives sizes of a file's open dimensions, but the model is a Graph, which has its sizes");
+    Err(Class::Input.err(py, text))
+}
+
+/// The sizes of the options `shapes` and `bucket`.
+fn several(shapes: Option<&Bound<'_, PyDict>>, bucket: bool) -> PyResult<Shapes> {
+    let of = |(symbol, sizes): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((symbol.extract()?, all_positive(&sizes)?));
+    let sizes = shapes.into_iter().flat_map(|shapes| shapes.iter()).map(of).collect::<PyResult<Vec<_>>>()?;
+    Ok(Shapes { sizes, bucket })
 }
 
 /// What an option that is a word accepts.
@@ -149,12 +170,17 @@ impl Source {
     pub fn of(
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
-        shapes: Option<&Bound<'_, PyDict>>,
+        shape: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<Source> {
         Ok(match model.cast::<PyGraph>() {
-            Ok(graph) => Source::Graph(graph.get().0.clone()),
-            Err(_) => Source::File(Box::new(Model::of(model, bind, shapes, packed)?)),
+            Ok(graph) => {
+                for (option, sizes) in [("bind", bind), ("shape", shape)] {
+                    no_sizes(model.py(), option, sizes)?;
+                }
+                Source::Graph(graph.get().0.clone())
+            }
+            Err(_) => Source::File(Box::new(Model::of(model, bind, shape, packed)?)),
         })
     }
 
@@ -191,6 +217,25 @@ impl Source {
         }
     }
 
+    /// Compiles it for each combination of these sizes, or once.
+    ///
+    /// # Errors
+    /// Why it cannot be compiled.
+    pub fn compile_shapes(
+        &self,
+        request: &CompileRequest,
+        shapes: &Shapes,
+        config: &HwConfig,
+        dump: &mut DumpIr,
+    ) -> anyhow::Result<Compiled> {
+        match self {
+            Source::Graph(graph) => request.compile_graph(graph.as_ref().clone(), config, DeviceKind::FSIM, dump),
+            Source::File(model) => {
+                request.compile_shapes(&model.file, &model.options, shapes, config, DeviceKind::FSIM, dump)
+            }
+        }
+    }
+
     /// The file's names of values.
     ///
     /// # Errors
@@ -223,7 +268,9 @@ impl Source {
 /// - `offload`: what the accelerator computes: `all` that it can, what is faster there (`auto`), or `none`
 /// - `fallback`: what computes the rest: `cpu` or `cuda`, there in `precision` `f32` or `f16`
 /// - `cpu_target`: target of the CPU code; without it, this machine
-/// - `bind`, `shapes`: sizes of open dimensions by symbol, and shapes of inputs by name
+/// - `bind`, `shape`: sizes of open dimensions by symbol, and shapes of inputs by name
+/// - `shapes`: lists of sizes by symbol; the artifact has the model for all combinations. With `bucket`, inputs of a size
+///   in between are padded to the next larger one, where the model computes the rows of that size independently
 /// - `packed`: domains of ONNX operators that are functions of the program, such as those of `register`
 /// - `tuned`: a log of `tilewright tune`, or `none`; `schedules`: a folder with schedules of layers
 /// - `keep_values`: keep every layer's result for inspection; `measure`: measured instead of modeled CPU times
@@ -232,7 +279,7 @@ impl Source {
 /// Raises ModelError if the model cannot be imported or compiled, and PassError if a pass fails.
 #[pyfunction]
 #[pyo3(signature = (model, *, hw=None, opt_level=2, offload="all", fallback="cpu", precision="f32", cpu_target=None,
-    bind=None, shapes=None, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
+    bind=None, shape=None, shapes=None, bucket=false, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
 #[allow(clippy::too_many_arguments, reason = "options by name in Python")]
 pub fn compile<'py>(
     py: Python<'py>,
@@ -244,7 +291,9 @@ pub fn compile<'py>(
     precision: &str,
     cpu_target: Option<String>,
     bind: Option<&Bound<'py, PyDict>>,
+    shape: Option<&Bound<'py, PyDict>>,
     shapes: Option<&Bound<'py, PyDict>>,
+    bucket: bool,
     packed: Vec<String>,
     tuned: Option<PathBuf>,
     schedules: Option<PathBuf>,
@@ -266,7 +315,13 @@ pub fn compile<'py>(
         ..CompileRequest::default()
     };
     let config = config::of_argument(py, hw)?;
-    let source = Source::of(model, bind, shapes, packed)?;
+    let source = Source::of(model, bind, shape, packed)?;
+    let sizes = shapes;
+    let shapes = several(sizes, bucket)?;
+    match &source {
+        Source::Graph(_) => no_sizes(py, "shapes", sizes)?,
+        Source::File(model) => shapes.check(&model.options).map_err(|text| Class::Input.err(py, text))?,
+    }
     let mut raised: Option<PyErr> = None;
     let outcome = py.detach(|| {
         let mut tell = |pass: &str, text: &str| {
@@ -274,7 +329,7 @@ pub fn compile<'py>(
                 raised = Python::attach(|py| dump.bind(py).call1((pass, text)).err());
             }
         };
-        source.compile(&request, (&config, DeviceKind::FSIM), &[], &mut tell)
+        source.compile_shapes(&request, &shapes, &config, &mut tell)
     });
     if let Some(error) = raised {
         return Err(error);

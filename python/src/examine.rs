@@ -72,7 +72,7 @@ pub fn failed(py: Python<'_>, error: anyhow::Error) -> PyErr {
 #[pyo3(from_item_all)]
 struct Common<'py> {
     bind: Option<Bound<'py, PyDict>>,
-    shapes: Option<Bound<'py, PyDict>>,
+    shape: Option<Bound<'py, PyDict>>,
     packed: Vec<String>,
     inputs: Option<Bound<'py, PyAny>>,
     opt_level: u8,
@@ -81,7 +81,7 @@ struct Common<'py> {
 
 impl Common<'_> {
     fn source(&self, model: &Bound<'_, PyAny>) -> PyResult<Source> {
-        Source::of(model, self.bind.as_ref(), self.shapes.as_ref(), self.packed.clone())
+        Source::of(model, self.bind.as_ref(), self.shape.as_ref(), self.packed.clone())
     }
 
     fn level(&self, py: Python<'_>) -> PyResult<u8> {

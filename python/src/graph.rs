@@ -45,15 +45,15 @@ impl PyGraph {
     ///
     /// Raises ModelError if the file cannot be imported.
     #[staticmethod]
-    #[pyo3(name = "load", signature = (model, *, bind=None, shapes=None, packed=Vec::new()))]
+    #[pyo3(name = "load", signature = (model, *, bind=None, shape=None, packed=Vec::new()))]
     fn import(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
-        shapes: Option<&Bound<'_, PyDict>>,
+        shape: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<PyGraph> {
-        let model = Model::of(model, bind, shapes, packed)?;
+        let model = Model::of(model, bind, shape, packed)?;
         let (graph, _) = py.detach(|| model.import()).map_err(|error| Class::Model.of_error(py, error))?;
         Ok(PyGraph(Arc::new(graph)))
     }

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use tilewright::model::inference::InputError;
-use tilewright_runtime::artifact::ValueInfo;
+use tilewright_runtime::artifact::{ParametersAt, ValueInfo};
 use tilewright_runtime::module::{ArtifactModule, DeviceModule, SessionModule, open_device};
 use tilewright_runtime::session::{TensorMut, TensorRef};
 use tilewright_runtime::tensor::shape_text;
@@ -119,10 +119,15 @@ impl PyArtifact {
         PyBytes::new(slf.py(), &PyArtifact::of(slf).encode())
     }
 
-    /// Writes its file, whole or not at all.
-    fn save(slf: &Bound<'_, Self>, path: PathBuf) -> PyResult<()> {
+    /// Writes its file, whole or not at all; with `params`, weights and other constants into a file of their own.
+    #[pyo3(signature = (path, *, params=None))]
+    fn save(slf: &Bound<'_, Self>, path: PathBuf, params: Option<PathBuf>) -> PyResult<()> {
         let (py, artifact) = (slf.py(), PyArtifact::of(slf));
-        py.detach(|| artifact.write(&path)).map_err(|error| Class::Artifact.of_error(py, error))
+        let written = py.detach(|| match &params {
+            Some(params) => artifact.write_apart(&path, params),
+            None => artifact.write(&path),
+        });
+        written.map_err(|error| Class::Artifact.of_error(py, error))
     }
 
     /// The model's name.
@@ -131,13 +136,15 @@ impl PyArtifact {
         &PyArtifact::of(slf).manifest.model
     }
 
-    /// Its inputs in order: dicts with `name`, `dtype` and `shape`.
+    /// Its inputs in order: dicts with `name`, `dtype` and `shape`, where a size that differs between the artifact's shapes
+    /// is its symbol.
     #[getter]
     fn inputs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().call(slf.py(), "inputs", &[])
     }
 
-    /// Its outputs in order: dicts with `name`, `dtype` and `shape`.
+    /// Its outputs in order: dicts with `name`, `dtype` and `shape`, where a size that differs between the artifact's shapes
+    /// is None.
     #[getter]
     fn outputs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().call(slf.py(), "outputs", &[])
@@ -276,8 +283,9 @@ impl PySession {
     /// Runs the model once.
     ///
     /// The inputs are arrays by position in the model's order, or by name. Each is a NumPy array or any object with
-    /// `__dlpack__`, of the input's element type and shape, contiguous, and is read in place. Returns a list of NumPy
-    /// arrays in the order of the outputs, or `out`, the arrays to write them to. Other threads of Python run meanwhile.
+    /// `__dlpack__`, of the input's element type and shape (one of the shapes, if the artifact has several), contiguous, and
+    /// is read in place. Returns a list of NumPy arrays in the order of the outputs, or `out`, the arrays to write them to.
+    /// Other threads of Python run meanwhile.
     ///
     /// Raises InputError if an array does not fit, before anything runs, and BusyError if another thread runs the
     /// session.
@@ -364,10 +372,16 @@ fn overlap(a: &Lent, b: &Lent) -> bool {
 
 /// Reads the artifact in a file, as `compile` or `tilewright compile` writes it.
 ///
+/// If its parameters are in a file of their own, that file is in the same folder, or at the path `params`.
+///
 /// Raises ArtifactError if the file is none, or is damaged.
 #[pyfunction]
-pub fn load(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    let artifact = py.detach(|| Artifact::read(&path));
+#[pyo3(signature = (path, *, params=None))]
+pub fn load(py: Python<'_>, path: PathBuf, params: Option<PathBuf>) -> PyResult<Bound<'_, PyAny>> {
+    let artifact = py.detach(|| {
+        let at = params.as_deref().map_or(ParametersAt::Beside(&path), ParametersAt::File);
+        Artifact::read_with(&path, at)
+    });
     of_artifact(py, artifact.map_err(|error| Class::Artifact.of_error(py, error))?)
 }
 

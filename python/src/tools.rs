@@ -35,7 +35,7 @@ struct TuneOptions<'py> {
     threads: Option<usize>,
     tuned: Option<PathBuf>,
     bind: Option<Bound<'py, PyDict>>,
-    shapes: Option<Bound<'py, PyDict>>,
+    shape: Option<Bound<'py, PyDict>>,
     packed: Vec<String>,
     progress: Option<Py<PyAny>>,
 }
@@ -58,7 +58,7 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
     if !(2..=3).contains(&own.opt_level) {
         return Err(invalid("tune works at opt_level=2 or 3, where plans are used"));
     }
-    let source = Source::of(model, own.bind.as_ref(), own.shapes.as_ref(), own.packed)?;
+    let source = Source::of(model, own.bind.as_ref(), own.shape.as_ref(), own.packed)?;
     let config = config::of_argument(py, own.hw.as_ref())?;
     let records = tuned(py, own.tuned)?.load(&config).map_err(|error| failed(py, error.into()))?;
     let threads = own.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -86,7 +86,7 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
 /// The schedules of a model's layers on the accelerator, as `tilewright schedule --of` writes them: the layer's name, the
 /// name of its file, and its text.
 #[pyfunction]
-#[pyo3(name = "_schedules", signature = (model, hw, offload, opt_level, bind, shapes, packed))]
+#[pyo3(name = "_schedules", signature = (model, hw, offload, opt_level, bind, shape, packed))]
 #[allow(clippy::too_many_arguments, reason = "options by name in Python")]
 pub fn schedules(
     model: &Bound<'_, PyAny>,
@@ -94,11 +94,11 @@ pub fn schedules(
     offload: &str,
     opt_level: u8,
     bind: Option<&Bound<'_, PyDict>>,
-    shapes: Option<&Bound<'_, PyDict>>,
+    shape: Option<&Bound<'_, PyDict>>,
     packed: Vec<String>,
 ) -> PyResult<Vec<(String, String, String)>> {
     let py = model.py();
-    let source = Source::of(model, bind, shapes, packed)?;
+    let source = Source::of(model, bind, shape, packed)?;
     let config = config::of_argument(py, hw)?;
     let offload = Some(word(py, "offload", offload, OFFLOAD)?);
     let request = CompileRequest { offload, level: level(py, opt_level)?, ..CompileRequest::default() };

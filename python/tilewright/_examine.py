@@ -34,7 +34,7 @@ def bench(
     warm_up: int = 3,
     repetitions: int = 20,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
     progress: _Progress | None = None,
 ) -> BenchReport:
@@ -66,7 +66,7 @@ def profile(
     warm_up: int = 2,
     repetitions: int = 5,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
     progress: _Progress | None = None,
 ) -> ProfileReport:
@@ -95,7 +95,7 @@ def diff(
     schedules: _Path | None = None,
     preprocess: str | None = None,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
     progress: _Progress | None = None,
 ) -> DiffReport:
@@ -118,7 +118,7 @@ def bisect(
     opt_level: int = 2,
     preprocess: str | None = None,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
 ) -> BisectReport:
     """Finds the first rewrite of a model's graph that changes its result, as ``tilewright bisect`` does.
@@ -148,7 +148,7 @@ def quantize(
     eval: Any = None,
     labels: Any = None,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
     progress: _Progress | None = None,
 ) -> QuantizeReport:
@@ -165,7 +165,7 @@ def quantize(
 
 def _options(given: dict[str, Any], **more: Any) -> dict[str, Any]:
     options = {name: value for name, value in given.items() if name != "model"} | more
-    for name in ("bind", "shapes"):
+    for name in ("bind", "shape"):
         if options[name] is not None:
             options[name] = dict(options[name])
     for name in ("packed", "keep_float"):

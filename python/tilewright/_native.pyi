@@ -14,7 +14,8 @@ _Path = str | PathLike[str]
 class Edge(TypedDict):
     name: str
     dtype: str
-    shape: list[int]
+    # Integers; of an artifact for several shapes also symbols, and None for an output's size.
+    shape: list[Any]
 
 class Report(TypedDict):
     outputs: list[_Array]
@@ -58,7 +59,7 @@ class Artifact(Module):
     @staticmethod
     def from_bytes(data: bytes) -> Artifact: ...
     def to_bytes(self) -> bytes: ...
-    def save(self, path: _Path) -> None: ...
+    def save(self, path: _Path, *, params: _Path | None = None) -> None: ...
     @property
     def model(self) -> str: ...
     @property
@@ -158,7 +159,7 @@ class Graph:
         model: _Path,
         *,
         bind: dict[str, int] | None = None,
-        shapes: dict[str, Sequence[int]] | None = None,
+        shape: dict[str, Sequence[int]] | None = None,
         packed: Sequence[str] = ...,
     ) -> Graph: ...
     @staticmethod
@@ -185,7 +186,7 @@ class Graph:
     ) -> Graph: ...
     def _repr_html_(self) -> str: ...
 
-def load(path: _Path) -> Artifact: ...
+def load(path: _Path, *, params: _Path | None = None) -> Artifact: ...
 def _add_pass(name: str, after: str, change: Callable[[Graph], Graph | None], exact: bool) -> None: ...
 def remove_pass(name: str) -> None: ...
 def passes(opt_level: int = 2) -> list[str]: ...
@@ -200,7 +201,9 @@ def compile(
     precision: Literal["f32", "f16"] = "f32",
     cpu_target: str | None = None,
     bind: dict[str, int] | None = None,
+    shape: dict[str, Sequence[int]] | None = None,
     shapes: dict[str, Sequence[int]] | None = None,
+    bucket: bool = False,
     packed: Sequence[str] = ...,
     tuned: _Path | None = None,
     schedules: _Path | None = None,
@@ -224,7 +227,7 @@ def _schedules(
     offload: str,
     opt_level: int,
     bind: dict[str, int] | None,
-    shapes: dict[str, Sequence[int]] | None,
+    shape: dict[str, Sequence[int]] | None,
     packed: list[str],
 ) -> list[tuple[str, str, str]]: ...
 def _zoo(name: str | None = None) -> str: ...

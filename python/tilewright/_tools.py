@@ -30,7 +30,7 @@ def tune(
     threads: int | None = None,
     tuned: _Path | None = None,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> TuneReport:
@@ -89,12 +89,12 @@ def schedule(
     offload: Literal["all", "auto", "none"] = "all",
     opt_level: int = 2,
     bind: Mapping[str, int] | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
+    shape: Mapping[str, Sequence[int]] | None = None,
     packed: Sequence[str] = (),
 ) -> Schedules:
     """The schedules of a model's layers on the accelerator, as ``tilewright schedule --of`` writes them."""
     sizes = None if bind is None else dict(bind)
-    inputs = None if shapes is None else dict(shapes)
+    inputs = None if shape is None else dict(shape)
     found = _native._schedules(model, hw, offload, opt_level, sizes, inputs, list(packed))
     return Schedules({layer: text for layer, _, text in found}, {layer: file for layer, file, _ in found})
 

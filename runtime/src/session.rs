@@ -205,6 +205,7 @@ impl SessionError {
                 | SessionError::InputType { .. }
                 | SessionError::InputShape { .. }
                 | SessionError::OpenShape { .. }
+                | SessionError::Specialize { .. }
                 | SessionError::OutputCount { .. }
                 | SessionError::Output { .. }
         )

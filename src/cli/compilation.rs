@@ -1,6 +1,5 @@
 //! Options of reading and compiling a model, which several commands share, and what they do.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
@@ -9,7 +8,7 @@ pub(super) use tilewright::model::Compiled;
 use tilewright::model::ModelFile;
 use tilewright::model::listing::Stage;
 use tilewright::model::schedules::ScheduleFile;
-use tilewright::model::{self, CompileRequest, ImportOptions, Sizes, Sources};
+use tilewright::model::{self, CompileRequest, ImportOptions, Shapes, Sizes, Sources};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
@@ -148,6 +147,11 @@ impl From<FallbackKind> for model::FallbackKind {
     }
 }
 
+/// Prints the graph after a pass.
+fn dump(stage: &str, text: &str) {
+    eprintln!("// {stage}\n{text}");
+}
+
 impl ImportArgs {
     /// What is given on the command line, plus the shapes of the available input data.
     pub fn options(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
@@ -269,25 +273,12 @@ impl Compilation {
     }
 
     /// Compiles a model for these sizes of its open dimensions, in addition to those of the options.
-    pub(super) fn compile_for(
-        &self,
-        file: &ModelFile,
-        config: &HwConfig,
-        sizes: &BTreeMap<String, usize>,
-    ) -> Result<Compiled> {
-        self.compile_import(file, config, DeviceKind::FSIM, false, &self.import_for(file, sizes)?)
-    }
-
-    /// The options of import for these open sizes, and those of `--bind`.
-    pub(super) fn import_for(&self, file: &ModelFile, sizes: &BTreeMap<String, usize>) -> Result<ImportOptions> {
-        let sample = if sizes.is_empty() { file.sample_shapes() } else { Vec::new() };
-        let mut import = self.import(&sample)?;
-        for (symbol, size) in sizes {
-            if import.sizes.symbols.insert(symbol.clone(), *size).is_some() {
-                bail!("--bind and --shapes give sizes of {symbol}; leave one of them out");
-            }
-        }
-        Ok(import)
+    pub(super) fn compile_shapes(&self, file: &ModelFile, config: &HwConfig, shapes: &Shapes) -> Result<Compiled> {
+        let import = self.import(&file.sample_shapes())?;
+        let compiled =
+            self.request(false)?.compile_shapes(file, &import, shapes, config, DeviceKind::FSIM, &mut dump)?;
+        self.tuned.tell(&compiled.replay, compiled.skipped.clone());
+        Ok(compiled)
     }
 
     /// Like [`Compilation::compile`], and also returns the listed layers.
@@ -320,9 +311,7 @@ impl Compilation {
                 runner.name()
             ));
         }
-        let compiled = request.compile_file(file, import, config, device, &mut |stage, text| {
-            eprintln!("// {stage}\n{text}");
-        })?;
+        let compiled = request.compile_file(file, import, config, device, &mut dump)?;
         self.tuned.tell(&compiled.replay, compiled.skipped.clone());
         Ok(compiled)
     }

@@ -1,19 +1,15 @@
 //! `compile`: a model file to an artifact, objects, a library or C.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use tilewright::device::{DeviceKind, load_hw};
 use tilewright::examine::fit::Fit;
-use tilewright::model;
-use tilewright::model::ModelFile;
 use tilewright::model::export;
 use tilewright::model::library;
 use tilewright::model::listing::{self, Layer, Stage};
-use tilewright_hw::config::HwConfig;
+use tilewright::model::{self, ModelFile, Shapes};
 use tilewright_hw::flow::board::Board;
-use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::files;
 
 use super::compilation::{Compilation, Compiled, FallbackKind, Offload};
@@ -242,7 +238,8 @@ impl Compile {
             None => self.hw.load()?,
         };
         self.compilation.any_memory = board.is_some();
-        let Compiled { artifact, layers, load_s, compile_s, .. } = self.for_shapes(&config)?;
+        let Compiled { artifact, layers, load_s, compile_s, .. } =
+            self.compilation.compile_shapes(&self.file, &config, &self.sizes()?)?;
         self.dump(&layers)?;
         if let Some(board) = board {
             let fit = Fit::of(&artifact, &board, &config)?;
@@ -285,42 +282,21 @@ impl Compile {
         Ok(Verdict::Fine)
     }
 
-    /// Compiles the model for each combination of the sizes of `--shapes`, or once.
-    fn for_shapes(&self, config: &HwConfig) -> Result<Compiled> {
-        let mut combinations = vec![BTreeMap::new()];
+    /// The sizes of `--shapes`.
+    fn sizes(&self) -> Result<Shapes> {
+        let mut all: Vec<(String, Vec<usize>)> = Vec::new();
         for text in &self.shapes {
             let wrong =
                 || anyhow!("--shapes {text} is not of the form SYMBOL=SIZE,SIZE; sizes are whole numbers above 0");
             let (symbol, sizes) = text.split_once('=').ok_or_else(wrong)?;
             let size = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
             let sizes: Vec<usize> = sizes.split(',').map(size).collect::<Option<_>>().ok_or_else(wrong)?;
-            if combinations[0].contains_key(symbol) {
+            if all.iter().any(|(known, _)| known == symbol) {
                 bail!("--shapes gives {symbol} twice; give all of its sizes at once");
             }
-            let with = |known: &BTreeMap<String, usize>, size| {
-                known.iter().map(|(name, size)| (name.clone(), *size)).chain([(symbol.to_string(), size)]).collect()
-            };
-            combinations = combinations.iter().flat_map(|known| sizes.iter().map(|size| with(known, *size))).collect();
+            all.push((symbol.to_string(), sizes));
         }
-        let compile = |sizes| self.compilation.compile_for(&self.file, config, sizes);
-        let mut all = combinations.iter().map(compile).collect::<Result<Vec<_>>>()?;
-        if self.shapes.is_empty() {
-            return all.pop().context("the model was not compiled");
-        }
-        let inputs = model::open_inputs(&self.file)?;
-        if self.bucket {
-            for (compiled, sizes) in all.iter_mut().zip(&combinations) {
-                let import = self.compilation.import_for(&self.file, sizes)?;
-                compiled.artifact.manifest.buckets = model::buckets(&self.file, import, &inputs, sizes)?;
-            }
-        }
-        let artifacts: Vec<Artifact> = all.iter().map(|compiled| compiled.artifact.clone()).collect();
-        Ok(Compiled {
-            artifact: Artifact::of_shapes(inputs, &artifacts)?,
-            load_s: all.iter().map(|compiled| compiled.load_s).sum(),
-            compile_s: all.iter().map(|compiled| compiled.compile_s).sum(),
-            ..all.swap_remove(0)
-        })
+        Ok(Shapes { sizes: all, bucket: self.bucket })
     }
 
     /// Checks that the dump can be written, before anything is compiled.

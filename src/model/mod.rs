@@ -22,6 +22,7 @@ mod processor;
 pub mod quantize;
 pub mod request;
 pub mod schedules;
+mod several;
 pub mod shapes;
 pub mod tuned;
 pub mod values;
@@ -37,5 +38,6 @@ pub use error::ModelError;
 pub use file::ModelFile;
 pub use jit::{Jit, compile_file, for_data, open_inputs};
 pub use request::{CompileRequest, Compiled, DumpIr, FallbackKind};
+pub use several::Shapes;
 
 pub use tilewright_sim::rtl::default_cache_dir as cache_dir;

@@ -63,7 +63,7 @@ fn wrong_sizes_are_refused() {
         (&["--shapes", "rows"][..], "--shapes rows is not of the form SYMBOL=SIZE,SIZE"),
         (&["--shapes", "rows=2,0"], "--shapes rows=2,0 is not of the form"),
         (&["--shapes", "rows=2", "--shapes", "rows=3"], "--shapes gives rows twice; give all of its sizes at once"),
-        (&["--shapes", "rows=2", "--bind", "rows=3"], "--bind and --shapes give sizes of rows; leave one of them out"),
+        (&["--shapes", "rows=2", "--bind", "rows=3"], "bind and shapes both give sizes of rows; leave one of them out"),
         (&["--shapes", "lines=2"], "has no open dimension lines; it has rows"),
         (&["--shapes", "rows=2", "--emit", "object"], "--shapes"),
     ] {
