@@ -90,6 +90,9 @@ enum Command {
     Manual(completions::Manual),
     /// Simulate a board on a pseudo-terminal, which other commands open as a serial port
     VirtualBoard(virtual_board::VirtualBoard),
+    /// Run CPU code of a client of `serve --allow-native`, which starts this
+    #[command(hide = true)]
+    RunNative,
     /// Lend this machine's device to others, which open it as remote:HOST:PORT
     Serve(serve::Serve),
 }
@@ -123,6 +126,7 @@ pub fn main() -> ExitCode {
         Command::Manual(command) => command.run(&Arguments::command()),
         Command::VirtualBoard(command) => command.run(),
         Command::Serve(command) => command.run(),
+        Command::RunNative => serve::run_native(),
     };
     match outcome {
         Ok(Verdict::Fine) => ExitCode::SUCCESS,

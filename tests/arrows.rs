@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-ffi", &["tilewright-hw", "tilewright-sim", "tilewright-driver", "tilewright-runtime"]),
-    ("tilewright-rpc", &["tilewright-hw"]),
+    ("tilewright-rpc", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
     ("tilewright-tensor", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-tensor", "tilewright-runtime"]),
     ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),

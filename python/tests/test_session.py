@@ -109,7 +109,7 @@ class Sessions(Case):
         self.refused(tw.CallError, "waited for already", waits[0])
 
     def test_modules_have_their_functions_as_attributes(self) -> None:
-        self.assertEqual(self.session.functions(), ["inputs", "outputs", "report", "run", "specialize", "specialized", "submit"])
+        self.assertEqual(self.session.functions(), ["inputs", "outputs", "report", "run", "specialize", "specialized", "submit", "time"])
         self.assertEqual(self.session.inputs, lenet().inputs)
         self.assertEqual(self.session.function("outputs")(), lenet().outputs)
         self.refused(AttributeError, "is named nothing; there are: inputs, outputs", getattr, self.session, "nothing")

@@ -7,6 +7,7 @@ use tilewright_hw::device::{Command, Device};
 use tilewright_rpc::client::{Asked, Client};
 use tilewright_rpc::server::{Lends, Options, Server};
 use tilewright_rpc::{Access, Endpoint, RemoteDevice};
+use tilewright_runtime::Registry;
 use tilewright_sim::Fsim;
 
 const TRIPS: usize = 5000;
@@ -40,8 +41,15 @@ fn main() {
     let open = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, _> {
         Ok(Box::new(Fsim::new(config.clone(), config.memory_bytes())))
     };
-    let lends =
-        Lends { name: "fsim".into(), config: config.clone(), devices: 1, disposable: true, open: Box::new(open) };
+    let lends = Lends {
+        name: "fsim".into(),
+        config: config.clone(),
+        devices: 1,
+        disposable: true,
+        open: Box::new(open),
+        functions: Registry::new(),
+        native: None,
+    };
     let listen = Options::new(Endpoint { host: "127.0.0.1".into(), port: 0 });
     let running = Server::bind(listen, lends).expect("it listens").start().expect("it starts");
     let at = Endpoint { host: "127.0.0.1".into(), port: running.address().port() };

@@ -2,6 +2,7 @@
 
 mod device;
 mod line;
+mod remote;
 
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig};
 
 pub use device::{Asked, RemoteDevice};
+pub(crate) use line::Line;
+pub use remote::Remote;
 
 use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE};
 use crate::runtime::runtime;
@@ -66,6 +69,14 @@ pub enum ClientError {
         server: String,
         /// Its program's version.
         found: String,
+    },
+    /// A process ended.
+    #[error("{process} {reason}")]
+    Died {
+        /// What it was for.
+        process: String,
+        /// Why, with the remedy.
+        reason: String,
     },
     /// The system gives no threads.
     #[error("no threads for the network: {0}")]

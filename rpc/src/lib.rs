@@ -5,15 +5,24 @@
 //! are on their way at the same time. A session has the device as long as its streams live, so a client that is gone
 //! gives it back. The functions here are synchronous; threads of this crate do the network's work.
 //!
+//! Beside the device's requests, a session has calls of the server's functions, with [`Value`]s as arguments: `load`
+//! makes a session of an uploaded artifact on the server, and a server can have functions of its own ([`Remote`]).
+//!
 //! What a server lends comes from its caller, as functions ([`server::Lends`]), so this crate knows no device.
+//!
+//! [`Value`]: tilewright_runtime::Value
 
+mod caller;
 pub mod client;
 pub mod endpoint;
+mod host;
+pub mod native;
 mod report;
 mod runtime;
 pub mod server;
+mod values;
 
-pub use client::RemoteDevice;
+pub use client::{Remote, RemoteDevice};
 pub use endpoint::{Access, Endpoint};
 
 /// The messages and services of `proto/tilewright.proto`.
@@ -23,7 +32,7 @@ pub(crate) mod wire {
 }
 
 /// Version of the services. Machines of different versions do not work together.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Bytes of data in one message; larger data are sent in pieces. Pieces that fit the processor's cache cross faster.
 pub(crate) const PIECE: usize = 1 << 18;

@@ -2,14 +2,18 @@
 
 mod access;
 mod device;
+mod executor;
 mod incoming;
+mod lent;
+mod machine;
 mod options;
 mod queue;
 mod replies;
+mod requests;
 mod scrub;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -17,12 +21,17 @@ use std::time::Duration;
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
+use tilewright_runtime::{Module, Registry, SharedDevice};
 use tokio::sync::{oneshot, watch};
 use tonic::transport::server::{Router, TcpConnectInfo};
 use tonic::transport::{Identity, Server as Http, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
+pub use crate::native::Native;
+pub(crate) use executor::{Ended, Replies};
+pub(crate) use machine::{Budget, CpuCode, LOAD, MachineModule};
 pub use options::{Limits, Options, ServeError, Tls};
+pub(crate) use requests::Requests;
 
 use crate::client::Asked;
 use crate::runtime::runtime;
@@ -31,7 +40,6 @@ use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 use access::Guard;
 use incoming::Incoming;
 use queue::Queue;
-use replies::Replies;
 
 /// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile.
 pub type OpenDevice =
@@ -50,6 +58,25 @@ pub struct Lends {
     pub disposable: bool,
     /// Opens a device.
     pub open: Box<OpenDevice>,
+    /// Functions that clients can call by name, and that uploaded artifacts can use. They run on the threads of the
+    /// sessions, several at a time. `load` is the server's own.
+    pub functions: Registry,
+    /// How CPU code of clients runs; without it, uploaded artifacts cannot have any.
+    pub native: Option<Native>,
+}
+
+impl Lends {
+    /// The server's functions, for a session with this device. Processes for CPU code are killed once `stopped` is true.
+    fn module(&self, device: Option<SharedDevice>, limits: &Limits, stopped: &watch::Receiver<bool>) -> Module {
+        let run = |native: &Native| CpuCode::InProcess(native.clone(), stopped.clone());
+        Module::new(MachineModule {
+            cpu_code: self.native.as_ref().map_or(CpuCode::Refused, run),
+            name: format!("the server of {}", self.name),
+            functions: self.functions.clone(),
+            device,
+            budget: Budget::new(limits.memory),
+        })
+    }
 }
 
 /// What all sessions share.
@@ -200,7 +227,7 @@ impl Machine for Service {
     }
 
     async fn describe(&self, _: Request<wire::Nothing>) -> Result<Response<wire::Description>, Status> {
-        let Shared { lends, queue, .. } = &*self.shared;
+        let Shared { lends, queue, limits, .. } = &*self.shared;
         Ok(Response::new(wire::Description {
             protocol: PROTOCOL,
             version: env!("CARGO_PKG_VERSION").into(),
@@ -211,12 +238,15 @@ impl Machine for Service {
             devices: lends.devices as u32,
             lent: queue.lent() as u32,
             waiting: queue.waiting() as u32,
+            functions: crate::host::names(&lends.module(None, limits, &self.shared.stopping)),
+            native: lends.native.is_some(),
+            architecture: std::env::consts::ARCH.into(),
         }))
     }
 
-    type SessionStream = Replies;
+    type SessionStream = replies::Replies;
 
-    async fn session(&self, request: Request<Streaming<wire::Request>>) -> Result<Response<Replies>, Status> {
+    async fn session(&self, request: Request<Streaming<wire::Request>>) -> Result<Response<replies::Replies>, Status> {
         let peer = peer(&request);
         let Some(place) = self.shared.queue.enter() else {
             let limit = self.shared.limits.sessions;

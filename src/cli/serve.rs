@@ -1,13 +1,14 @@
 //! `serve`: lends this machine's device to other machines.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use tilewright::device::{DeviceKind, Spec, help, lends};
 use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
-use tilewright_rpc::server::{Limits, Options, Server, Tls};
+use tilewright_rpc::server::{Lends, Limits, Native, Options, Server, Tls};
 
 use super::{Hw, Verdict, write_or_print};
 
@@ -32,6 +33,19 @@ pub struct Serve {
     /// Cycles of a run at most, whatever a client asks; instructions on a device without cycles [default: the device's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_cycles: Option<u64>,
+    /// MiB of memory that the models and the arguments of a session can take
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    max_memory: u32,
+    /// Run CPU code of uploaded artifacts, each in a process with limits. A client then can do what your user can: allow
+    /// it only to those whom you trust
+    #[arg(long)]
+    allow_native: bool,
+    /// CPU time of such a process, all threads together
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS", requires = "allow_native", value_parser = clap::value_parser!(u32).range(1..))]
+    native_seconds: u32,
+    /// Program that runs this one, with arguments separated by spaces, for tests on an emulated processor
+    #[arg(long, hide = true, requires = "allow_native", value_name = "PROGRAM …")]
+    native_runner: Option<String>,
     /// Time without a request after which a session loses the device if others wait
     #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
     idle: u32,
@@ -88,7 +102,29 @@ pub fn log() {
     let _ = log.try_init();
 }
 
+/// The hidden command that runs a client's CPU code.
+const RUN_NATIVE: &str = "run-native";
+
+/// Serves the server that started this process.
+pub fn run_native() -> Result<Verdict> {
+    tilewright_rpc::native::serve().map_err(anyhow::Error::from_boxed)?;
+    Ok(Verdict::Fine)
+}
+
 impl Serve {
+    /// How CPU code of clients runs.
+    fn native(&self) -> Result<Option<Native>> {
+        if !self.allow_native {
+            return Ok(None);
+        }
+        let own = Native::this_program(&[RUN_NATIVE], self.native_seconds.into())?;
+        let Some(runner) = &self.native_runner else { return Ok(Some(own)) };
+        let mut words = runner.split_whitespace().map(OsString::from);
+        let program = words.next().context("--native-runner is empty; name a program")?;
+        let arguments = words.chain([own.program.into_os_string()]).chain(own.arguments).collect();
+        Ok(Some(Native { program: program.into(), arguments, ..own }))
+    }
+
     /// Prints the address, then serves until the process ends.
     pub fn run(self) -> Result<Verdict> {
         log();
@@ -103,10 +139,12 @@ impl Serve {
             lease: seconds(self.lease),
             run: seconds(self.max_seconds),
             cycles: self.max_cycles,
+            memory: u64::from(self.max_memory) << 20,
         };
         let options = Options { limits, ..self.listen.options()? };
         let config = self.hw.load()?;
-        let server = Server::bind(options, lends(self.device, config, self.devices.into())?)?;
+        let lends = Lends { native: self.native()?, ..lends(self.device, config, self.devices.into())? };
+        let server = Server::bind(options, lends)?;
         let running = server.start()?;
         write_or_print(None, format!("{}\n", running.address()).as_bytes())?;
         running.wait()?;

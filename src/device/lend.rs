@@ -4,6 +4,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_rpc::client::Asked;
 use tilewright_rpc::server::Lends;
+use tilewright_runtime::Registry;
 
 use super::name::DeviceKind;
 use super::open::{Extras, open};
@@ -16,7 +17,8 @@ impl Spec {
     }
 }
 
-/// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board.
+/// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board. It has no functions of
+/// its own; add yours to [`Lends::functions`].
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] if the device cannot be lent.
@@ -36,5 +38,13 @@ pub fn lends(kind: DeviceKind, config: HwConfig, devices: usize) -> Result<Lends
         let nothing = || DeviceError::Unsupported { device: kind.to_string(), what: "run programs".into() };
         device.ok_or_else(nothing)
     };
-    Ok(Lends { name: kind.to_string(), config, devices, disposable, open: Box::new(open) })
+    Ok(Lends {
+        name: kind.to_string(),
+        config,
+        devices,
+        disposable,
+        open: Box::new(open),
+        functions: Registry::new(),
+        native: None,
+    })
 }

@@ -357,12 +357,16 @@ pub fn run_watched(
     collect(runs, |inputs| session.run_watched(inputs, watch), progress)
 }
 
-/// Concatenates the outputs of all runs and collects their reports.
-fn collect(
+/// Runs `run` on every run's inputs, concatenates the outputs and collects the reports; `progress` receives the number of
+/// runs done. The outputs of `run` always have the same types and shapes.
+///
+/// # Errors
+/// Errors of `run`.
+pub fn collect<E>(
     runs: &[Vec<Tensor>],
-    mut run: impl FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError>,
+    mut run: impl FnMut(&[Tensor]) -> Result<(Vec<Tensor>, RunReport), E>,
     mut progress: impl FnMut(usize),
-) -> Result<Results, SessionError> {
+) -> Result<Results, E> {
     // For each output, its value in each run.
     let mut parts: Vec<Vec<Tensor>> = Vec::new();
     let mut reports = Vec::with_capacity(runs.len());

@@ -25,6 +25,7 @@ pub mod schedules;
 mod several;
 pub mod shapes;
 pub mod tuned;
+mod uploaded;
 pub mod values;
 pub mod zoo;
 
@@ -39,5 +40,6 @@ pub use file::ModelFile;
 pub use jit::{Jit, compile_file, for_data, open_inputs};
 pub use request::{CompileRequest, Compiled, DumpIr, FallbackKind};
 pub use several::Shapes;
+pub use uploaded::{UploadError, Uploaded};
 
 pub use tilewright_sim::rtl::default_cache_dir as cache_dir;

@@ -27,6 +27,7 @@ mod sizes;
 mod stages;
 mod synth;
 mod tune;
+mod upload;
 
 use std::io::Write;
 use std::path::Path;

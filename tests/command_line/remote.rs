@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use crate::{Outcome, fine, tilewright};
 
-const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/digits/digits.npy");
+pub const DIGITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/models/digits/digits.npy");
 
 /// A server that runs until it is dropped.
-struct Server {
+pub struct Server {
     child: Child,
     /// Its device, for `--device`.
-    device: String,
+    pub device: String,
     /// Its log: a file, because nobody reads a pipe meanwhile.
     log: tempfile::NamedTempFile,
 }
 
 impl Server {
-    fn new(arguments: &[&str], variables: &[(&str, &str)]) -> Server {
+    pub fn new(arguments: &[&str], variables: &[(&str, &str)]) -> Server {
         let log = tempfile::NamedTempFile::new().expect("a file");
         let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
             .args(["serve", "--listen", "127.0.0.1:0"])
@@ -36,6 +36,18 @@ impl Server {
         Server { child, device: format!("remote:{}", address.trim()), log }
     }
 
+    /// The processes that it started.
+    pub fn processes(&self) -> Vec<u32> {
+        let parent = |process: u32| {
+            let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            text.rsplit(')').next()?.split_whitespace().nth(1)?.parse::<u32>().ok()
+        };
+        let all = std::fs::read_dir("/proc")
+            .expect("a folder")
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        all.filter(|process| parent(*process) == Some(self.child.id())).collect()
+    }
+
     /// Bytes of its memory.
     fn memory(&self) -> u64 {
         let path = format!("/proc/{}/statm", self.child.id());
@@ -44,7 +56,7 @@ impl Server {
     }
 
     /// Stops it and returns its log.
-    fn log(mut self) -> String {
+    pub fn log(mut self) -> String {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
         std::fs::read_to_string(self.log.path()).expect("is text")
@@ -58,7 +70,7 @@ impl Drop for Server {
     }
 }
 
-fn arrays(dir: &Path) -> Vec<(String, Vec<u8>)> {
+pub fn arrays(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(dir)
         .expect("a folder")
         .map(|entry| entry.expect("a file"))

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
 
-use super::line::Line;
-use super::{ClientError, Connection};
+use super::{ClientError, Connection, Line};
+use crate::caller::Link;
 use crate::endpoint::{Access, Endpoint};
 use crate::report::{self, broken};
 use crate::wire::{self, reply, request};
@@ -30,7 +30,7 @@ pub struct RemoteDevice {
     name: String,
     config: HwConfig,
     memory_bytes: u64,
-    line: Line,
+    line: Box<dyn Link>,
     submitted: u64,
     /// Tickets without a report yet.
     open: BTreeSet<u64>,
@@ -44,6 +44,7 @@ impl From<ClientError> for DeviceError {
             | ClientError::Refused { server, .. }
             | ClientError::Lost { server, .. }
             | ClientError::Version { server, .. } => (server.clone(), error.to_string()),
+            ClientError::Died { process, .. } => (process.clone(), error.to_string()),
             ClientError::Threads(_) => ("remote".into(), error.to_string()),
         };
         // The texts begin with the server, and have the remedy after a semicolon.
@@ -88,7 +89,13 @@ impl RemoteDevice {
         let (line, opened) = Line::open(connection, open, told)?;
         let opened = opened.map_err(|failure| report::error(failure, &name))?;
         let (config, memory_bytes) = (config.clone(), opened.memory_bytes);
-        Ok(RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new() })
+        Ok(RemoteDevice { name, config, memory_bytes, line: Box::new(line), submitted: 0, open: BTreeSet::new() })
+    }
+
+    /// The device at the other end of a link.
+    pub(crate) fn over(line: Box<dyn Link>, config: HwConfig, memory_bytes: u64) -> RemoteDevice {
+        let name = line.name().to_string();
+        RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new() }
     }
 
     /// Waits until everything before is done.

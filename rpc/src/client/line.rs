@@ -5,12 +5,13 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
 use super::{ClientError, Connection};
+use crate::caller::Link;
 use crate::runtime::runtime;
 use crate::wire::{self, reply, request};
 use crate::{PROTOCOL, QUEUE};
 
 /// A session that is open.
-pub(super) struct Line {
+pub(crate) struct Line {
     connection: Connection,
     requests: mpsc::Sender<wire::Request>,
     replies: Streaming<wire::Reply>,
@@ -45,45 +46,6 @@ impl Line {
         Ok((line, opened))
     }
 
-    pub fn name(&self) -> &str {
-        &self.connection.name
-    }
-
-    /// Sends a request; waits only while the queue is full.
-    pub fn send(&mut self, kind: request::Kind) -> Result<(), ClientError> {
-        let request = wire::Request { kind: Some(kind) };
-        match self.requests.try_send(request) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Full(request)) => {
-                let sent = runtime()?.block_on(self.requests.send(request));
-                sent.map_err(|_| self.why())
-            }
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.why()),
-        }
-    }
-
-    /// The next reply.
-    pub fn next(&mut self) -> Result<reply::Kind, ClientError> {
-        if let Some(reason) = &self.ended {
-            return Err(self.lost(reason.clone()));
-        }
-        match runtime()?.block_on(self.replies.message()) {
-            Ok(Some(wire::Reply { kind: Some(kind) })) => Ok(kind),
-            Ok(Some(_)) => Err(self.nonsense()),
-            Ok(None) => Err(self.end("the server ended the session".into())),
-            Err(status) => {
-                let error = self.connection.failed(&status);
-                self.ended = Some(error.to_string());
-                Err(error)
-            }
-        }
-    }
-
-    /// The error for a reply that does not fit the request.
-    pub fn nonsense(&mut self) -> ClientError {
-        self.end("the server sent a reply that does not fit the request".into())
-    }
-
     fn end(&mut self, reason: String) -> ClientError {
         self.ended = Some(reason.clone());
         self.lost(reason)
@@ -100,6 +62,44 @@ impl Line {
                 return error;
             }
         }
+    }
+}
+
+impl Link for Line {
+    fn name(&self) -> &str {
+        &self.connection.name
+    }
+
+    fn send(&mut self, kind: request::Kind) -> Result<(), ClientError> {
+        let request = wire::Request { kind: Some(kind) };
+        match self.requests.try_send(request) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(request)) => {
+                let sent = runtime()?.block_on(self.requests.send(request));
+                sent.map_err(|_| self.why())
+            }
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(self.why()),
+        }
+    }
+
+    fn next(&mut self) -> Result<reply::Kind, ClientError> {
+        if let Some(reason) = &self.ended {
+            return Err(self.lost(reason.clone()));
+        }
+        match runtime()?.block_on(self.replies.message()) {
+            Ok(Some(wire::Reply { kind: Some(kind) })) => Ok(kind),
+            Ok(Some(_)) => Err(self.nonsense()),
+            Ok(None) => Err(self.end("the server ended the session".into())),
+            Err(status) => {
+                let error = self.connection.failed(&status);
+                self.ended = Some(error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    fn nonsense(&mut self) -> ClientError {
+        self.end("the server sent a reply that does not fit the request".into())
     }
 }
 

@@ -1,25 +1,22 @@
 //! The thread that a session's device runs on.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use tilewright_hw::config::Mem;
-use tilewright_hw::device::{Command, Device, DeviceError, Ticket, memory_range};
+use tilewright_hw::device::DeviceError;
+use tilewright_runtime::SharedDevice;
 use tokio::sync::{mpsc, watch};
 
 use super::Shared;
-use super::scrub::{Touched, scrub};
+use super::executor::{Ended, Replies};
+use super::lent::Lent;
+use super::requests::Requests;
 use super::session::Wants;
-use crate::PIECE;
-use crate::report::{failure, pack};
+use crate::host::names;
+use crate::report::failure;
 use crate::runtime::runtime;
-use crate::wire::{self, reply, request};
-
-/// Commands of a session that nobody waited for yet.
-const COMMANDS: usize = 1 << 16;
+use crate::wire::{self, reply};
 
 /// Since when a request is being executed.
 pub(super) struct Busy {
@@ -64,16 +61,12 @@ pub(super) struct Job {
     pub busy: Arc<Busy>,
 }
 
-/// The session has ended.
-struct Ended;
-
 struct Line {
     replies: mpsc::Sender<wire::Reply>,
     stopped: watch::Receiver<bool>,
 }
 
-impl Line {
-    /// Sends a reply; waits while the client does not take them.
+impl Replies for Line {
     fn send(&mut self, kind: reply::Kind) -> Result<(), Ended> {
         let reply = wire::Reply { kind: Some(kind) };
         match self.replies.try_send(reply) {
@@ -90,7 +83,9 @@ impl Line {
             }
         }
     }
+}
 
+impl Line {
     /// For a person; dropped if the client does not take replies.
     fn tell(&self, text: &str) {
         let text = text.to_string();
@@ -102,191 +97,50 @@ impl Line {
 pub(super) fn serve(job: Job) {
     let Job { shared, peer, asked, mut requests, replies, stopped, busy } = job;
     let mut line = Line { replies, stopped };
-    let opened = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text));
-    let device = match opened {
-        Ok(device) => device,
+    let lent = match open(&shared, &asked, &line) {
+        Ok(lent) => lent,
         Err(error) => {
             tracing::warn!("{peer}: the device cannot be opened: {error}");
             let _ = line.send(reply::Kind::Failure(failure(error)));
             return;
         }
     };
+    let device = lent.as_ref().map(|lent| SharedDevice::new(lent.device()));
+    let module = shared.lends.module(device.clone(), &shared.limits, &line.stopped);
     let opened = wire::Opened {
-        device: device.name().to_string(),
-        memory_bytes: device.memory_bytes(),
+        device: device.as_ref().map_or("", |device| device.name()).to_string(),
+        memory_bytes: device.as_ref().map_or(0, |device| device.with(|device| device.memory_bytes())),
         version: env!("CARGO_PKG_VERSION").into(),
+        config_name: asked.config.name.clone(),
+        config: asked.config.to_toml(),
+        functions: names(&module),
     };
-    let most_cycles = shared.limits.cycles;
-    let mut session = Session {
-        device,
-        submitted: 0,
-        tickets: HashMap::new(),
-        failed: None,
-        most_cycles,
-        touched: Touched::default(),
-    };
+    let mut session = Requests::new(device, module, shared.limits.memory);
     let mut goes_on = line.send(reply::Kind::Opened(opened)).is_ok();
     while goes_on && let Some(request) = requests.blocking_recv() {
         if *line.stopped.borrow() {
             break;
         }
         busy.begin();
-        goes_on = session.execute(request, &mut line, &peer).is_ok();
+        goes_on = session.execute(request.kind, &mut line, &peer).is_ok();
         busy.end();
     }
-    if !shared.lends.disposable {
-        let begun = Instant::now();
-        match session.scrub() {
-            Ok(()) => tracing::info!("{peer}: its data are cleared in {:.1} s", begun.elapsed().as_secs_f64()),
-            Err(error) => tracing::error!("{peer}: its data could not be cleared: {error}"),
-        }
+    // Models on the device end before it is taken back.
+    drop(session);
+    let Some(lent) = lent else { return };
+    let (begun, stays) = (Instant::now(), !shared.lends.disposable);
+    match lent.take_back(stays) {
+        Ok(()) if stays => tracing::info!("{peer}: its data are cleared in {:.1} s", begun.elapsed().as_secs_f64()),
+        Ok(()) => {}
+        Err(error) => tracing::error!("{peer}: its data could not be cleared: {error}"),
     }
 }
 
-/// A session's device and what is to be said of it.
-struct Session {
-    device: Box<dyn Device>,
-    submitted: u64,
-    /// The device's tickets, by the client's. A command that the device refused has its error.
-    tickets: HashMap<u64, Result<Ticket, DeviceError>>,
-    /// The first error of a request without a reply, for the next one that has one.
-    failed: Option<DeviceError>,
-    most_cycles: Option<u64>,
-    /// What is to be cleared after it.
-    touched: Touched,
-}
-
-impl Session {
-    /// Clears what the session leaves, after the commands that nobody waited for.
-    fn scrub(&mut self) -> Result<(), DeviceError> {
-        for ticket in self.tickets.drain().filter_map(|(_, ticket)| ticket.ok()) {
-            let _ = self.device.wait(ticket);
-        }
-        scrub(self.device.as_mut(), &self.touched)
+/// Opens the session's device, if it wants one.
+fn open(shared: &Shared, asked: &Wants, line: &Line) -> Result<Option<Lent>, DeviceError> {
+    if asked.without_device {
+        return Ok(None);
     }
-
-    fn execute(&mut self, request: wire::Request, line: &mut Line, peer: &str) -> Result<(), Ended> {
-        use request::Kind;
-        let outcome = match request.kind {
-            Some(Kind::Write(write)) => {
-                self.touched.add(write.addr, write.data.len() as u64);
-                return self.later(|device| device.write(write.addr, &write.data), peer);
-            }
-            Some(Kind::CleanCache(span)) => return self.later(|device| device.clean_cache(span.addr, span.len), peer),
-            Some(Kind::InvalidateCache(span)) => {
-                return self.later(|device| device.invalidate_cache(span.addr, span.len), peer);
-            }
-            Some(Kind::Submit(command)) => return self.submit(command.into(), peer),
-            Some(Kind::Read(read)) => self.answer(|session| session.read(read, line)),
-            Some(Kind::Wait(ticket)) => self.answer(|session| session.wait(ticket, line)),
-            Some(Kind::Scratchpad(entries)) => self.answer(|session| session.scratchpad(entries, line)),
-            Some(Kind::Ping(_)) => {
-                self.answer(|_| line.send(reply::Kind::Pong(wire::Nothing {})).map_err(Failed::from))
-            }
-            Some(Kind::Open(_)) | None => Err(Failed::Device(unknown_request())),
-        };
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(Failed::Ended) => Err(Ended),
-            Err(Failed::Device(error)) => {
-                tracing::warn!("{peer}: {error}");
-                line.send(reply::Kind::Failure(failure(error)))
-            }
-        }
-    }
-
-    /// A request without a reply.
-    fn later(
-        &mut self,
-        execute: impl FnOnce(&mut dyn Device) -> Result<(), DeviceError>,
-        peer: &str,
-    ) -> Result<(), Ended> {
-        if let Err(error) = execute(self.device.as_mut()) {
-            tracing::warn!("{peer}: {error}");
-            self.failed.get_or_insert(error);
-        }
-        Ok(())
-    }
-
-    /// A request with a reply, which is the error of those before it if they failed.
-    fn answer(&mut self, execute: impl FnOnce(&mut Session) -> Result<(), Failed>) -> Result<(), Failed> {
-        match self.failed.take() {
-            Some(error) => Err(Failed::Device(error)),
-            None => execute(self),
-        }
-    }
-
-    fn submit(&mut self, command: Command, peer: &str) -> Result<(), Ended> {
-        if self.tickets.len() >= COMMANDS {
-            tracing::warn!("{peer}: ended, because {COMMANDS} commands wait");
-            return Err(Ended);
-        }
-        let cycle_limit = match (command.cycle_limit, self.most_cycles) {
-            (Some(asked), Some(most)) => Some(asked.min(most)),
-            (asked, most) => asked.or(most),
-        };
-        self.touched.add_command(&command);
-        let ticket = self.device.submit(&Command { cycle_limit, ..command });
-        self.tickets.insert(self.submitted, ticket);
-        self.submitted += 1;
-        Ok(())
-    }
-
-    fn wait(&mut self, ticket: u64, line: &mut Line) -> Result<(), Failed> {
-        let known = self.tickets.remove(&ticket).ok_or(DeviceError::UnknownTicket(Ticket(ticket)))?;
-        let report = self.device.wait(known?)?;
-        let (spans, report) = pack(&report);
-        for spans in spans {
-            line.send(reply::Kind::Spans(spans))?;
-        }
-        Ok(line.send(reply::Kind::Report(report))?)
-    }
-
-    fn read(&mut self, read: wire::Read, line: &mut Line) -> Result<(), Failed> {
-        // Checked before anything is allocated.
-        memory_range(read.addr, read.len, self.device.memory_bytes())?;
-        let mut addr = read.addr;
-        let end = read.addr + read.len;
-        while addr < end {
-            let mut bytes = vec![0; (end - addr).min(PIECE as u64) as usize];
-            self.device.read(addr, &mut bytes)?;
-            addr += bytes.len() as u64;
-            line.send(reply::Kind::Data(bytes.into()))?;
-        }
-        Ok(line.send(reply::Kind::Done(wire::Nothing {}))?)
-    }
-
-    fn scratchpad(&mut self, entries: wire::Entries, line: &mut Line) -> Result<(), Failed> {
-        let wire::Entries { mem, entry, count } = entries;
-        let mem = *Mem::ALL.get(mem as usize).ok_or_else(unknown_request)?;
-        let size = u64::from(self.device.config().entries(mem));
-        memory_range(entry.into(), count.into(), size)?;
-        let bytes = Bytes::from(self.device.scratchpad(mem, entry, count)?);
-        for at in (0..bytes.len()).step_by(PIECE) {
-            line.send(reply::Kind::Data(bytes.slice(at..bytes.len().min(at + PIECE))))?;
-        }
-        Ok(line.send(reply::Kind::Done(wire::Nothing {}))?)
-    }
-}
-
-/// Why a request was not answered.
-enum Failed {
-    Ended,
-    Device(DeviceError),
-}
-
-impl From<Ended> for Failed {
-    fn from(_: Ended) -> Failed {
-        Failed::Ended
-    }
-}
-
-impl From<DeviceError> for Failed {
-    fn from(error: DeviceError) -> Failed {
-        Failed::Device(error)
-    }
-}
-
-fn unknown_request() -> DeviceError {
-    DeviceError::Unsupported { device: "this server".into(), what: "understand the request".into() }
+    let device = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text))?;
+    Ok(Some(Lent::new(device, shared.limits.cycles)))
 }

@@ -22,6 +22,8 @@ pub struct Limits {
     pub run: Duration,
     /// Cycles of a run, or instructions on a device without cycles, whatever the client asks.
     pub cycles: Option<u64>,
+    /// Bytes of memory that the models of a session can take together, and bytes of the arguments of a call.
+    pub memory: u64,
 }
 
 impl Default for Limits {
@@ -33,6 +35,7 @@ impl Default for Limits {
             lease: Duration::from_secs(600),
             run: Duration::from_secs(600),
             cycles: None,
+            memory: 1 << 30,
         }
     }
 }

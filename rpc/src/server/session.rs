@@ -48,14 +48,18 @@ pub(super) async fn run(
         let progress = wire::Reply { kind: Some(reply::Kind::Progress(wire::Progress { text })) };
         let _ = replies.try_send(progress);
     };
-    let permit = tokio::select! {
-        permit = shared.queue.device(tell) => permit,
-        () = is_gone(&mut gone) => {
-            tracing::info!("{peer}: gone while it waited");
-            return;
-        }
+    let permit = match asked.without_device {
+        true => None,
+        false => tokio::select! {
+            permit = shared.queue.device(tell) => Some(permit),
+            () = is_gone(&mut gone) => {
+                tracing::info!("{peer}: gone while it waited");
+                return;
+            }
+        },
     };
-    tracing::info!("{peer}: has the device");
+    let has_device = permit.is_some();
+    tracing::info!("{peer}: {}", if has_device { "has the device" } else { "calls functions" });
     let since = Instant::now();
     let (to_device, jobs) = mpsc::channel(QUEUE);
     let (stop, stopped) = watch::channel(false);
@@ -69,7 +73,10 @@ pub(super) async fn run(
         let _ = done.send(true);
     });
     let why = match spawned {
-        Ok(_) => forward(&shared, &mut requests, to_device, &mut gone, &mut ended, &busy, since).await,
+        Ok(_) => {
+            let of_device = has_device.then_some(since);
+            forward(&shared, &mut requests, to_device, &mut gone, &mut ended, &busy, of_device).await
+        }
         Err(error) => Err(Status::unavailable(format!("the server has no thread for it: {error}"))),
     };
     match why {
@@ -85,7 +92,7 @@ pub(super) async fn run(
     let _ = stop.send(true);
     // A simulator that is still busy is left to itself; anything else must end first.
     if tokio::time::timeout(GRACE, is_gone(&mut ended)).await.is_err() {
-        match ABANDONED.one_more().filter(|_| shared.lends.disposable) {
+        match ABANDONED.one_more().filter(|_| has_device && shared.lends.disposable) {
             Some(left) => {
                 tracing::warn!("{peer}: its run goes on without it until its limit");
                 drop(permit);
@@ -111,6 +118,7 @@ pub(super) struct Wants {
     pub client: String,
     pub config: HwConfig,
     pub asked: Asked,
+    pub without_device: bool,
 }
 
 /// Reads and checks the first message.
@@ -131,8 +139,11 @@ async fn first(shared: &Shared, requests: &mut Streaming<wire::Request>) -> Resu
     }
     let client: String = open.client.chars().filter(|c| !c.is_control()).take(100).collect();
     let lends = &shared.lends;
-    let given = HwConfig::parse(&open.config_name, &open.config)
-        .map_err(|error| Status::invalid_argument(format!("its configuration is not valid: {error}")))?;
+    let given = match open.any_config || open.without_device {
+        true => lends.config.clone(),
+        false => HwConfig::parse(&open.config_name, &open.config)
+            .map_err(|error| Status::invalid_argument(format!("its configuration is not valid: {error}")))?,
+    };
     if given.hash() != lends.config.hash() {
         let text = format!(
             "the device has configuration {} ({:016x}), not {} ({:016x}); give its own with --hw, or use another server",
@@ -150,7 +161,8 @@ async fn first(shared: &Shared, requests: &mut Streaming<wire::Request>) -> Resu
         (Some(asked), Some(limit)) => Some(asked.min(limit)),
         (asked, limit) => asked.or(limit),
     };
-    Ok(Wants { client, config, asked: Asked { strict: open.strict, spans: open.spans, max_cycles } })
+    let asked = Asked { strict: open.strict, spans: open.spans, max_cycles };
+    Ok(Wants { client, config, asked, without_device: open.without_device })
 }
 
 /// Hands requests to the device's thread until the session ends. Returns why it ended.
@@ -161,7 +173,7 @@ async fn forward(
     gone: &mut watch::Receiver<bool>,
     ended: &mut watch::Receiver<bool>,
     busy: &Busy,
-    since: Instant,
+    has_device_since: Option<Instant>,
 ) -> Result<&'static str, Status> {
     let limits = &shared.limits;
     let mut last = Instant::now();
@@ -181,13 +193,13 @@ async fn forward(
                         of the server, or ask for less", time.as_secs(), limits.run.as_secs());
                     return Err(Status::deadline_exceeded(text));
                 }
-                let others = shared.queue.waiting() > 0;
+                let others = has_device_since.is_some() && shared.queue.waiting() > 0;
                 if others && busy.time().is_none() && last.elapsed() > limits.idle {
                     let text = format!("the session did nothing for {} s while others wait; open another one",
                         limits.idle.as_secs());
                     return Err(Status::aborted(text));
                 }
-                if others && since.elapsed() > limits.lease {
+                if others && has_device_since.is_some_and(|since| since.elapsed() > limits.lease) {
                     let text = format!("the session had the device for {} s and others wait; open another one",
                         limits.lease.as_secs());
                     return Err(Status::aborted(text));

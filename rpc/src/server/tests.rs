@@ -2,6 +2,7 @@
 
 mod access;
 mod bad;
+pub(crate) mod calls;
 mod differential;
 mod fuzz;
 mod queue;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
+use tilewright_runtime::Registry;
 use tilewright_sim::{Csim, CsimOptions, Fsim};
 
 use super::{Lends, Limits, Options, Running, Server};
@@ -19,7 +21,7 @@ use crate::client::{Asked, RemoteDevice};
 use crate::endpoint::{Access, Endpoint};
 
 /// A simulator as `tilewright serve` lends it. `open` counts those that are open.
-pub(super) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) -> Lends {
+pub(crate) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) -> Lends {
     let make = move |config: &HwConfig, asked: Asked, _: &dyn Fn(&str)| {
         let memory = config.memory_bytes();
         let device: Box<dyn Device> = match exact {
@@ -33,39 +35,47 @@ pub(super) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) 
         Ok(device)
     };
     let name = if exact { "csim" } else { "fsim" };
-    Lends { name: name.into(), config: config.clone(), devices: 1, disposable: true, open: Box::new(make) }
+    Lends {
+        name: name.into(),
+        config: config.clone(),
+        devices: 1,
+        disposable: true,
+        open: Box::new(make),
+        functions: Registry::new(),
+        native: None,
+    }
 }
 
-pub(super) fn endpoint(running: &Running) -> Endpoint {
+pub(crate) fn endpoint(running: &Running) -> Endpoint {
     Endpoint { host: running.address().ip().to_string(), port: running.address().port() }
 }
 
-pub(super) fn loopback() -> Options {
+pub(crate) fn loopback() -> Options {
     Options::new(Endpoint { host: "127.0.0.1".into(), port: 0 })
 }
 
-pub(super) fn with_limits(limits: Limits) -> Options {
+pub(crate) fn with_limits(limits: Limits) -> Options {
     Options { limits, ..loopback() }
 }
 
-pub(super) fn start(options: Options, lends: Lends) -> Running {
+pub(crate) fn start(options: Options, lends: Lends) -> Running {
     Server::bind(options, lends).expect("it listens").start().expect("it starts")
 }
 
 /// A server with the functional simulator.
-pub(super) fn functional() -> Running {
+pub(crate) fn functional() -> Running {
     start(loopback(), simulator(&small(), false, Arc::default()))
 }
 
 /// A configuration with a small memory.
-pub(super) fn small() -> HwConfig {
+pub(crate) fn small() -> HwConfig {
     HwConfig::load("1x4x4").expect("is a preset")
 }
 
-pub(super) fn open(running: &Running, config: &HwConfig, asked: Asked) -> Result<RemoteDevice, DeviceError> {
+pub(crate) fn open(running: &Running, config: &HwConfig, asked: Asked) -> Result<RemoteDevice, DeviceError> {
     RemoteDevice::open(&endpoint(running), &Access::default(), config, asked, &|_| ())
 }
 
-pub(super) fn plain(running: &Running) -> RemoteDevice {
+pub(crate) fn plain(running: &Running) -> RemoteDevice {
     open(running, &small(), Asked::default()).expect("a device")
 }

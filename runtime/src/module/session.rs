@@ -1,14 +1,18 @@
 //! A session as a module.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
 use super::Functions;
 use super::artifact::{inputs, outputs};
 use crate::artifact::{Place, ValueId, ValueInfo};
 use crate::function::{AnyError, Args, Function};
 use crate::session::{DynamicSession, RunReport, SessionError, TensorMut, TensorRef};
-use crate::tensor::DType;
+use crate::tensor::{DType, Tensor};
 use crate::value::Value;
+
+/// Most runs that one call times.
+const MOST_RUNS: usize = 1 << 20;
 
 /// A session's functions.
 ///
@@ -17,6 +21,7 @@ use crate::value::Value;
 /// | `run` | the inputs, one by one or as a list | a list of the outputs |
 /// | `report` | the inputs, likewise | a map of `outputs`, `seconds`, `cycles` and `steps`, a list of maps |
 /// | `submit` | the inputs, likewise | a function without arguments, which waits for the frame and returns a list of the outputs; frames that were submitted are computed at the same time |
+/// | `time` | how often, then the inputs | a map of `seconds`, an f64 tensor with the time of each run from its inputs to its outputs, and `cycles` of a run |
 /// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape`, as those of the artifact |
 /// | `specialize` | a shape for each input: lists of integers | makes the model ready for these shapes, and describes its outputs for them |
 /// | `specialized` | | how often a shape was made ready |
@@ -86,6 +91,23 @@ impl SessionModule {
         Ok(Value::Function(wait))
     }
 
+    fn time(&self, args: Args) -> Result<Value, AnyError> {
+        let times = *args.get::<i64>(0)?;
+        let runs = usize::try_from(times).ok().filter(|runs| (1..=MOST_RUNS).contains(runs));
+        let runs = runs.ok_or_else(|| format!("{times} runs cannot be timed; ask for 1 to {MOST_RUNS}"))?;
+        let (mut session, given) = (self.lock()?, args.tensors(1)?);
+        let mut seconds = Vec::with_capacity(runs * size_of::<f64>());
+        let mut cycles = None;
+        for _ in 0..runs {
+            let begun = Instant::now();
+            let (_, report) = session.run(&given)?;
+            seconds.extend(begun.elapsed().as_secs_f64().to_le_bytes());
+            cycles = report.cycles();
+        }
+        let seconds = Tensor { dtype: DType::F64, shape: vec![runs], bytes: seconds.into() };
+        Ok(Value::from_iter([("seconds", seconds.into()), ("cycles", cycles.into())]))
+    }
+
     fn report(&self, args: Args) -> Result<Value, AnyError> {
         let (mut session, given) = (self.lock()?, args.tensors(0)?);
         let (outputs, report) = session.run(&given)?;
@@ -126,7 +148,7 @@ impl Functions for SessionModule {
     }
 
     fn names(&self) -> Vec<String> {
-        ["run", "report", "submit", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
+        ["run", "report", "time", "submit", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
@@ -136,6 +158,7 @@ impl Functions for SessionModule {
                 Ok(outputs.into_iter().map(Value::Tensor).collect())
             }),
             "report" => Function::new(name, move |args| self.report(args)),
+            "time" => Function::new(name, move |args| self.time(args)),
             "submit" => Function::new(name, move |args| self.submit(args)),
             "inputs" => Function::new(name, move |_| Ok(self.about[0].clone())),
             "outputs" => Function::new(name, move |_| match &self.about[1] {

@@ -83,6 +83,13 @@ pub struct Run {
     /// memory (csim only)
     #[arg(long)]
     pub strict: bool,
+    /// Upload the artifact to the server (--device remote:HOST:PORT) and run all of it there, instead of only the
+    /// accelerator's programs
+    #[arg(long, conflicts_with_all = ["dump_tensors", "trace", "top_stalls", "waves"])]
+    pub upload: bool,
+    /// After the run, run the first inputs N times more on the server, and print the times by its clock
+    #[arg(long, value_name = "N", requires = "upload", value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: Option<u32>,
     /// Print where each operator runs and why, and its cost there and elsewhere; with --json, on standard error
     #[arg(long)]
     pub explain: bool,
@@ -152,10 +159,14 @@ impl Run {
         }
     }
 
+    /// What the device must do beyond running programs.
+    pub fn extras(&self) -> Extras<'_> {
+        let spans = self.trace.is_some() || self.top_stalls.is_some();
+        Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles }
+    }
+
     /// Opens the device and shows progress if that takes long.
     pub fn open(&self, config: &HwConfig) -> Result<Option<Box<dyn tilewright_hw::device::Device>>> {
-        let spans = self.trace.is_some() || self.top_stalls.is_some();
-        let extras = Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles };
-        Ok(tilewright::device::open(self.device, config, extras, &progress::tell)?)
+        Ok(tilewright::device::open(self.device, config, self.extras(), &progress::tell)?)
     }
 }

@@ -5,8 +5,10 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tilewright::device::ModelRunner;
+use tilewright::examine::bench::Spread;
 use tilewright::examine::dump::{Dump, INDEX};
 use tilewright::examine::trace;
+use tilewright::model::Uploaded;
 use tilewright::model::given::Given;
 use tilewright::model::inference::{self, Labels, Results};
 use tilewright::{examine::explain, examine::stalls};
@@ -15,12 +17,12 @@ use tilewright_runtime::artifact::{Artifact, NodeCost, Place};
 use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
-use tilewright_runtime::tensor::shape_text;
+use tilewright_runtime::tensor::{Tensor, shape_text};
 
 use super::answers::{self, Names};
 use super::arguments::{Run, counters, refuse};
 use super::outputs::OutputFiles;
-use crate::cli::{Verdict, write_or_print};
+use crate::cli::{Progress, Verdict, progress, write_or_print};
 
 /// Seconds before the run.
 struct Times {
@@ -34,6 +36,10 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     given.check(args.preprocess.as_ref())?;
     let labels = args.labels.as_deref().map(|path| npy::read(path).map(|labels| (path, labels))).transpose()?;
     let started = Instant::now();
+    refuse(
+        &[(args.upload && args.device.server().is_none(), "--upload")],
+        "for the device of a server; use --device remote:HOST:PORT",
+    )?;
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
         let artifact = args.params.decode(&args.file, args.file.display(), bytes)?;
         let artifact = tilewright::model::for_data(artifact, &given.shapes())?;
@@ -79,47 +85,61 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         artifact.check_hardware(&config)?;
     }
     let started = Instant::now();
-    let device = args.open(&config)?;
-    times.open_s = started.elapsed().as_secs_f64();
-    let mut session = Session::new(artifact, Registry::global(), device)?;
-    let total = runs.len();
-    let progress = crate::cli::Progress::new("run", total);
-    let mut watch = |id, bytes: &[u8]| {
-        if let Some(dump) = &mut dump {
-            dump.take(id, bytes);
+    let mut served = None;
+    let mut results = if args.upload {
+        let uploaded = Uploaded::new(args.device, &artifact, &config, args.extras(), &progress::tell)?;
+        times.open_s = started.elapsed().as_secs_f64();
+        let progress = Progress::new("run", runs.len());
+        let results = inference::collect(&runs, |inputs| uploaded.run(inputs), |done| progress.at(done))?;
+        progress.end();
+        served =
+            args.repeat.zip(runs.first()).map(|(repeat, inputs)| on_server(&uploaded, inputs, repeat)).transpose()?;
+        results
+    } else {
+        let device = args.open(&config)?;
+        times.open_s = started.elapsed().as_secs_f64();
+        let mut session = Session::new(artifact.clone(), Registry::global(), device)?;
+        let progress = Progress::new("run", runs.len());
+        let mut watch = |id, bytes: &[u8]| {
+            if let Some(dump) = &mut dump {
+                dump.take(id, bytes);
+            }
+        };
+        match args.dump_tensors {
+            // Watching copies every value back from its device, so do it only for a dump.
+            Some(_) => inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?,
+            None => inference::run(&mut session, &runs, |done| progress.at(done))?,
         }
     };
-    let mut results = match args.dump_tensors {
-        // Watching copies every value back from its device, so do it only for a dump.
-        Some(_) => inference::run_watched(&mut session, &runs, &mut watch, |done| progress.at(done))?,
-        None => inference::run(&mut session, &runs, |done| progress.at(done))?,
-    };
-    progress.end();
-    inference::to_file_floats(&session.artifact().manifest.about, &mut results.outputs);
+    inference::to_file_floats(&artifact.manifest.about, &mut results.outputs);
     if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
-        let done = dump.finish(&session.artifact().manifest, about).context("--dump-tensors")?;
+        let done = dump.finish(&artifact.manifest, about).context("--dump-tensors")?;
         let (dir, hidden) = (dir.display(), done.hidden);
         crate::cli::say(&format!("{dir}: {} values; {hidden} more stay inside their steps; see {INDEX}", done.written));
     }
     let watched = args.trace.is_some() || args.top_stalls.is_some();
-    let programs = if watched { trace::programs(&config, session.artifact())? } else { Vec::new() };
-    let parts = if watched { trace::parts(session.artifact(), &results.reports, &programs) } else { Vec::new() };
+    let programs = if watched { trace::programs(&config, &artifact)? } else { Vec::new() };
+    let parts = if watched { trace::parts(&artifact, &results.reports, &programs) } else { Vec::new() };
     if let Some(path) = &args.trace {
         trace::write(path, &config, &parts).with_context(|| format!("--trace {}", path.display()))?;
     }
     let stalls = args.top_stalls.map(|most| stalls::worst(&parts, most as usize));
     let accuracy = labels.zip(results.outputs.first()).map(|(labels, output)| labels.accuracy(output));
     let files = files.map(|files| files.write(&results.outputs)).transpose()?.unwrap_or_default();
-    let mut report = json(args, &config, session.artifact(), &results, &times, accuracy, &files);
+    let mut report = json(args, &config, &artifact, &results, &times, accuracy, &files);
     if let (Some(names), Some(output)) = (names, results.outputs.first()) {
-        report["answers"] = names.json(&names.answers(output, &session.artifact().manifest, args.top as usize));
+        report["answers"] = names.json(&names.answers(output, &artifact.manifest, args.top as usize));
     }
     let expected = args.file.entry().filter(|_| sample).map(|entry| entry.expected.compare(&results.outputs));
     let expected = expected.transpose().map_err(anyhow::Error::msg)?;
     if let Some(found) = &expected {
         report["expected"] = json!({ "holds": found.holds(), "largest_difference": found.largest,
                                      "tolerance": found.tolerance, "of": found.what });
+    }
+    if let Some(times) = &served {
+        report["server_ms"] = times.json();
+        report["repeats"] = json!(args.repeat);
     }
     if let Some(stalls) = &stalls {
         report["stalls"] = stalls.json();
@@ -128,7 +148,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         true => format!("{report}\n"),
         false => {
             let stalls = stalls.map_or_else(String::new, |stalls| stalls.table());
-            summary(&report, session.artifact(), &results) + &stalls + &answers::text(&report["answers"], &pictures)
+            summary(&report, &artifact, &results) + &stalls + &answers::text(&report["answers"], &pictures)
         }
     };
     write_or_print(None, text.as_bytes())?;
@@ -136,6 +156,14 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         return Ok(Verdict::No);
     }
     Ok(Verdict::Fine)
+}
+
+/// Milliseconds of repeated runs by the server's clock.
+fn on_server(uploaded: &Uploaded, inputs: &[Tensor], repeat: u32) -> Result<Spread> {
+    let progress = Progress::new("repeat", repeat as usize);
+    let times = uploaded.time(inputs, repeat as usize, &mut |done| progress.at(done))?;
+    progress.end();
+    Ok(Spread::of(times.into_iter().map(|seconds| 1e3 * seconds).collect()))
 }
 
 fn json(
@@ -251,6 +279,16 @@ fn summary(report: &Value, artifact: &Artifact, results: &Results) -> String {
         number("compile_s"),
         number("open_s")
     );
+    if let Some(times) = report["server_ms"].as_object() {
+        let ms = |key: &str| times[key].as_f64().unwrap_or(0.0);
+        text += &format!(
+            "on the server median {:.3} ms of {} runs ({:.3} to {:.3} ms)\n",
+            ms("median"),
+            report["repeats"],
+            ms("min"),
+            ms("max")
+        );
+    }
     if let Some(accuracy) = report["accuracy"].as_f64() {
         text += &format!("accuracy      {:.2} %\n", 100.0 * accuracy);
     }

@@ -207,7 +207,15 @@ fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
     let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
         Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4)))
     };
-    let lends = Lends { name: "fragile".into(), config: small(), devices: 1, disposable: false, open: Box::new(make) };
+    let lends = Lends {
+        name: "fragile".into(),
+        config: small(),
+        devices: 1,
+        disposable: false,
+        open: Box::new(make),
+        functions: Registry::new(),
+        native: None,
+    };
     let running = start(loopback(), lends);
     for _ in 0..3 {
         let mut device = plain(&running);

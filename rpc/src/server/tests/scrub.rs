@@ -54,6 +54,8 @@ fn memory_and_scratchpads_of_a_board_are_cleared() {
             devices: 1,
             disposable: false,
             open: Box::new(open_board),
+            functions: Registry::new(),
+            native: None,
         };
         let running = start(loopback(), lends);
         let mut first = open(&running, &config, Asked::default()).expect("a device");

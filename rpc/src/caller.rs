@@ -1,0 +1,166 @@
+//! The side that calls: objects of the other side as modules and functions of this one.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tilewright_runtime::function::AnyError;
+use tilewright_runtime::module::Functions;
+use tilewright_runtime::value::Value;
+use tilewright_runtime::{CallError, Function, Module};
+
+use crate::client::ClientError;
+use crate::host::pieces;
+use crate::values::{Objects, Packed, ValueError, pack_list, unpack};
+use crate::wire::{self, reply, request};
+
+/// Requests and replies of a session.
+pub(crate) trait Link: Send {
+    /// The other side's name in messages.
+    fn name(&self) -> &str;
+    /// Sends a request; waits only while too many are on their way.
+    fn send(&mut self, kind: request::Kind) -> Result<(), ClientError>;
+    /// The next reply.
+    fn next(&mut self) -> Result<reply::Kind, ClientError>;
+    /// The error for a reply that does not fit the request.
+    fn nonsense(&mut self) -> ClientError;
+}
+
+/// A side that calls, one call at a time.
+pub(crate) struct Caller {
+    name: String,
+    line: Mutex<Box<dyn Link>>,
+    /// Objects that this side no longer has, which the other side learns with the next call.
+    released: Mutex<Vec<u64>>,
+    /// Most bytes of a result.
+    most: u64,
+}
+
+/// What receives how many bytes of a call are sent, and how many there are.
+pub(crate) type Sent<'a> = dyn Fn(u64, u64) + 'a;
+
+impl Caller {
+    pub fn new(line: Box<dyn Link>, most: u64) -> Arc<Caller> {
+        Arc::new(Caller { name: line.name().to_string(), line: Mutex::new(line), released: Mutex::default(), most })
+    }
+
+    /// The other side as a module.
+    pub fn root(self: &Arc<Self>, functions: Vec<String>) -> RemoteModule {
+        let object = wire::Object { id: 0, name: self.name.clone(), kind: "server".into(), functions };
+        RemoteModule { handle: Arc::new(Handle { caller: self.clone(), id: 0 }), object }
+    }
+
+    /// Calls a function of an object, or the object itself if `name` is empty.
+    pub fn call(
+        self: &Arc<Self>,
+        object: u64,
+        name: &str,
+        arguments: &[Value],
+        sent: &Sent,
+    ) -> Result<Value, AnyError> {
+        let Packed { tree, bulk } = pack_list(arguments, &mut Here(self))?;
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let released = std::mem::take(&mut *self.released.lock().unwrap_or_else(PoisonError::into_inner));
+        for id in released {
+            line.send(request::Kind::Release(id))?;
+        }
+        let all = bulk.iter().map(|bytes| bytes.len() as u64).sum();
+        let mut done = 0;
+        for piece in pieces(bulk) {
+            done += piece.len() as u64;
+            line.send(request::Kind::Bulk(piece))?;
+            sent(done, all);
+        }
+        line.send(request::Kind::Call(wire::Call { object, name: name.into(), arguments: tree.into() }))?;
+        let mut bulk = Vec::new();
+        loop {
+            match line.next()? {
+                reply::Kind::Bulk(piece) if (bulk.len() + piece.len()) as u64 <= self.most => {
+                    bulk.extend_from_slice(&piece);
+                }
+                reply::Kind::Returned(tree) => {
+                    // Values refer to this side again.
+                    drop(line);
+                    return Ok(unpack(&tree, Bytes::from(bulk), &mut Here(self))?);
+                }
+                reply::Kind::Raised(text) => {
+                    // The text names the function.
+                    let function = self.name.clone();
+                    return Err(CallError::Failed { function, source: AnyError::from(text).into() }.into());
+                }
+                reply::Kind::Progress(_) => {}
+                _ => return Err(line.nonsense().into()),
+            }
+        }
+    }
+}
+
+/// An object of the other side, which is released when the last copy is dropped.
+struct Handle {
+    caller: Arc<Caller>,
+    id: u64,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        if self.id != 0 {
+            self.caller.released.lock().unwrap_or_else(PoisonError::into_inner).push(self.id);
+        }
+    }
+}
+
+/// A module of the other side.
+pub(crate) struct RemoteModule {
+    handle: Arc<Handle>,
+    object: wire::Object,
+}
+
+impl Functions for RemoteModule {
+    fn kind(&self) -> &'static str {
+        let known = ["artifact", "device", "server", "session"];
+        known.into_iter().find(|kind| *kind == self.object.kind).unwrap_or("module")
+    }
+
+    fn name(&self) -> String {
+        self.object.name.clone()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.object.functions.clone()
+    }
+
+    fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
+        // Names that do not fit a message are missing from the list, so the other side says what is unknown.
+        let (handle, of_module) = (self.handle.clone(), name.to_string());
+        Ok(Some(Function::new(name, move |args| handle.caller.call(handle.id, &of_module, args.values(), &|_, _| ()))))
+    }
+}
+
+/// The objects of the other side as those of this one.
+struct Here<'a>(&'a Arc<Caller>);
+
+impl Here<'_> {
+    fn handle(&self, id: u64) -> Arc<Handle> {
+        Arc::new(Handle { caller: self.0.clone(), id })
+    }
+}
+
+impl Objects for Here<'_> {
+    fn module(&mut self, module: &Module) -> Result<wire::Object, ValueError> {
+        let foreign = || ValueError::Foreign(format!("module {}", module.name()));
+        let own = module.downcast::<RemoteModule>().filter(|own| Arc::ptr_eq(&own.handle.caller, self.0));
+        Ok(wire::Object { id: own.ok_or_else(foreign)?.handle.id, ..wire::Object::default() })
+    }
+
+    fn function(&mut self, function: &Function) -> Result<wire::Object, ValueError> {
+        Err(ValueError::Foreign(format!("function {}", function.name())))
+    }
+
+    fn to_module(&mut self, object: wire::Object) -> Result<Module, ValueError> {
+        Ok(Module::new(RemoteModule { handle: self.handle(object.id), object }))
+    }
+
+    fn to_function(&mut self, object: wire::Object) -> Result<Function, ValueError> {
+        let (handle, name) = (self.handle(object.id), object.name);
+        Ok(Function::new(&name, move |args| handle.caller.call(handle.id, "", args.values(), &|_, _| ())))
+    }
+}

@@ -1,0 +1,176 @@
+//! CPU code of clients, in a process of its own: a crash or an endless loop ends that process alone.
+//!
+//! The process is the server's program with a command of its own. It gets one socket as its standard input, and over it
+//! the artifact; it asks the server for the device, which only the server has.
+
+mod limits;
+mod pipe;
+mod process;
+mod served;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use bytes::Bytes;
+use tilewright_runtime::function::AnyError;
+use tilewright_runtime::value::Value;
+use tilewright_runtime::{Module, Registry};
+use tokio::sync::{oneshot, watch};
+
+pub use served::serve;
+
+use crate::caller::Caller;
+use crate::client::ClientError;
+use crate::host::{Registered, names};
+use crate::runtime::runtime;
+use crate::server::{LOAD, MachineModule, Requests};
+use crate::wire::{self, frame};
+use pipe::{CALLS, DEVICE, FUNCTIONS, Frames, Link, Replies, Writer};
+use process::Process;
+
+/// Address space that the process takes without any model: libraries, stacks, and what its allocator reserves.
+const OWN_BYTES: u64 = 4 << 30;
+
+/// Variables that the process keeps: where libraries are, how many threads to use. It gets no token.
+const KEPT: [&str; 2] = ["LD_LIBRARY_PATH", "RAYON_NUM_THREADS"];
+
+/// How CPU code of clients runs.
+#[derive(Debug, Clone)]
+pub struct Native {
+    /// The program, which calls [`serve`] if it is started with `arguments`.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables of its environment; others are cleared.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Seconds of CPU time, all threads together, after which a process is killed.
+    pub cpu_seconds: u64,
+}
+
+impl Native {
+    /// This program with these arguments.
+    ///
+    /// # Errors
+    /// The system's, if it does not tell the program's path.
+    pub fn this_program(arguments: &[&str], cpu_seconds: u64) -> std::io::Result<Native> {
+        Ok(Native {
+            program: std::env::current_exe()?,
+            arguments: arguments.iter().map(OsString::from).collect(),
+            variables: Vec::new(),
+            cpu_seconds,
+        })
+    }
+
+    /// Starts a process that makes a session of an artifact, with the device and functions of `machine`. It is killed
+    /// when the session is dropped, or `stopped` is true.
+    pub(crate) fn load(
+        &self,
+        name: &str,
+        artifact: &Bytes,
+        machine: &MachineModule,
+        mut stopped: watch::Receiver<bool>,
+    ) -> Result<Module, AnyError> {
+        let (own, its) = UnixStream::pair()?;
+        let process = Arc::new(self.start(name, its)?);
+        let writer = Arc::new(Writer::new(own.try_clone()?));
+        let died = |_| ClientError::Died { process: process.name(), reason: process.end() };
+        writer.send(CALLS, frame::Kind::Begin(self.begin(machine))).map_err(died)?;
+        let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
+        let (open, closed) = oneshot::channel::<()>();
+        let mut server = Server::new(machine, writer.clone());
+        let (reader, ending) = (Frames::new(own), process.clone());
+        std::thread::Builder::new().name("tilewright-native".into()).spawn(move || {
+            server.serve(reader, &replies);
+            ending.end();
+        })?;
+        let killed = process.clone();
+        runtime()?.spawn(async move {
+            tokio::select! {
+                _ = stopped.wait_for(|stopped| *stopped) => killed.kill(),
+                _ = closed => {}
+            }
+        });
+        let link = Link::new(process.name(), CALLS, writer, receiver, Some(process.clone()), Some(open));
+        let caller = Caller::new(Box::new(link), machine.budget.most());
+        match caller.call(0, LOAD, &[name.into(), Value::Bytes(artifact.clone())], &|_, _| ())? {
+            Value::Module(module) => Ok(module),
+            other => Err(format!("the process returned {}, not a session", other.kind()).into()),
+        }
+    }
+
+    fn start(&self, name: &str, socket: UnixStream) -> std::io::Result<Process> {
+        let kept = KEPT.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+        let child = Command::new(&self.program)
+            .args(&self.arguments)
+            .env_clear()
+            .envs(kept)
+            .envs(self.variables.iter().cloned())
+            .stdin(Stdio::from(OwnedFd::from(socket)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Process::new(child, name, self.cpu_seconds))
+    }
+
+    fn begin(&self, machine: &MachineModule) -> wire::Begin {
+        let device = machine.device.as_ref();
+        let most = machine.budget.most();
+        wire::Begin {
+            device: device.map_or_else(String::new, |device| device.name().into()),
+            memory_bytes: device.map_or(0, |device| device.with(|device| device.memory_bytes())),
+            config_name: device.map_or_else(String::new, |device| device.config().name.clone()),
+            config: device.map_or_else(String::new, |device| device.config().to_toml()),
+            functions: names(&Module::new(Registered(machine.functions.clone()))),
+            cpu_seconds: self.cpu_seconds,
+            address_bytes: OWN_BYTES.saturating_add(most.saturating_mul(3)),
+            model_bytes: most,
+        }
+    }
+}
+
+/// What a process can ask of the server. Its code is a client's, so nothing that it sends is trusted.
+struct Server {
+    device: Requests,
+    functions: Requests,
+    writer: Arc<Writer>,
+}
+
+impl Server {
+    fn new(machine: &MachineModule, writer: Arc<Writer>) -> Server {
+        let nothing = Module::new(Registered(Registry::new()));
+        let functions = Module::new(Registered(machine.functions.clone()));
+        Server {
+            device: Requests::new(machine.device.clone(), nothing, 0),
+            functions: Requests::new(None, functions, machine.budget.most()),
+            writer,
+        }
+    }
+
+    /// Serves it until it ends or sends what it should not.
+    fn serve(&mut self, mut frames: Frames, replies: &mpsc::SyncSender<wire::Reply>) {
+        while let Some(wire::Frame { channel, kind: Some(kind) }) = frames.next() {
+            let requests = match channel {
+                DEVICE => &mut self.device,
+                _ => &mut self.functions,
+            };
+            let goes_on = match (channel, kind) {
+                (CALLS, frame::Kind::Reply(reply)) => replies.send(reply).is_ok(),
+                (DEVICE | FUNCTIONS, frame::Kind::Request(request)) => {
+                    let mut line = Replies { writer: &self.writer, channel };
+                    requests.execute(request.kind, &mut line, "a process for CPU code").is_ok()
+                }
+                _ => false,
+            };
+            if !goes_on {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Processes that do not behave.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tilewright_runtime::Artifact;
+use tilewright_runtime::artifact::{CpuTarget, Manifest};
+
+use super::*;
+use crate::client::Remote;
+use crate::endpoint::Access;
+use crate::server::tests::{calls, endpoint, simulator, small, start, with_limits};
+use crate::server::{Lends, Limits, Running};
+
+/// A server whose processes are those of a shell's command.
+fn with_process(command: &str, limits: Limits) -> Running {
+    let native = Native {
+        program: "/bin/sh".into(),
+        arguments: ["-c", command].map(OsString::from).to_vec(),
+        variables: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        cpu_seconds: 5,
+    };
+    let lends =
+        Lends { functions: calls::functions(), native: Some(native), ..simulator(&small(), false, Arc::default()) };
+    start(with_limits(limits), lends)
+}
+
+fn remote(running: &Running) -> Remote {
+    Remote::without_device(&endpoint(running), &Access::default()).expect("a session")
+}
+
+/// An artifact with object code, whose bytes are none.
+fn with_code() -> Artifact {
+    let artifact = calls::doubling();
+    let cpu = CpuTarget { target: "none".into(), objects: vec![tilewright_runtime::artifact::BlobId(0)] };
+    let manifest = Manifest { cpu: Some(cpu), ..artifact.manifest };
+    Artifact::new("doubling", manifest, vec![vec![0; 64]]).expect("is an artifact")
+}
+
+fn load(remote: &Remote) -> String {
+    let loaded = remote.load("m.twa", with_code().encode().into(), &|_, _| ());
+    loaded.map(|_| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn processes_that_do_not_behave_are_told_and_end() {
+    for (command, message) in [
+        ("exit 3", "m.twa ended with exit code 3"),
+        ("kill -SEGV $$", "m.twa died of signal 11 (SIGSEGV"),
+        // Too long, no frame, a frame on a channel that it cannot use, a reply that fits nothing.
+        ("printf '\\377\\377\\377\\377' >&0; cat", "m.twa was killed, because it no longer answered"),
+        ("printf '\\2\\0\\0\\0\\377\\377' >&0; cat", "m.twa was killed"),
+        ("printf '\\4\\0\\0\\0\\10\\7\\32\\0' >&0; cat", "m.twa was killed"),
+        ("printf '\\6\\0\\0\\0\\42\\4\\102\\0\\0\\0' >&0; cat", "m.twa "),
+        ("head -c 300000 /dev/zero >&0; cat", "m.twa "),
+    ] {
+        let running = with_process(command, Limits::default());
+        let remote = remote(&running);
+        for _ in 0..2 {
+            let error = load(&remote);
+            assert!(error.contains(message), "{command}: {error}");
+        }
+        // The session goes on.
+        let session = remote.load("d.twa", calls::doubling().encode().into(), &|_, _| ());
+        assert_eq!(session.expect("it is loaded").kind(), "session");
+    }
+}
+
+#[test]
+fn a_process_that_does_not_answer_is_killed() {
+    let limits = Limits { run: Duration::from_millis(300), ..Limits::default() };
+    let running = with_process("sleep 77.7", limits);
+    let begun = Instant::now();
+    let error = load(&remote(&running));
+    assert!(error.contains("longer than its limit") && begun.elapsed() < Duration::from_secs(5), "{error}");
+}
+
+#[test]
+fn a_program_that_is_missing_is_told() {
+    let native = Native { program: "/none".into(), arguments: Vec::new(), variables: Vec::new(), cpu_seconds: 1 };
+    let lends = Lends { native: Some(native), ..simulator(&small(), false, Arc::default()) };
+    let running = start(with_limits(Limits::default()), lends);
+    let error = load(&remote(&running));
+    assert!(error.contains("No such file"), "{error}");
+}

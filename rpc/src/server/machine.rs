@@ -1,0 +1,197 @@
+//! The server as a module: its functions, and `load`, which makes sessions of uploaded artifacts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use tilewright_runtime::artifact::{Manifest, StepKind};
+use tilewright_runtime::function::{AnyError, Args};
+use tilewright_runtime::module::{Functions, SessionModule};
+use tilewright_runtime::session::DynamicSession;
+use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
+use tokio::sync::watch;
+
+use crate::native::Native;
+
+/// The function that makes a session of an artifact.
+pub(crate) const LOAD: &str = "load";
+
+/// A server's functions.
+///
+/// | function | arguments | result |
+/// |---|---|---|
+/// | `load` | a name for messages, the bytes of an artifact | a module of kind `session`, on the session's device |
+///
+/// and those that the server was given.
+pub(crate) struct MachineModule {
+    pub name: String,
+    pub functions: Registry,
+    pub device: Option<SharedDevice>,
+    pub budget: Budget,
+    pub cpu_code: CpuCode,
+}
+
+/// What happens to artifacts with code for the CPU.
+pub(crate) enum CpuCode {
+    Refused,
+    /// It runs in a process of its own, which ends when the flag is set.
+    InProcess(Native, watch::Receiver<bool>),
+    /// This is that process.
+    Here,
+}
+
+/// Bytes of memory that a client's models can take.
+#[derive(Clone)]
+pub(crate) struct Budget {
+    taken: Arc<AtomicU64>,
+    most: u64,
+}
+
+/// A part of the budget, until it is dropped.
+struct Taken(Budget, u64);
+
+impl Budget {
+    /// Most bytes.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    pub fn new(most: u64) -> Budget {
+        Budget { taken: Arc::default(), most }
+    }
+
+    fn take(&self, name: &str, bytes: u64) -> Result<Taken, AnyError> {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let part = Taken(self.clone(), bytes);
+        match taken.checked_add(bytes) {
+            Some(all) if all <= self.most => Ok(part),
+            _ => Err(format!(
+                "{name} needs {bytes} bytes of memory and the session's models have {taken}, but the server allows {}; \
+                 raise its --max-memory, or close a model",
+                self.most
+            )
+            .into()),
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// Whether a session of the artifact loads code for the processor.
+pub(crate) fn has_native_code(artifact: &Artifact) -> bool {
+    let native = |manifest: &Manifest| {
+        let objects = manifest.cpu.as_ref().is_some_and(|cpu| !cpu.objects.is_empty());
+        objects || manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cpu { .. }))
+    };
+    artifact.manifest.of_each_shape().any(native)
+}
+
+fn has_gpu_code(artifact: &Artifact) -> bool {
+    let on_gpu = |manifest: &Manifest| {
+        !manifest.cuda.is_empty() || manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cuda { .. }))
+    };
+    artifact.manifest.of_each_shape().any(on_gpu)
+}
+
+/// Bytes of memory that a session of an artifact takes at most, its shapes together.
+fn need(artifact: &Artifact) -> u64 {
+    let values = |manifest: &Manifest| {
+        let variable = manifest.values.iter().filter(|value| value.constant.is_none());
+        let sum = variable.fold(0u64, |sum, value| sum.saturating_add(value.bytes() as u64));
+        let workspace = manifest.steps.iter().map(|step| match step.kind {
+            StepKind::Cpu { workspace_bytes, .. } => workspace_bytes,
+            _ => 0,
+        });
+        sum.saturating_add(workspace.max().unwrap_or(0))
+    };
+    let of_shapes = artifact.manifest.of_each_shape().map(values);
+    of_shapes.fold(artifact.blob_bytes() as u64, u64::saturating_add)
+}
+
+impl MachineModule {
+    fn load(&self, args: Args) -> Result<Module, AnyError> {
+        args.count(2, Some(2))?;
+        let (name, bytes) = (args.get::<String>(0)?, args.get::<Bytes>(1)?);
+        // Everything is checked here, before any of it is used.
+        let artifact = Artifact::decode(name, bytes)?;
+        if has_gpu_code(&artifact) {
+            return Err(format!("{name} has code for a GPU, which servers do not run; compile it for the CPU").into());
+        }
+        let taken = self.budget.take(name, need(&artifact))?;
+        let session = match &self.cpu_code {
+            CpuCode::Refused if has_native_code(&artifact) => {
+                return Err(format!(
+                    "{name} has code for the CPU, which this server does not run for clients; start it with \
+                     --allow-native, or run the model without --upload, so that your machine computes these operators"
+                )
+                .into());
+            }
+            CpuCode::InProcess(native, stopped) if has_native_code(&artifact) => {
+                if let Some(device) = &self.device {
+                    artifact.check_hardware(device.config())?;
+                }
+                native.load(name, bytes, self, stopped.clone())?
+            }
+            _ => {
+                let session = DynamicSession::of_artifact(artifact, &self.functions, self.device.clone())?;
+                Module::new(SessionModule::new(session))
+            }
+        };
+        Ok(Module::new(Loaded { session, _taken: taken }))
+    }
+}
+
+impl Functions for MachineModule {
+    fn kind(&self) -> &'static str {
+        "server"
+    }
+
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let given = self.functions.names().into_iter().filter(|name| name != LOAD);
+        std::iter::once(LOAD.to_string()).chain(given).collect()
+    }
+
+    fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
+        Ok(match name {
+            LOAD => Some(Function::new(name, move |args| Ok(self.load(args)?.into()))),
+            _ => self.functions.get(name),
+        })
+    }
+}
+
+/// A session that has a part of the budget.
+struct Loaded {
+    session: Module,
+    _taken: Taken,
+}
+
+impl Functions for Loaded {
+    fn kind(&self) -> &'static str {
+        self.session.kind()
+    }
+
+    fn name(&self) -> String {
+        self.session.name()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.session.names()
+    }
+
+    fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
+        let function = self.session.function(name)?;
+        // Its session's part of the budget lives as long as the function.
+        Ok(Some(Function::new(name, move |args| {
+            let _session = &self;
+            Ok(function.call(args.values())?)
+        })))
+    }
+}

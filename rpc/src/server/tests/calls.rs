@@ -1,0 +1,188 @@
+//! Functions of a server, and artifacts that run there.
+
+use bytes::Bytes;
+use tilewright_runtime::artifact::{Manifest, Step, StepKind, ValueId, ValueInfo};
+use tilewright_runtime::tensor::{DType, Tensor};
+use tilewright_runtime::value::Value;
+use tilewright_runtime::{Artifact, Function, Module};
+
+use super::*;
+use crate::client::Remote;
+use crate::endpoint::Access;
+
+/// A model of a function `double`, which its server has.
+pub(crate) fn doubling() -> Artifact {
+    let value =
+        |name: &str| ValueInfo { name: name.into(), dtype: DType::F32, shape: vec![4], constant: None, source: None };
+    let step = Step {
+        name: "double".into(),
+        kind: StepKind::Packed { function: "double".into(), attributes: Default::default() },
+        inputs: vec![ValueId(0)],
+        outputs: vec![ValueId(1)],
+    };
+    let manifest = Manifest {
+        model: "doubling".into(),
+        producer: "a test".into(),
+        isa_version: tilewright_hw::isa::ISA_VERSION,
+        layout_version: tilewright_hw::layout::LAYOUT_VERSION,
+        hardware: None,
+        cpu: None,
+        cuda: Vec::new(),
+        values: vec![value("x"), value("y")],
+        inputs: vec![ValueId(0)],
+        outputs: vec![ValueId(1)],
+        output_names: Vec::new(),
+        steps: vec![step],
+        about: Default::default(),
+        nodes: Vec::new(),
+        blobs: Vec::new(),
+        parameters: None,
+        variants: Vec::new(),
+        open_inputs: Vec::new(),
+        buckets: Vec::new(),
+    };
+    Artifact::new("doubling", manifest, Vec::new()).expect("is an artifact")
+}
+
+pub(crate) fn functions() -> Registry {
+    let functions = Registry::new();
+    functions.add(Function::new("double", |args| {
+        let tensors = args.tensors(0)?;
+        let doubled: Vec<f32> = tensors[0].to_f64().iter().map(|value| 2.0 * *value as f32).collect();
+        Ok(Tensor::from_f32(tensors[0].shape.clone(), &doubled).expect("has as many").into())
+    }));
+    functions.add(Function::new("echo", |args| Ok(Value::List(args.values().to_vec()))));
+    functions.add(Function::new("panic", |_| panic!("as it should")));
+    functions.add(Function::new("adder", |args| {
+        let more = *args.get::<i64>(0)?;
+        Ok(Function::new("add", move |args| Ok((args.get::<i64>(0)? + more).into())).into())
+    }));
+    functions
+}
+
+/// A server with these functions and the functional simulator.
+fn serving(limits: Limits) -> Running {
+    let lends = Lends { functions: functions(), ..simulator(&small(), false, Arc::default()) };
+    start(with_limits(limits), lends)
+}
+
+fn without_device(running: &Running) -> Remote {
+    Remote::without_device(&endpoint(running), &Access::default()).expect("a session")
+}
+
+fn call(module: &Module, name: &str, args: &[Value]) -> Result<Value, String> {
+    let value = module.function(name).and_then(|function| function.call(args));
+    value.map_err(|error| error.to_string())
+}
+
+fn upload(remote: &Remote, artifact: &Artifact) -> Result<Module, String> {
+    remote.load("m.twa", artifact.encode().into(), &|_, _| ()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn functions_are_listed_and_called() {
+    let running = serving(Limits::default());
+    let remote = without_device(&running);
+    assert_eq!(remote.module().names(), ["adder", "double", "echo", "load", "panic"]);
+    let tensor = Tensor::from_f32(vec![3], &[1.0, 2.0, 3.0]).unwrap();
+    let arguments = [
+        1.into(),
+        2.5.into(),
+        "text".into(),
+        Value::Bytes(Bytes::from(vec![7; 3 << 20])),
+        Value::from_iter([("tensor", Value::Tensor(tensor.clone()))]),
+        Value::List(vec![Value::None, tensor.into()]),
+    ];
+    let back = call(remote.module(), "echo", &arguments).expect("it returns");
+    assert_eq!(format!("{back:?}"), format!("{:?}", Value::List(arguments.to_vec())));
+    let at = endpoint(&running);
+    assert_eq!(
+        call(remote.module(), "none", &[]).unwrap_err(),
+        format!(
+            "remote:{at}: no function of the server of fsim is named none; there are: adder, double, echo, load, panic"
+        )
+    );
+    assert_eq!(
+        call(remote.module(), "adder", &["x".into()]).unwrap_err(),
+        format!("remote:{at}: argument 0 of adder: it is a string where an integer is expected")
+    );
+    let panicked = call(remote.module(), "panic", &[]).unwrap_err();
+    assert_eq!(panicked, format!("remote:{at}: panic panicked; see the log of the server"));
+    // Functions that are returned are called there, too.
+    let Value::Function(add) = call(remote.module(), "adder", &[40.into()]).unwrap() else { panic!("no function") };
+    assert_eq!(add.call(&[2.into()]).unwrap().to_string(), "42");
+    let foreign = call(remote.module(), "echo", &[Value::Function(add)]).unwrap_err();
+    assert!(foreign.contains("function add is not of this server"), "{foreign}");
+}
+
+#[test]
+fn an_artifact_is_uploaded_run_and_timed() {
+    let running = serving(Limits::default());
+    let remote = Remote::with_device(&endpoint(&running), &Access::default(), None, Asked::default(), &|_| ())
+        .expect("a session");
+    assert_eq!(remote.device().map(|(name, config)| (name.as_str(), config.name.as_str())), Some(("fsim", "1x4x4")));
+    let session = upload(&remote, &doubling()).expect("it is loaded");
+    assert_eq!(session.kind(), "session");
+    let x: Value = Tensor::from_f32(vec![4], &[1.0, 2.0, 3.0, 4.5]).unwrap().into();
+    let Value::List(outputs) = call(&session, "run", std::slice::from_ref(&x)).unwrap() else { panic!("no list") };
+    let Value::Tensor(y) = &outputs[0] else { panic!("no tensor") };
+    assert_eq!(y.to_f64(), [2.0, 4.0, 6.0, 9.0]);
+    let Value::Map(times) = call(&session, "time", &[5.into(), x]).unwrap() else { panic!("no map") };
+    let Value::Tensor(seconds) = &times["seconds"] else { panic!("no tensor") };
+    assert!(seconds.len() == 5 && seconds.to_f64().iter().all(|seconds| (0.0..1.0).contains(seconds)));
+    let refused = call(&session, "time", &[0.into()]).unwrap_err();
+    assert!(refused.contains("0 runs cannot be timed; ask for 1 to 1048576"), "{refused}");
+}
+
+#[test]
+fn what_cannot_run_is_refused_before_anything_is_used() {
+    let running = serving(Limits { memory: 1 << 20, ..Limits::default() });
+    let remote = without_device(&running);
+    let artifact = doubling();
+    let mut bytes = artifact.encode();
+    let load = |bytes: &[u8]| {
+        let loaded = remote.load("m.twa", Bytes::copy_from_slice(bytes), &|_, _| ());
+        loaded.map(|_| ()).map_err(|error| error.to_string()).unwrap_err()
+    };
+    let last = bytes.len() - 1;
+    assert!(load(&bytes[..last / 2]).contains("m.twa is damaged: it ends inside its manifest"));
+    assert!(load(b"PK").contains("m.twa is not a Tilewright artifact"));
+    bytes[70] ^= 1;
+    assert!(load(&bytes).contains("m.twa is damaged: the manifest's checksum differs"));
+    bytes[70] ^= 1;
+    bytes[8] = 77;
+    assert!(load(&bytes).contains("m.twa has format version 77, but this program has"));
+    let too_many = load(&vec![0; 2 << 20]);
+    assert!(too_many.contains("the call has more than 1048576 bytes, the limit of the server"), "{too_many}");
+    let changed = |change: &dyn Fn(&mut Manifest)| {
+        let mut manifest = artifact.manifest.clone();
+        change(&mut manifest);
+        load(&artifact.with_manifest(manifest).expect("is an artifact").encode())
+    };
+    let large = changed(&|manifest| manifest.values.iter_mut().for_each(|value| value.shape = vec![1 << 20]));
+    assert!(large.contains("needs 8388608 bytes of memory") && large.contains("--max-memory"), "{large}");
+    let unknown = changed(&|manifest| {
+        manifest.steps[0].kind = StepKind::Packed { function: "none".into(), attributes: Default::default() };
+    });
+    assert!(unknown.contains("none"), "{unknown}");
+    // The session goes on, and what was refused takes no memory.
+    for _ in 0..100 {
+        upload(&remote, &artifact).expect("it is loaded");
+    }
+}
+
+#[test]
+fn objects_are_released_and_those_of_others_unknown() {
+    let running = serving(Limits::default());
+    let (remote, other) = (without_device(&running), without_device(&running));
+    for _ in 0..1500 {
+        call(remote.module(), "adder", &[1.into()]).expect("there is room, because earlier ones are released");
+    }
+    let kept: Vec<_> = (0..1024).map_while(|_| call(remote.module(), "adder", &[1.into()]).ok()).collect();
+    assert!((1000..=1024).contains(&kept.len()), "{}", kept.len());
+    let full = call(remote.module(), "adder", &[1.into()]).unwrap_err();
+    assert!(full.contains("the session has 1024 modules and functions of the server, its limit"), "{full}");
+    let session = upload(&other, &doubling()).expect("it is loaded");
+    let foreign = call(remote.module(), "echo", &[session.into()]).unwrap_err();
+    assert!(foreign.contains("module m.twa is not of this server"), "{foreign}");
+}
