@@ -1,0 +1,3 @@
+module example.org/tilewright
+
+go 1.19
