@@ -5,6 +5,7 @@
 #   make setup            install what is missing (system packages, Yosys in .venv)
 #   make build            build the program as target/release/tilewright
 #   make clib             the libraries of the C interface, into build/lib (docs/c.md)
+#   make wasm             the JavaScript package, into build/js (docs/web.md)
 #   make wheel            the Python package, into build/wheels (docs/python.md)
 #   make demo             trained networks read digits and name photos, on the RTL and on the CPU
 #
@@ -52,7 +53,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: clib wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -64,6 +65,15 @@ build: setup
 # The libraries of the C interface, into build/lib, and their headers, into build/include.
 clib: setup
 	@CARGO="$(CARGO)" scripts/clib.sh
+
+# The JavaScript package, into build/js.
+wasm:
+	@scripts/setup.sh --wasm
+	@CARGO="$(CARGO)" scripts/wasm.sh
+
+# Tests of the examples in Go and Java skip without their toolchains.
+languages: setup
+	@scripts/setup.sh --languages
 
 # The Python package, into build/wheels.
 wheel: setup
@@ -122,7 +132,7 @@ test-loader: cross
 test-rpc: cross
 	@CARGO="$(CARGO)" scripts/test_rpc.sh
 
-test-full: check-ptq browser cross cuda verilator test-loader test-rpc check-tflite check-onnx
+test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build

@@ -14,6 +14,10 @@
 # --gowin, --nexus  install nextpnr for Gowin or Lattice Nexus and their packers (250 and 80 MB). No test needs them.
 # --cuda            installs NVIDIA's CUDA C compiler and its headers (50 MB). Tests compile kernels with it, without a
 #                   GPU.
+# --wasm            installs Node and, with rustup, Rust's library for WebAssembly (60 MB). `make wasm` builds the
+#                   JavaScript package with them; its tests skip without it.
+# --languages       installs Go (300 MB) and, if the system has one, a JDK of version 22 or later. Tests run the examples
+#                   in Go and Java with them and skip without them.
 # --verilator       installs a newer Verilator (5 MB, 17 unpacked), which a test compares with the system's. Nothing
 #                   else uses it.
 set -euo pipefail
@@ -33,6 +37,9 @@ CUDA=("nvidia-cuda-nvrtc==$CUDA_NVRTC" "nvidia-cuda-runtime==$CUDA_NVRTC")
 check_only=0
 browser=0
 cross=0
+wasm=0
+languages=0
+JDKS=(25 24 23 22)
 RUST_TARGETS=(aarch64-unknown-linux-gnu riscv64gc-unknown-linux-gnu armv7-unknown-linux-gnueabihf)
 more=()
 for argument in "$@"; do
@@ -40,12 +47,14 @@ for argument in "$@"; do
         --check) check_only=1 ;;
         --browser) browser=1 ;;
         --cross) cross=1 ;;
+        --wasm) wasm=1 ;;
+        --languages) languages=1 ;;
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
         --cuda) more+=("${CUDA[@]}") ;;
         --verilator) more+=("verilator==$VERILATOR_NEWEST") ;;
         *)
-            echo "setup: error: unknown option $argument; use --check, --browser, --cross, --gowin, --nexus, --cuda or --verilator" >&2
+            echo "setup: error: unknown option $argument; use --check, --browser, --cross, --wasm, --languages, --gowin, --nexus, --cuda or --verilator" >&2
             exit 2
             ;;
     esac
@@ -82,6 +91,31 @@ missing_packages() {
         [ -e /usr/riscv64-linux-gnu/lib/libc.a ] || echo libc6-dev-riscv64-cross
     fi
     [ "$browser" = 0 ] || command -v chromium >/dev/null || echo chromium
+    [ "$wasm" = 0 ] || command -v node >/dev/null || echo nodejs
+    [ "$languages" = 0 ] || command -v go >/dev/null || echo golang-go
+    [ "$languages" = 0 ] || has_jdk || jdk_package
+}
+
+# Whether there is a JDK with the foreign-function API.
+has_jdk() {
+    local home version
+    for home in "${JAVA_HOME:-}" /usr /usr/lib/jvm/*; do
+        version=$("$home/bin/javac" -version 2>/dev/null | sed -n 's/^javac \([0-9]*\).*/\1/p')
+        [ "${version:-0}" -lt "${JDKS[-1]}" ] || return 0
+    done
+    return 1
+}
+
+# The newest such package of this system. Debian 12 has none; the example in Java is not tested then.
+jdk_package() {
+    local version
+    for version in "${JDKS[@]}"; do
+        if apt-cache show "openjdk-$version-jdk-headless" >/dev/null 2>&1; then
+            echo "openjdk-$version-jdk-headless"
+            return
+        fi
+    done
+    say "this system has no JDK of version ${JDKS[-1]} or later; for the example in Java, install one and set JAVA_HOME"
 }
 
 install_packages() {
@@ -138,6 +172,15 @@ if [ "$cross" = 1 ] && command -v rustup >/dev/null; then
         say "installing Rust's library for $target"
         rustup target add "$target" >&2 || fail "rustup could not add $target"
     done
+fi
+
+if [ "$wasm" = 1 ]; then
+    target=wasm32-unknown-unknown
+    if [ ! -d "$(rustc --print target-libdir --target $target)" ]; then
+        command -v rustup >/dev/null || fail "Rust has no library for $target; install it with this Rust's package manager"
+        say "installing Rust's library for $target"
+        rustup target add $target >&2 || fail "rustup could not add $target"
+    fi
 fi
 
 # Installs Python packages into the virtual environment.

@@ -121,6 +121,14 @@ pub enum BackendError {
     },
 }
 
+/// The prefix of the names of functions in a region: the given one in the first.
+pub fn in_region(prefix: &str, number: usize) -> String {
+    match number {
+        0 => prefix.to_string(),
+        number => format!("{prefix}_r{number}"),
+    }
+}
+
 /// A code generator.
 pub trait Backend {
     /// Returns its name on the command line.
@@ -128,6 +136,10 @@ pub trait Backend {
 
     /// Returns where its code runs.
     fn place(&self) -> Place;
+
+    /// Returns the same generator with names of its functions that differ from those of a model's other regions, so that
+    /// the objects of all regions can be linked together.
+    fn of_region(&self, number: usize) -> Box<dyn Backend>;
 
     /// Compiles nodes, given in topological order, to object code. Constant nodes among them are left out, because they
     /// need no code.

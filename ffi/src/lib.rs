@@ -12,6 +12,8 @@ mod module;
 mod session;
 mod tensor;
 mod value;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
 
 pub use device::tw_device_open;
 pub use error::{

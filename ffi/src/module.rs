@@ -11,12 +11,12 @@ use crate::error::{Failure, TW_FAILED, array, guard, text, tw_status};
 use crate::value::{put_value, tw_value};
 
 /// The module behind an artifact. Its sessions look for functions and devices in the process's registry.
-fn module(artifact: Artifact) -> Value {
+pub(crate) fn module(artifact: Artifact) -> Value {
     crate::device::register();
     Value::Module(Module::new(ArtifactModule::new(artifact, Registry::global().clone())))
 }
 
-fn failed(error: impl ToString) -> Failure {
+pub(crate) fn failed(error: impl ToString) -> Failure {
     Failure::new(TW_FAILED, error.to_string())
 }
 

@@ -184,3 +184,92 @@ fn a_network_answers_in_c_as_in_rust() {
         "{text}"
     );
 }
+
+/// Runs a program of another language on the network in a folder: it answers as Rust does, and tells an unknown device.
+fn infers(program: &mut dyn FnMut() -> Command, [artifact, input, output]: &[PathBuf; 3]) {
+    let given = || std::fs::File::open(input).expect("it was written");
+    for device in ["fsim", "csim"] {
+        let found = run(program().arg(artifact).arg(device).stdin(given()));
+        assert_eq!(found.stdout, std::fs::read(output).expect("it was written"), "{device}");
+    }
+    let refused = program().arg(artifact).arg("tpu").stdin(given()).output().expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!((refused.status.code(), text.contains("there is no device tpu here")), (Some(1), true), "{text}");
+    let half = &std::fs::read(input).expect("it was written")[..100];
+    std::fs::write(artifact.with_extension("half"), half).expect("room");
+    let short = std::fs::File::open(artifact.with_extension("half")).expect("it was written");
+    let refused = program().arg(artifact).stdin(short).output().expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!((refused.status.code(), text.contains("but 100 are given")), (Some(1), true), "{text}");
+}
+
+/// A folder with the library under the name of `make clib`.
+fn named_library(dir: &Path) -> PathBuf {
+    let folder = dir.join("lib");
+    std::fs::create_dir(&folder).expect("a new folder");
+    std::fs::copy(library().join("libtilewright_c.so"), folder.join("libtilewright_sim.so")).expect("room");
+    folder
+}
+
+#[test]
+#[ignore = "needs Go; make test-full runs it"]
+fn a_network_answers_in_go_as_in_rust() {
+    if !tilewright_testing::has_optional("go", "run scripts/setup.sh --languages") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let (network, library) = (network(dir.path()), named_library(dir.path()));
+    let program = dir.path().join("infer");
+    let go = |args: &[&str]| {
+        run(Command::new("go")
+            .args(args)
+            .current_dir(here().join("../examples/go"))
+            .env("CGO_CFLAGS", format!("-I{}", here().join("../include").display()))
+            .env("CGO_LDFLAGS", format!("-L{}", library.display()))
+            .env("GOCACHE", dir.path().join("cache"))
+            .env("GOFLAGS", "-mod=mod"));
+    };
+    go(&["vet", "./..."]);
+    go(&["build", "-o", &program.to_string_lossy(), "./infer"]);
+    let mut command = || {
+        let mut command = Command::new(&program);
+        command.env("LD_LIBRARY_PATH", &library);
+        command
+    };
+    infers(&mut command, &network);
+}
+
+/// The folder of a Java with the foreign-function API, which is final since version 22.
+fn java() -> Option<PathBuf> {
+    let mut homes: Vec<PathBuf> = std::env::var_os("JAVA_HOME").map(PathBuf::from).into_iter().collect();
+    homes.push(PathBuf::from("/usr"));
+    homes.extend(std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten().map(|entry| entry.path()));
+    let is_new = |home: &PathBuf| {
+        let output = Command::new(home.join("bin/javac")).arg("-version").output();
+        let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        let version = text.split_whitespace().nth(1).and_then(|v| v.split('.').next()?.parse::<u32>().ok());
+        version.is_some_and(|version| version >= 22)
+    };
+    homes.into_iter().find(is_new)
+}
+
+#[test]
+#[ignore = "needs Java 22; make test-full runs it"]
+fn a_network_answers_in_java_as_in_rust() {
+    let Some(home) = java() else {
+        return tilewright_testing::skip("there is no Java of version 22 or later; run scripts/setup.sh --languages");
+    };
+    let dir = tempfile::tempdir().expect("a folder");
+    let (network, library) = (network(dir.path()), named_library(dir.path()));
+    let classes = dir.path().join("classes");
+    let sources = ["Tilewright.java", "Infer.java"].map(|name| here().join("../examples/java").join(name));
+    let lints = "-Xlint:all,-restricted";
+    run(Command::new(home.join("bin/javac")).args([lints, "-Werror", "-d"]).arg(&classes).args(sources));
+    let mut command = || {
+        let mut command = Command::new(home.join("bin/java"));
+        command.arg("--enable-native-access=ALL-UNNAMED");
+        command.arg(format!("-Djava.library.path={}", library.display())).arg("-cp").arg(&classes).arg("Infer");
+        command
+    };
+    infers(&mut command, &network);
+}

@@ -35,6 +35,7 @@ use tilewright_hw::isa::ISA_VERSION;
 use tilewright_hw::layout::LAYOUT_VERSION;
 
 use crate::buffer::{ALIGN, AlignedBytes};
+use crate::loader::CpuModule;
 pub use about::{About, Edge, Normalization};
 pub use layers::{InsnLayers, LayerEnd, LayerRun};
 pub use manifest::{
@@ -161,6 +162,8 @@ pub struct Artifact {
     pub manifest: Manifest,
     /// Copies of an artifact share them.
     blobs: Arc<[AlignedBytes]>,
+    /// The code of CPU steps, if it is in the program and not in the blobs.
+    linked: Option<Arc<CpuModule>>,
 }
 
 impl Artifact {
@@ -173,7 +176,7 @@ impl Artifact {
         manifest.blobs = describe(&blobs);
         manifest.parameters = None;
         let blobs = blobs.iter().map(|bytes| AlignedBytes::copy_of(bytes)).collect();
-        let artifact = Artifact { path: path.to_string(), manifest, blobs };
+        let artifact = Artifact { path: path.to_string(), manifest, blobs, linked: None };
         artifact.check()?;
         Ok(artifact)
     }
@@ -195,9 +198,19 @@ impl Artifact {
     /// # Errors
     /// [`ArtifactError::Damaged`] if the manifest refers to something that does not exist.
     pub fn with_manifest(&self, manifest: Manifest) -> Result<Artifact, ArtifactError> {
-        let artifact = Artifact { path: self.path.clone(), manifest, blobs: self.blobs.clone() };
+        let artifact = Artifact { manifest, ..self.clone() };
         artifact.check()?;
         Ok(artifact)
+    }
+
+    /// The artifact with the code of its CPU steps in the program, in place of its own.
+    pub fn with_linked(self, code: CpuModule) -> Artifact {
+        Artifact { linked: Some(Arc::new(code)), ..self }
+    }
+
+    /// The code of CPU steps that is in the program.
+    pub(crate) fn linked(&self) -> Option<&Arc<CpuModule>> {
+        self.linked.as_ref()
     }
 
     /// Whether `bytes` start like an artifact, or are all that is left of one that was cut within its first bytes.
@@ -281,7 +294,7 @@ impl Artifact {
             }
             blobs.push(AlignedBytes::copy_of(content));
         }
-        let artifact = Artifact { path, manifest, blobs: blobs.into() };
+        let artifact = Artifact { path, manifest, blobs: blobs.into(), linked: None };
         artifact.check()?;
         Ok(artifact)
     }

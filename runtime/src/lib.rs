@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod buffer;
+mod clock;
 pub mod convert;
 pub mod cuda;
 pub mod device;

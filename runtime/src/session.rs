@@ -17,7 +17,6 @@ pub(crate) mod tests;
 mod values;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::Bytes;
 use tilewright_driver::DriverError;
@@ -25,6 +24,7 @@ use tilewright_hw::device::Device;
 
 use crate::artifact::{Artifact, ArtifactError, Manifest, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
+use crate::clock::Moment;
 use crate::cuda::CudaError;
 use crate::device::SharedDevice;
 use crate::loader::LoadError;
@@ -81,8 +81,8 @@ pub enum SessionError {
     },
     /// The object code is for another processor.
     #[error(
-        "{path} has code for {target}, but this processor lacks {missing}; compile the model again on this machine, \
-         without --cpu-target"
+        "{path} has code for {target}, but this processor lacks {missing}; compile the model again {}",
+        if cfg!(target_arch = "wasm32") { "with --emit wasm" } else { "on this machine, without --cpu-target" }
     )]
     OtherProcessor {
         /// The artifact.
@@ -455,7 +455,7 @@ impl Session {
             // Outputs leave the table while the step borrows its inputs from it. The manifest's check has verified that
             // no step reads what it writes.
             let mut taken: Vec<Taken> = step.outputs.iter().map(|id| self.values.take(*id)).collect();
-            let started = Instant::now();
+            let started = Moment::now();
             let outcome = {
                 let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(artifact, *id)).collect();
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(Taken::bytes).collect();

@@ -20,6 +20,7 @@ pub(crate) fn leave_out(spans: &mut [Span], trap: Option<Trap>) {
 
 /// Builds spans from starts and retirements in cycle order, each `(unit, cycle, is_retirement)`. The result is sorted
 /// by unit, then ordinal.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn spans(events: impl IntoIterator<Item = (Unit, u64, bool)>) -> Vec<Span> {
     let mut spans: [Vec<Span>; 4] = Default::default();
     let mut retired = [0usize; 4];

@@ -8,6 +8,7 @@ use tilewright::examine::fit::Fit;
 use tilewright::model::export;
 use tilewright::model::library;
 use tilewright::model::listing::{self, Layer, Stage};
+use tilewright::model::wasm::{self, WasmLinker};
 use tilewright::model::{self, ModelFile, Shapes};
 use tilewright_hw::flow::board::Board;
 use tilewright_runtime::files;
@@ -29,11 +30,12 @@ pub struct Compile {
     #[arg(long, requires = "shapes")]
     bucket: bool,
     /// Artifact to write; with --emit object or c, the folder for the files, whose names start with the folder's name; with
-    /// --emit so, the library, named libNAME.so
+    /// --emit so, the library, named libNAME.so; with --emit wasm, the module, named NAME.wasm
     #[arg(short, long, value_name = "FILE|FOLDER", required_unless_present_any = ["dump", "board"])]
     output: Option<PathBuf>,
-    /// What to write: an artifact, object files with C and a header for your own programs, portable C99 alone, or a
-    /// shared library for programs that link the runtime library [default: artifact]
+    /// What to write: an artifact, object files with C and a header for your own programs, portable C99 alone, a shared
+    /// library for programs that link the runtime library, or a WebAssembly module for Node and web pages [default:
+    /// artifact]
     #[arg(long, value_enum)]
     emit: Option<Emit>,
     /// Write the parameters (weights and other constants) to this file, apart from the code; the artifact names the file
@@ -113,12 +115,24 @@ pub enum Emit {
     C,
     /// A shared library with the artifact in it and a header, for programs that link the runtime library.
     So,
+    /// A WebAssembly module with the artifact in it, for the JavaScript package; --cpu-target wasm32 leaves SIMD out.
+    Wasm,
 }
 
 impl Compile {
     pub fn run(mut self) -> Result<Verdict> {
         if self.cpu_target.is_some() && self.compilation.measure {
             bail!("--measure measures this machine's CPU, but --cpu-target names another; leave one of them out");
+        }
+        let on_wasm = self.cpu_target.as_deref().map(|target| target.split(',').next() == Some(wasm::TARGET));
+        match (self.emit, on_wasm) {
+            (Some(Emit::Wasm), None) => self.cpu_target = Some(format!("{},+simd128", wasm::TARGET)),
+            (Some(Emit::Wasm), Some(false)) => bail!("--emit wasm writes code for wasm32; leave out --cpu-target"),
+            (Some(Emit::Wasm), Some(true)) | (_, None | Some(false)) => {}
+            (_, Some(true)) => bail!("--cpu-target wasm32 is for WebAssembly modules; add --emit wasm"),
+        }
+        if self.emit == Some(Emit::Wasm) && self.compilation.measure {
+            bail!("--measure measures this machine's CPU, but --emit wasm is for others; leave out --measure");
         }
         self.compilation.processor = self.cpu_target.clone();
         self.compilation.stages = self.stages();
@@ -127,6 +141,7 @@ impl Compile {
             (Some(Emit::Object), None) => bail!("--emit object needs a folder for its files; add --output FOLDER"),
             (Some(Emit::C), None) => bail!("--emit c needs a folder for its files; add --output FOLDER"),
             (Some(Emit::So), None) => bail!("--emit so needs a file for the library; add --output libNAME.so"),
+            (Some(Emit::Wasm), None) => bail!("--emit wasm needs a file for the module; add --output NAME.wasm"),
             (_, output) => self.artifact(output.as_deref()),
         }
     }
@@ -232,6 +247,12 @@ impl Compile {
             // Found before anything is compiled.
             library::Linker::find(&target)?;
         }
+        if self.emit == Some(Emit::Wasm) {
+            if self.params.is_some() {
+                bail!("--emit wasm writes the parameters into the module; leave out --params");
+            }
+            WasmLinker::find()?;
+        }
         let board = self.board.as_deref().map(Board::load).transpose()?;
         let config = match &self.board {
             Some(board) => load_hw(board)?,
@@ -255,6 +276,10 @@ impl Compile {
                 let list = library::files(&artifact, output, &library::Linker::find(&target)?, &object)?;
                 files::write_together(&list)
                     .map_err(|(path, error)| anyhow!(error).context(format!("cannot write {}", path.display())))?;
+            }
+            (Some(output), _) if self.emit == Some(Emit::Wasm) => {
+                let module = wasm::module(&artifact, &WasmLinker::find()?, files::folder_of(output))?;
+                files::write_whole(output, &[&module]).with_context(|| format!("cannot write {}", output.display()))?;
             }
             (Some(output), Some(params)) => {
                 artifact.write_apart(output, params)?;

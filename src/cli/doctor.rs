@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Hw, Verdict, write_or_print};
 use tilewright::device::{DeviceKind, Spec, help, names};
 use tilewright::model::library::Linker;
+use tilewright::model::wasm::WasmLinker;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::tools::{self, Sought, survey, version_of as version};
@@ -87,6 +88,7 @@ fn findings() -> Vec<Finding> {
         Err(error) => (None, error.to_string()),
     };
     let linker = Linker::find(std::env::consts::ARCH);
+    let wasm_linker = WasmLinker::find();
     let compiler = Compiler::find().ok().and_then(|c| c.version().lines().next().map(String::from));
     let llvm_version = version("LLVM");
     let (sby, yices) = (version("SBY"), version("YICES"));
@@ -107,6 +109,13 @@ fn findings() -> Vec<Finding> {
             what_for: "compile --emit so",
             found: linker.as_ref().ok().map(|linker| linker.version.clone()),
             remedy: linker.err().map_or(String::new(), |error| error.to_string()),
+            needed: false,
+        },
+        Finding {
+            name: "wasm-ld",
+            what_for: "compile --emit wasm",
+            found: wasm_linker.as_ref().ok().map(|linker| linker.version.clone()),
+            remedy: wasm_linker.err().map_or(String::new(), |error| error.to_string()),
             needed: false,
         },
         Finding { name: "verilator", what_for: "--device rtl", found: verilator, remedy: no_verilator, needed: true },

@@ -254,7 +254,8 @@ impl<'g> Build<'g> {
         if !self.stages.is_empty() {
             self.layers.extend(listing::of_host(backend, &part, &list, self.stages)?);
         }
-        let code = backend.compile(&part, &list)?;
+        let regions = [self.manifest.cpu.as_ref().map_or(0, |cpu| cpu.objects.len()), self.manifest.cuda.len()];
+        let code = backend.of_region(regions.iter().sum()).compile(&part, &list)?;
         let on_gpu = backend.place() == Place::Cuda;
         let on_gpu_code = if on_gpu { CudaCode::decode(&code.bytes).unwrap_or_default() } else { CudaCode::default() };
         let with_products: HashSet<String> =

@@ -27,6 +27,7 @@ pub mod shapes;
 pub mod tuned;
 mod uploaded;
 pub mod values;
+pub mod wasm;
 pub mod zoo;
 
 pub use buckets::buckets;

@@ -72,11 +72,15 @@ impl CompileRequest {
         let inputs = open_inputs(file)?;
         let mut artifacts: Vec<Artifact> = Vec::new();
         let mut all: Option<Compiled> = None;
-        for sizes in shapes.combinations() {
+        for (number, sizes) in shapes.combinations().into_iter().enumerate() {
             let mut import = import.clone();
             import.sizes.data.clear();
             import.sizes.symbols.extend(sizes.clone());
-            let mut compiled = self.compile_file(file, &import, config, device, dump)?;
+            // The code of all shapes can be linked together.
+            let prefix = self.symbols.as_deref().unwrap_or("tw");
+            let symbols = if number == 0 { self.symbols.clone() } else { Some(format!("{prefix}_s{number}")) };
+            let request = CompileRequest { symbols, ..self.clone() };
+            let mut compiled = request.compile_file(file, &import, config, device, dump)?;
             if shapes.bucket {
                 compiled.artifact.manifest.buckets = buckets(file, import, &inputs, &sizes)?;
             }

@@ -74,7 +74,15 @@ impl Browser {
     /// # Panics
     /// Like all calls: if the browser does not answer, or answers with an error.
     pub fn open(&mut self, path: &Path) {
-        self.call("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
+        self.open_address(&format!("file://{}", path.display()));
+    }
+
+    /// Opens an address and waits until it is loaded.
+    ///
+    /// # Panics
+    /// As [`Browser::open`].
+    pub fn open_address(&mut self, address: &str) {
+        self.call("Page.navigate", json!({ "url": address }));
         while self.message()["method"] != "Page.loadEventFired" {}
         // Two frames later everything is drawn.
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))");
@@ -141,6 +149,24 @@ impl Browser {
             let button = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", button);
         }
+        self.settle();
+    }
+
+    /// Moves the pointer along places while the left button is pressed.
+    pub fn drag(&mut self, places: &[[f64; 2]]) {
+        let mut mouse = |kind: &str, [x, y]: [f64; 2], buttons: u32| {
+            let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "buttons": buttons, "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", event);
+        };
+        let (Some(first), Some(last)) = (places.first(), places.last()) else { return };
+        mouse("mousePressed", *first, 1);
+        for pair in places.windows(2) {
+            for step in 1..=8 {
+                let part = f64::from(step) / 8.0;
+                mouse("mouseMoved", [0, 1].map(|i| pair[0][i] + (pair[1][i] - pair[0][i]) * part), 1);
+            }
+        }
+        mouse("mouseReleased", *last, 0);
         self.settle();
     }
 

@@ -44,6 +44,11 @@ impl Backend for CudaBackend {
         Place::Cuda
     }
 
+    fn of_region(&self, _number: usize) -> Box<dyn Backend> {
+        // The code of each region is compiled by itself where it runs.
+        Box::new(*self)
+    }
+
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         self.compile_from(graph, nodes, LEAST)
     }

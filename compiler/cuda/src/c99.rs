@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand};
+use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand, in_region};
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_runtime::artifact::Place;
 
@@ -28,6 +28,10 @@ impl Backend for C99Backend {
 
     fn place(&self) -> Place {
         Place::Cpu
+    }
+
+    fn of_region(&self, number: usize) -> Box<dyn Backend> {
+        Box::new(C99Backend { prefix: in_region(&self.prefix, number) })
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilewright_runtime::artifact::Place;
 
 use inkwell::context::Context;
-use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand};
+use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand, in_region};
 use tilewright_compiler::codegen::accel::space::{Decisions, Space};
 use tilewright_compiler::graph::{Graph, NodeId, Op};
 use tilewright_compiler::groups::{groups, is_elementwise};
@@ -152,6 +152,10 @@ impl Backend for LlvmBackend {
 
     fn place(&self) -> Place {
         Place::Cpu
+    }
+
+    fn of_region(&self, number: usize) -> Box<dyn Backend> {
+        Box::new(self.clone().with_symbols(&in_region(&self.symbols, number)))
     }
 
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {

@@ -28,6 +28,8 @@ pub enum Architecture {
     Arm32,
     /// 64-bit RISC-V.
     RiscV,
+    /// WebAssembly with 32-bit addresses.
+    Wasm,
 }
 
 /// A processor to generate code for.
@@ -212,6 +214,7 @@ impl Architecture {
             "aarch64" => Some(Architecture::Arm),
             "armv7" => Some(Architecture::Arm32),
             "riscv64" => Some(Architecture::RiscV),
+            "wasm32" => Some(Architecture::Wasm),
             _ => None,
         }
     }
@@ -227,6 +230,7 @@ fn ready() -> Result<(), EmitError> {
         Target::initialize_aarch64(&config);
         Target::initialize_arm(&config);
         Target::initialize_riscv(&config);
+        Target::initialize_webassembly(&config);
         Ok(())
     };
     READY.get_or_init(begin).clone().map_err(EmitError::Llvm)

@@ -27,6 +27,7 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), FlowError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let io = |error: &std::io::Error| FlowError::io(path, error);
     std::fs::create_dir_all(dir).map_err(|error| io(&error))?;
+    #[cfg_attr(not(unix), expect(unused_mut, reason = "only Unix has permissions to set"))]
     let mut builder = tempfile::Builder::new();
     // Temporary files are private by default. Give this one the permissions of a normal file, less the user's mask.
     #[cfg(unix)]

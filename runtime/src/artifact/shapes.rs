@@ -230,7 +230,7 @@ impl Artifact {
         manifest.variants.clear();
         manifest.open_inputs.clear();
         manifest.buckets.clear();
-        Some(Artifact { path: self.path.clone(), manifest, blobs: self.blobs.clone() })
+        Some(Artifact { manifest, ..self.clone() })
     }
 
     /// The shapes that the artifact has the model for, and what to do for others, in words.

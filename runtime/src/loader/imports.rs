@@ -120,6 +120,11 @@ impl ImportTable {
         self.addresses.keys().copied()
     }
 
+    /// Address of a function; in WebAssembly, its index in the module's table.
+    pub fn function(&self, name: &str) -> Option<usize> {
+        self.address(name).and_then(|address| usize::try_from(address).ok())
+    }
+
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.addresses.get(name).copied()
     }

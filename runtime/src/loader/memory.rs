@@ -70,7 +70,7 @@ impl Image {
 impl Image {
     /// Its address.
     pub fn base(&self) -> u64 {
-        self.at as u64
+        self.at.expose_provenance() as u64
     }
 
     /// Makes the first `code` bytes visible to the processor as instructions, before the first of them runs.
@@ -133,14 +133,15 @@ fn sync_instructions(at: usize, bytes: usize) {
     unsafe { asm!("dsb ish", "isb", options(nostack)) };
 }
 
-/// Calls the packed function at an offset.
+/// Calls the packed function at an address.
 ///
 /// # Safety
-/// The offset is that of a function of signature `extern "C" fn(*const *mut u8) -> i32` in the image's executable part,
-/// and the arguments are what it takes.
-pub(super) unsafe fn call(image: &Image, offset: usize, args: &[*mut u8]) -> i32 {
-    // SAFETY: the caller says that a function of this type is at the offset, so the address is not null.
+/// The address is that of a function of signature `extern "C" fn(*const *mut u8) -> i32`, and the arguments are what it
+/// takes.
+pub(super) unsafe fn call(address: usize, args: &[*mut u8]) -> i32 {
+    let at = std::ptr::with_exposed_provenance::<u8>(address);
+    // SAFETY: the caller says that a function of this type is at the address, so it is not null.
     let function: extern "C" fn(*const *mut u8) -> i32 =
-        unsafe { std::mem::transmute::<*mut u8, extern "C" fn(*const *mut u8) -> i32>(image.at.add(offset)) };
+        unsafe { std::mem::transmute::<*const u8, extern "C" fn(*const *mut u8) -> i32>(at) };
     function(args.as_ptr())
 }

@@ -17,6 +17,7 @@ mod relocate;
 mod tests;
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 
 use thiserror::Error;
 
@@ -63,15 +64,18 @@ pub enum LoadError {
     },
     /// This machine cannot run the code.
     #[error(
-        "object code can be loaded only on x86-64, aarch64, armv7 and riscv64 with Unix, which this machine is not"
+        "object code can be loaded only on x86-64, aarch64, armv7 and riscv64 with Unix, which this machine is not; for \
+         WebAssembly, compile the model with --emit wasm"
     )]
     Host,
 }
 
-/// A loaded object: code that can be called as long as this lives.
+/// Code that can be called as long as this lives: a loaded object, or functions that are in the program already.
 #[derive(Debug)]
 pub struct CpuModule {
-    image: memory::Image,
+    /// Keeps a loaded object mapped.
+    _image: Option<memory::Image>,
+    /// Addresses.
     functions: HashMap<String, usize>,
 }
 
@@ -88,7 +92,16 @@ impl CpuModule {
         relocate::fill(&plan, image.bytes_mut(), base, imports)?;
         image.protect(plan.code_end, plan.constants_end)?;
         image.begin(plan.code_end);
-        Ok(CpuModule { image, functions: plan.functions })
+        let functions = plan.functions.into_iter().map(|(name, offset)| (name, base as usize + offset)).collect();
+        Ok(CpuModule { _image: Some(image), functions })
+    }
+
+    /// Functions that are in the program, by their addresses; in WebAssembly, by their indices in its table.
+    ///
+    /// # Safety
+    /// Each is a function `extern "C" fn(args: *const *mut u8) -> i32`, and stays.
+    pub unsafe fn linked(functions: HashMap<String, usize>) -> CpuModule {
+        CpuModule { _image: None, functions }
     }
 
     /// The names of its functions, sorted.
@@ -100,15 +113,15 @@ impl CpuModule {
 
     /// The function of that name.
     pub fn function(&self, name: &str) -> Option<CpuFunction<'_>> {
-        self.functions.get(name).map(|&offset| CpuFunction { image: &self.image, offset })
+        self.functions.get(name).map(|&address| CpuFunction { address, module: PhantomData })
     }
 }
 
-/// A function of a loaded object.
+/// A function of a module.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuFunction<'a> {
-    image: &'a memory::Image,
-    offset: usize,
+    address: usize,
+    module: PhantomData<&'a CpuModule>,
 }
 
 impl CpuFunction<'_> {
@@ -118,8 +131,7 @@ impl CpuFunction<'_> {
     /// The object code comes from a trusted code generator, the function has this signature, and `args` are as many
     /// valid, sufficiently large and aligned pointers as it takes; memory that it writes overlaps no other argument.
     pub unsafe fn call(&self, args: &[*mut u8]) -> i32 {
-        // SAFETY: the offset is that of a function symbol within the image's code, which is mapped executable as long
-        // as the image lives; the rest is the caller's promise.
-        unsafe { memory::call(self.image, self.offset, args) }
+        // SAFETY: the address is that of a function of the module, which is borrowed; the rest is the caller's promise.
+        unsafe { memory::call(self.address, args) }
     }
 }

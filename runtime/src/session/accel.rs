@@ -1,12 +1,12 @@
 //! Accelerator steps: driver programs on a device, with tensors converted to the device's layout and back.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use tilewright_driver::{ALIGN, AccelProgram, Block, DriverError, Loaded, Role};
 
 use super::report::StepReport;
 use crate::artifact::{AccelStep, Artifact, Packing, Place};
+use crate::clock::Moment;
 use crate::convert::{pack, unpack};
 use crate::device::SharedDevice;
 
@@ -84,7 +84,7 @@ impl LoadedProgram {
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
     ) -> Result<StepReport, DriverError> {
-        let started = Instant::now();
+        let started = Moment::now();
         let [packed, results] = &mut on.packed;
         packed.resize_with(packed.len().max(inputs.len()), Vec::new);
         results.resize_with(results.len().max(outputs.len()), Vec::new);
@@ -101,7 +101,7 @@ impl LoadedProgram {
         }
         let packing = started.elapsed();
         let report = self.device.with(|device| self.loaded.run_into(device, &given, results))?;
-        let started = Instant::now();
+        let started = Moment::now();
         for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(results) {
             unpack(*packing, result, bytes);
         }

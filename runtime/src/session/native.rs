@@ -7,12 +7,16 @@ use crate::artifact::Artifact;
 use crate::buffer::AlignedBytes;
 use crate::loader::{CpuModule, ImportTable};
 
-/// Loads the artifact's object files, if there are any and this processor runs them.
+/// Loads the artifact's object files, if there are any and this processor runs them, or takes their functions from the
+/// program.
 pub(super) fn load(artifact: &Artifact) -> Result<Vec<Arc<CpuModule>>, SessionError> {
     let Some(cpu) = &artifact.manifest.cpu else { return Ok(Vec::new()) };
     let other = other_architecture(&cpu.target).map(|architecture| format!("the instructions of {architecture}"));
     if let Some(missing) = other.or_else(|| missing_feature(&cpu.target).map(str::to_string)) {
         return Err(SessionError::OtherProcessor { path: artifact.path.clone(), target: cpu.target.clone(), missing });
+    }
+    if let Some(code) = artifact.linked() {
+        return Ok(vec![code.clone(); cpu.objects.len()]);
     }
     let imports = ImportTable::standard();
     cpu.objects
@@ -149,7 +153,11 @@ fn has_feature(name: &str) -> Option<bool> {
         return Some(there >> bit & 1 == 1);
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    None
+    {
+        // An engine of WebAssembly refuses a module that has instructions that it lacks.
+        let _ = name;
+        None
+    }
 }
 
 #[cfg(test)]

@@ -67,7 +67,10 @@ impl Kernel {
                     && std::is_x86_feature_detected!("avx512vbmi")
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Kernel::Avx2 | Kernel::Avx512 => false,
+            Kernel::Avx2 | Kernel::Avx512 => {
+                let _ = config;
+                false
+            }
         }
     }
 

@@ -17,6 +17,8 @@ enum Instruction {
     Fours(&'static str),
     /// Adds two products of 16-bit integers: `vpmaddwd`.
     Pairs(&'static str),
+    /// The same, for signed data: `i32x4.dot_i16x8_s`.
+    SignedPairs(&'static str),
     /// Adds four products of signed bytes to a sum: `sdot`.
     Signed(&'static str),
     /// Adds one product of 16-bit integers at a time to a sum: `smlal`, `vwmacc`.
@@ -31,6 +33,8 @@ impl<'c> Emitter<'_, 'c> {
             (Architecture::Arm, 4) if self.processor.has("dotprod") => {
                 Some(Instruction::Signed("llvm.aarch64.neon.sdot"))
             }
+            (Architecture::Wasm, 4) if self.processor.has("simd128") => Some(Instruction::SignedPairs("llvm.wasm.dot")),
+            (Architecture::Wasm, _) => None,
             (Architecture::Arm | Architecture::Arm32 | Architecture::RiscV, _) => Some(Instruction::Widened),
         }
     }
@@ -49,7 +53,7 @@ impl<'c> Emitter<'_, 'c> {
         let (Some(sums), [to, data, weights]) = (intrinsic.params.first(), args) else { return Ok(false) };
         let lanes = sums.len();
         let Some(instruction) = self.dot_instruction(lanes as u32) else { return Ok(false) };
-        let signed = matches!(instruction, Instruction::Signed(_) | Instruction::Widened);
+        let signed = !matches!(instruction, Instruction::Fours(_) | Instruction::Pairs(_));
         if intrinsic.name.as_str() != dot::name(lanes, signed) {
             return Ok(false);
         }
@@ -62,7 +66,8 @@ impl<'c> Emitter<'_, 'c> {
             Instruction::Fours(name) => {
                 self.intrinsic(name, &[], &[before.into(), data.into(), weights.into()])?.into_vector_value()
             }
-            Instruction::Pairs(name) => self.pairs(name, before, data, weights)?,
+            Instruction::Pairs(name) => self.pairs((name, false), before, data, weights)?,
+            Instruction::SignedPairs(name) => self.pairs((name, true), before, data, weights)?,
             Instruction::Signed(name) => {
                 let bytes = self.context.i8_type().vec_type(4 * lanes as u32);
                 let data = self.builder.build_bit_cast(data, bytes, "")?;
@@ -79,10 +84,10 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Adds the first and third products of each lane, then the second and fourth, as 16-bit integers so that nothing
-    /// saturates.
+    /// saturates. The name is that of the instruction's intrinsic; the data can be signed or not.
     fn pairs(
         &self,
-        name: &str,
+        (name, signed): (&str, bool),
         before: VectorValue<'c>,
         data: VectorValue<'c>,
         weights: VectorValue<'c>,
@@ -99,8 +104,11 @@ impl<'c> Emitter<'_, 'c> {
         let eight = all(8);
         let low = b.build_right_shift(b.build_left_shift(weights, eight, "")?, eight, true, "")?;
         let high = b.build_right_shift(weights, eight, true, "")?;
-        let even = b.build_and(data, all(0xff), "")?;
-        let odd = b.build_right_shift(data, eight, false, "")?;
+        let even = match signed {
+            true => b.build_right_shift(b.build_left_shift(data, eight, "")?, eight, true, "")?,
+            false => b.build_and(data, all(0xff), "")?,
+        };
+        let odd = b.build_right_shift(data, eight, signed, "")?;
         let mut sum = before;
         for (x, w) in [(even, low), (odd, high)] {
             let products = self.intrinsic(name, &[], &[x.into(), w.into()])?.into_vector_value();

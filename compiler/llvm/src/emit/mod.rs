@@ -23,7 +23,7 @@ use inkwell::values::{FunctionValue, IntValue, PointerValue, VectorValue};
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
 
-use crate::{EmitError, Processor};
+use crate::{Architecture, EmitError, Processor};
 use value::{IntOp, Value};
 
 /// Largest local buffer on the stack, in bytes.
@@ -183,12 +183,19 @@ impl<'c> Emitter<'_, 'c> {
                     self.vars.insert(l.var.clone(), self.i64(0).into());
                     self.stmt(&l.body)
                 }
-                LoopKind::Parallel if self.lane.is_none() && !self.shares_scratch(l) => self.parallel(l),
+                LoopKind::Parallel if self.has_threads() && self.lane.is_none() && !self.shares_scratch(l) => {
+                    self.parallel(l)
+                }
                 LoopKind::Vectorized if self.lane.is_none() && self.vectorizes(&l.body, &l.var) => self.vectorized(l),
                 _ => self.repeat(l),
             },
             Stmt::Block(b) => self.block(b),
         }
+    }
+
+    /// Whether loops are shared between threads. WebAssembly has none.
+    fn has_threads(&self) -> bool {
+        self.processor.architecture() != Architecture::Wasm
     }
 
     /// Emits a loop that tests its condition at the end, because it has at least one iteration.

@@ -87,6 +87,11 @@ impl Machine {
             }
             // No vectors: sums are single numbers, in the registers that addresses and loops leave free.
             Architecture::RiscV => Machine { lanes: 1, registers: 24, fma: 1.0, load: 1.0, spread: 1.0, latency: 5.0 },
+            // Engines have 16 vector registers on x86-64. A product and a sum are two instructions.
+            Architecture::Wasm if processor.has("simd128") => {
+                Machine { lanes: 4, registers: 16, fma: 1.0, load: 0.5, spread: 0.5, latency: 6.0 }
+            }
+            Architecture::Wasm => Machine { lanes: 1, registers: 12, fma: 1.0, load: 0.5, spread: 0.5, latency: 6.0 },
         }
     }
 
@@ -123,7 +128,7 @@ impl Tile {
             return Some((of_window(&machine, rows[1], *channels), space));
         }
         let tile = best(&machine, rows, *channels)?;
-        // Instructions of x86-64 take unsigned data, those of Arm signed data.
+        // Instructions of x86-64 take unsigned data, those of others signed data.
         let signed = processor.architecture() != Architecture::X86;
         let fours = in_fours(graph, node);
         Some((if fours { Tile { kind: ProductKind::Fours { signed }, ..tile } } else { tile }, space))

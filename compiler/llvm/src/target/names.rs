@@ -28,7 +28,7 @@ const X86_V4: &[&str] = &["bmi", "bmi2", "lzcnt", "movbe", "avx512bw", "avx512cd
 const X86_VNNI: &[&str] =
     &["bmi", "bmi2", "lzcnt", "movbe", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx512vnni"];
 
-static KNOWN: [Names; 4] = [
+static KNOWN: [Names; 5] = [
     Names {
         triples: &["x86_64-linux-gnu", "x86_64-unknown-linux-gnu", "x86_64"],
         triple: "x86_64-unknown-linux-gnu",
@@ -130,6 +130,16 @@ static KNOWN: [Names; 4] = [
             ("spacemit-x60", &["zvl256b", "zba", "zbb", "zbs"]),
         ],
     },
+    Names {
+        triples: &["wasm32", "wasm32-unknown-unknown"],
+        triple: "wasm32-unknown-unknown",
+        base: "generic",
+        // What every engine has that has SIMD, and those of four years before that.
+        base_features: &["bulk-memory", "mutable-globals", "nontrapping-fptoint", "sign-ext"],
+        unless_named: &[],
+        features: &[("simd128", &[])],
+        cpus: &[("generic", &[])],
+    },
 ];
 
 /// Returns the names of the targets.
@@ -228,6 +238,7 @@ impl Processor {
             Architecture::Arm => KNOWN[1].triples[0],
             Architecture::Arm32 => KNOWN[2].triples[0],
             Architecture::RiscV => KNOWN[3].triples[0],
+            Architecture::Wasm => KNOWN[4].triples[0],
         }
     }
 }
@@ -270,7 +281,8 @@ mod tests {
             let features = names.features.iter().map(|(name, _)| text(format!("+{name}")));
             for text in features.chain(names.cpus.iter().map(|(name, _)| text(format!("cpu={name}")))) {
                 let object = Processor::named(&text).unwrap().data_object("x", &[1, 2, 3]).unwrap();
-                assert_eq!(&object[..4], b"\x7fELF", "{text}");
+                let magic: &[u8] = if text.starts_with("wasm32") { b"\0asm" } else { b"\x7fELF" };
+                assert_eq!(&object[..4], magic, "{text}");
             }
         }
     }
