@@ -140,14 +140,6 @@ export class Runtime {
     this.with((take) => this.call('tw_value_free', this.put(take, value)));
   }
 
-  /** Makes a string; the caller frees it. */
-  string(text) {
-    return this.with((take) => {
-      const bytes = new TextEncoder().encode(text);
-      return this.made('tw_string_new', take, this.put(take, bytes), bytes.length);
-    });
-  }
-
   /** Makes a tensor from elements; the caller frees it. */
   tensor(dtype, shape, data) {
     return this.with((take) => {
@@ -158,14 +150,16 @@ export class Runtime {
     });
   }
 
-  /** A session of an artifact on a device, by the device's name or none. */
-  session(artifact, device) {
+  /** A session of an artifact on a simulator, by its name or none. */
+  session(artifact, name) {
     return this.with((take) => {
-      const name = device === null ? new Uint8Array(VALUE) : this.string(device);
+      const place = this.put(take, artifact);
+      const device =
+        name === null ? new Uint8Array(VALUE) : this.made('tw_wasm_device', take, place, this.putText(take, name));
       try {
-        return this.made('tw_session_open', take, this.put(take, artifact), this.put(take, name));
+        return this.made('tw_session_open', take, place, this.put(take, device));
       } finally {
-        if (device !== null) this.free(name);
+        this.free(device);
       }
     });
   }

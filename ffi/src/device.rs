@@ -3,6 +3,7 @@
 use std::ffi::c_char;
 use std::sync::Once;
 
+#[cfg(not(target_family = "wasm"))]
 use tilewright_driver::port::{Board, BoardPort};
 use tilewright_hw::config::{HwConfig, PRESETS};
 use tilewright_hw::device::Device;
@@ -17,21 +18,37 @@ type Open = fn(&str, HwConfig) -> Result<Box<dyn Device>, AnyError>;
 
 /// The devices of this library, by the kinds of their names.
 const DEVICES: &[(&str, Open)] = &[
+    #[cfg(not(target_family = "wasm"))]
     ("serial", board),
+    #[cfg(not(target_family = "wasm"))]
     ("spi", board),
+    #[cfg(not(target_family = "wasm"))]
     ("uio", board),
     #[cfg(feature = "sim")]
     ("fsim", |_, config| {
         let bytes = config.memory_bytes();
-        Ok(Box::new(tilewright_sim::Fsim::new(config, bytes)))
+        Ok(fsim(config, bytes))
     }),
     #[cfg(feature = "sim")]
     ("csim", |_, config| {
         let bytes = config.memory_bytes();
-        Ok(Box::new(tilewright_sim::Csim::new(config, bytes, tilewright_sim::CsimOptions::default())))
+        Ok(csim(config, bytes))
     }),
 ];
 
+/// The functional simulator with so many bytes of memory.
+#[cfg(feature = "sim")]
+pub(crate) fn fsim(config: HwConfig, bytes: u64) -> Box<dyn Device> {
+    Box::new(tilewright_sim::Fsim::new(config, bytes))
+}
+
+/// The cycle model with so many bytes of memory.
+#[cfg(feature = "sim")]
+pub(crate) fn csim(config: HwConfig, bytes: u64) -> Box<dyn Device> {
+    Box::new(tilewright_sim::Csim::new(config, bytes, tilewright_sim::CsimOptions::default()))
+}
+
+#[cfg(not(target_family = "wasm"))]
 fn board(name: &str, config: HwConfig) -> Result<Box<dyn Device>, AnyError> {
     let port: BoardPort = name.parse()?;
     Ok(Board::open(&port, &config, &|_| ())?.into_device(None))

@@ -9,10 +9,14 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_void};
 use std::sync::Once;
 
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::Device;
 use tilewright_runtime::loader::{CpuModule, ImportTable};
-use tilewright_runtime::{Artifact, buffer};
+use tilewright_runtime::module::{ArtifactModule, DeviceModule, open_device};
+use tilewright_runtime::{Artifact, Module, Registry, SharedDevice, Value, buffer};
 
-use crate::error::{array, guard, text, tw_status};
+use crate::device::{csim, fsim};
+use crate::error::{Failure, TW_INVALID_ARGUMENT, array, guard, text, tw_status};
 use crate::module::{failed, module};
 use crate::value::{put_value, tw_value};
 
@@ -104,4 +108,50 @@ pub unsafe extern "C" fn tw_wasm_open(
         // SAFETY: the caller's promise.
         unsafe { put_value(out, || module(artifact)) }
     })
+}
+
+/// Opens a simulator, `fsim` or `csim`, for an artifact. Its memory is as large as the artifact's programs need, which is
+/// often a small part of what its configuration has. Without programs for an accelerator, no value is put out.
+///
+/// # Safety
+/// `name` is a text that ends with a zero; `out` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tw_wasm_device(artifact: tw_value, name: *const c_char, out: *mut tw_value) -> tw_status {
+    guard(|| {
+        let held = artifact.held()?;
+        let module = <&Module>::try_from(&held.value)?;
+        let wrong = || Failure::new(TW_INVALID_ARGUMENT, format!("{} is no artifact", module.name()));
+        let artifact = module.downcast::<ArtifactModule>().ok_or_else(wrong)?.artifact();
+        // SAFETY: the caller's promise.
+        let name = unsafe { text(name, "name")? };
+        let device = match &artifact.manifest.hardware {
+            None => Value::None,
+            Some(hardware) => {
+                let open: Option<fn(HwConfig, u64) -> Box<dyn Device>> = match name {
+                    "fsim" => Some(fsim),
+                    "csim" => Some(csim),
+                    _ => None,
+                };
+                let config = HwConfig::parse(&hardware.name, &hardware.toml).map_err(failed)?;
+                let need = need(artifact)?.min(config.memory_bytes());
+                Value::Module(match open {
+                    Some(open) => Module::new(DeviceModule(SharedDevice::new(open(config, need)))),
+                    // Says what there is.
+                    None => open_device(Registry::global(), name, &hardware.toml)?,
+                })
+            }
+        };
+        // SAFETY: the caller's promise.
+        unsafe { put_value(out, || device) }
+    })
+}
+
+/// Bytes of device memory for all shapes of an artifact, whose programs can be loaded at the same time.
+fn need(artifact: &Artifact) -> Result<u64, Failure> {
+    let mut need = 0;
+    for manifest in artifact.manifest.of_each_shape() {
+        need += artifact.with_manifest(manifest.clone()).map_err(failed)?.device_need().total();
+    }
+    // Programs begin at pages.
+    Ok(need.next_multiple_of(1 << 16) + (1 << 16))
 }
