@@ -33,11 +33,16 @@ fn what_cannot_be_is_told_with_what_can() {
     for (more, want) in [
         (
             &["--cpu-target", "mips"][..],
-            "CPU target `mips` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu",
+            "CPU target `mips` is not supported; use one of x86_64-linux-gnu, aarch64-linux-gnu, armv7-linux-gnueabihf, riscv64-linux-gnu, \
+             wasm32",
         ),
         (&["--cpu-target", "aarch64-linux-gnu,+v"], "no `+v`; use cpu=NAME, or +FEATURE with one of dotprod"),
         (&["--cpu-target", "riscv64-linux-gnu,cpu=z80"], "no processor `z80`; use one of generic-rv64"),
         (&["--cpu-target", "riscv64-linux-gnu", "--measure"], "--measure measures this machine's CPU"),
+        (&["--cpu-target", "wasm32"], "--cpu-target wasm32 is for WebAssembly modules; add --emit wasm"),
+        (&["--emit", "wasm", "--cpu-target", "aarch64-linux-gnu"], "--emit wasm writes code for wasm32"),
+        (&["--emit", "wasm", "--measure"], "leave out --measure"),
+        (&["--emit", "wasm", "--params", "p"], "leave out --params"),
         (&["--emit", "object", "--measure"], "leave out --measure"),
         (&["--emit", "object", "--fallback", "cuda"], "leave out --fallback cuda"),
     ] {
@@ -61,4 +66,32 @@ fn a_folder_of_objects_has_what_its_header_says() {
     assert_eq!(names, ["le_net.c", "le_net.h", "le_net_code0.o", "le_net_constants.o", "tilewright_imports.c"]);
     let header = std::fs::read_to_string(out.join("le_net.h")).unwrap();
     assert!(header.contains("for riscv64-unknown-linux-gnu generic-rv64 +m,+a,+f,+d,+c"), "{header}");
+}
+
+/// The module has the artifact in it, and imports only what the runtime provides. Node says whether it is valid.
+#[test]
+fn a_webassembly_module_is_one() {
+    if let Err(error) = tilewright::model::wasm::WasmLinker::find() {
+        return tilewright_testing::skip(&error.to_string());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("lenet.wasm");
+    let (code, text) = tilewright(&["compile", "zoo:lenet-int8", "--emit", "wasm", "-o", out.to_str().unwrap()]);
+    assert_eq!(code, 0, "{text}");
+    let module = std::fs::read(&out).unwrap();
+    let has = |text: &[u8]| module.windows(text.len()).any(|part| part == text);
+    assert!(module.starts_with(b"\0asm") && has(b"tilewright.artifact") && has(b"TILEWRGT"));
+    if !tilewright_testing::has_optional("node", "run scripts/setup.sh --wasm") {
+        return;
+    }
+    let script = "const module = new WebAssembly.Module(require('fs').readFileSync(process.argv[1])); \
+                  const names = (list) => list.map((entry) => entry.name).join(' '); \
+                  console.log(names(WebAssembly.Module.imports(module)), '|', names(WebAssembly.Module.exports(module)))";
+    let found = Command::new("node").args(["-e", script]).arg(&out).output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&found.stdout),
+        "memory __memory_base __table_base | __wasm_call_ctors tw_0_quantize tw_r1_0_dequantize\n",
+        "{}",
+        String::from_utf8_lossy(&found.stderr)
+    );
 }
