@@ -2,6 +2,7 @@
 
 mod bench;
 mod bisect;
+mod call;
 mod common;
 mod compilation;
 mod compile;
@@ -20,6 +21,7 @@ mod run;
 mod schedule;
 mod serve;
 mod synth;
+mod tracker;
 mod tune;
 mod tuned;
 mod virtual_board;
@@ -95,6 +97,10 @@ enum Command {
     RunNative,
     /// Lend this machine's device to others, which open it as remote:HOST:PORT
     Serve(serve::Serve),
+    /// Hand out the devices of several servers by kind; others open them as tracker:HOST:PORT/KIND
+    Tracker(tracker::Tracker),
+    /// Call a function of a server, or list its functions
+    Call(call::Call),
 }
 
 /// Parses the command line, runs the command and prints its error if it fails.
@@ -126,6 +132,8 @@ pub fn main() -> ExitCode {
         Command::Manual(command) => command.run(&Arguments::command()),
         Command::VirtualBoard(command) => command.run(),
         Command::Serve(command) => command.run(),
+        Command::Tracker(command) => command.run(),
+        Command::Call(command) => command.run(),
         Command::RunNative => serve::run_native(),
     };
     match outcome {

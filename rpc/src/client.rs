@@ -11,16 +11,21 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig};
 
 pub use device::{Asked, RemoteDevice};
-pub(crate) use line::Line;
+pub(crate) use line::{Line, client_name};
 pub use remote::Remote;
 
-use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE};
+use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE, Lender};
 use crate::runtime::runtime;
+use crate::tracker::{Lease, TrackerClient};
 use crate::wire::machine_client::MachineClient;
 use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 
 /// Time in which a server must answer that it is there.
 const CONNECT: Duration = Duration::from_secs(10);
+
+/// How often another server is asked of a tracker if one cannot be reached, and the time between.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// Why a server cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +100,37 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to a server; `name` names it in messages.
     pub fn open(name: String, endpoint: &Endpoint, access: &Access) -> Result<Connection, ClientError> {
+        runtime()?.block_on(Connection::connect(name, endpoint, access))
+    }
+
+    /// Connects to whoever lends, and to the server that a tracker chooses. `told` receives what it waits for.
+    pub fn to(
+        lender: &Lender,
+        access: &Access,
+        told: &dyn Fn(&str),
+    ) -> Result<(Connection, Option<Lease>), ClientError> {
+        let (tracker, kind) = match lender {
+            Lender::Server(server) => {
+                return Ok((Connection::open(format!("remote:{server}"), server, access)?, None));
+            }
+            Lender::Tracker(tracker, kind) => (TrackerClient::connect(tracker, access)?, kind),
+        };
+        let mut tries = 0;
+        loop {
+            let lease = tracker.borrow(kind, told)?;
+            match Connection::open(format!("remote:{}", lease.server), &lease.server, access) {
+                Ok(connection) => return Ok((connection, Some(lease))),
+                // A server that has just died is still listed for a moment.
+                Err(ClientError::Unreachable { .. }) if tries < TRIES => tries += 1,
+                Err(error) => return Err(error),
+            }
+            drop(lease);
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Connects to a server; `name` names it in messages.
+    pub async fn connect(name: String, endpoint: &Endpoint, access: &Access) -> Result<Connection, ClientError> {
         if access.token.is_some() && access.certificate.is_none() && !access.insecure && !endpoint.is_loopback() {
             return Err(ClientError::Plain { server: name });
         }
@@ -118,7 +154,7 @@ impl Connection {
                 .domain_name(endpoint.host.clone());
             to = to.tls_config(tls).map_err(|error| unreachable(&error))?;
         }
-        let channel = runtime()?.block_on(to.connect()).map_err(|error| unreachable(&error))?;
+        let channel = to.connect().await.map_err(|error| unreachable(&error))?;
         let token = access.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok());
         Ok(Connection { name, channel, token })
     }

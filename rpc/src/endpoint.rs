@@ -51,6 +51,63 @@ impl Endpoint {
     }
 }
 
+/// Who lends a device.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Lender {
+    /// A server.
+    Server(Endpoint),
+    /// A tracker, which chooses a server that lends devices of a kind.
+    Tracker(Endpoint, String),
+}
+
+/// A text that is no lender.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LenderError {
+    /// Its address is none.
+    #[error("remote: {0}")]
+    Server(EndpointError),
+    /// A tracker's address is none.
+    #[error("tracker: {0}, and a kind: tracker:HOST:PORT/KIND")]
+    Tracker(EndpointError),
+    /// A tracker without a kind.
+    #[error(
+        "{0:?} names no kind of devices; give tracker:HOST:PORT/KIND, with one of the kinds that `tilewright tracker --list HOST:PORT` prints"
+    )]
+    Kind(String),
+}
+
+impl std::str::FromStr for Lender {
+    type Err = LenderError;
+
+    fn from_str(text: &str) -> Result<Lender, LenderError> {
+        let Some(tracker) = text.strip_prefix("tracker:") else {
+            let server = text.strip_prefix("remote:").unwrap_or(text);
+            return server.parse().map(Lender::Server).map_err(LenderError::Server);
+        };
+        let (address, kind) = tracker.split_once('/').unwrap_or((tracker, ""));
+        let address = address.parse().map_err(LenderError::Tracker)?;
+        match crate::tracker::is_kind(kind) {
+            true => Ok(Lender::Tracker(address, kind.to_string())),
+            false => Err(LenderError::Kind(text.to_string())),
+        }
+    }
+}
+
+impl std::fmt::Display for Lender {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Lender::Server(server) => write!(f, "remote:{server}"),
+            Lender::Tracker(tracker, kind) => write!(f, "tracker:{tracker}/{kind}"),
+        }
+    }
+}
+
+impl From<Endpoint> for Lender {
+    fn from(server: Endpoint) -> Lender {
+        Lender::Server(server)
+    }
+}
+
 /// Environment variable with the token.
 pub const TOKEN: &str = "TILEWRIGHT_TOKEN";
 /// Environment variable with the path of a file that has the token.
@@ -160,6 +217,22 @@ mod tests {
         }
         for text in ["", "host", ":80", "host:", "host:99999", "::1:80", "[host]:80", "a b:1", "h/x:1", "user@h:1"] {
             assert_eq!(text.parse::<Endpoint>(), Err(EndpointError { text: text.into() }), "{text}");
+        }
+    }
+
+    #[test]
+    fn lenders_read_back_and_others_are_refused() {
+        for text in ["remote:board.local:80", "tracker:[::1]:7879/1x16x16", "tracker:10.0.0.7:80/ulx3s-85f_2.1"] {
+            assert_eq!(text.parse::<Lender>().expect("is a lender").to_string(), text);
+        }
+        for (text, message) in [
+            ("remote:here", "remote: \"here\" is not an address; give HOST:PORT"),
+            ("tracker:here/k", "tracker: \"here\" is not an address; give HOST:PORT"),
+            ("tracker:h:1", "\"tracker:h:1\" names no kind of devices; give tracker:HOST:PORT/KIND"),
+            ("tracker:h:1/a b", "\"tracker:h:1/a b\" names no kind of devices"),
+        ] {
+            let error = text.parse::<Lender>().unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
         }
     }
 

@@ -20,10 +20,11 @@ pub mod native;
 mod report;
 mod runtime;
 pub mod server;
+pub mod tracker;
 mod values;
 
 pub use client::{Remote, RemoteDevice};
-pub use endpoint::{Access, Endpoint};
+pub use endpoint::{Access, Endpoint, Lender};
 
 /// The messages and services of `proto/tilewright.proto`.
 #[allow(missing_docs, clippy::all)]

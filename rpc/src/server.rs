@@ -35,6 +35,7 @@ pub(crate) use requests::Requests;
 
 use crate::client::Asked;
 use crate::runtime::runtime;
+use crate::tracker::Registration;
 use crate::wire::machine_server::{Machine, MachineServer};
 use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 use access::Guard;
@@ -42,8 +43,21 @@ use incoming::Incoming;
 use queue::Queue;
 
 /// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile.
-pub type OpenDevice =
-    dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Box<dyn Device>, DeviceError> + Send + Sync + 'static;
+pub type OpenDevice = dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Opened, DeviceError> + Send + Sync + 'static;
+
+/// A device that was opened.
+pub struct Opened {
+    /// The device.
+    pub device: Box<dyn Device>,
+    /// Ends what it does, once its session has ended. It is not used after that.
+    pub interrupt: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl<D: Device + 'static> From<D> for Opened {
+    fn from(device: D) -> Opened {
+        Opened { device: Box::new(device), interrupt: None }
+    }
+}
 
 /// What a server lends. Simulators and boards come from the caller.
 pub struct Lends {
@@ -103,6 +117,7 @@ pub struct Running {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     stopped: watch::Receiver<Option<String>>,
+    registration: Option<Registration>,
 }
 
 impl Server {
@@ -112,9 +127,6 @@ impl Server {
     /// [`ServeError`]: without TLS and a token, only addresses of this machine are accepted unless
     /// [`Options::insecure`] is set.
     pub fn bind(options: Options, lends: Lends) -> Result<Server, ServeError> {
-        options.check()?;
-        let listener = options.listen()?;
-        let address = listener.local_addr().map_err(|source| options.cannot_listen(source))?;
         let (stops, stopping) = watch::channel(false);
         let shared = Arc::new(Shared {
             queue: Queue::new(lends.devices.max(1), options.limits.sessions),
@@ -123,11 +135,19 @@ impl Server {
             stopping,
         });
         let service = MachineServer::new(Service { shared }).max_decoding_message_size(MESSAGE);
-        let guard = Guard::new(options.token.as_deref());
-        let router = http(&options)?
-            .add_service(tonic::service::interceptor::InterceptedService::new(service, move |request| {
-                guard.check(request)
-            }));
+        Server::of(options, |mut http, guard| http.add_service(guard.before(service)), stops)
+    }
+
+    /// Listens; `add` adds the service. `stops` is told when the server stops.
+    pub(crate) fn of(
+        options: Options,
+        add: impl FnOnce(Http, Guard) -> Router,
+        stops: watch::Sender<bool>,
+    ) -> Result<Server, ServeError> {
+        options.check()?;
+        let listener = options.listen()?;
+        let address = listener.local_addr().map_err(|source| options.cannot_listen(source))?;
+        let router = add(http(&options)?, Guard::new(options.token.as_deref()));
         Ok(Server { listener, address, router, limits: options.limits, tls: options.tls.is_some(), stops })
     }
 
@@ -161,7 +181,7 @@ impl Server {
             let _ = stops.send(true);
             let _ = ended.send(Some(outcome.err().unwrap_or_default()));
         });
-        Ok(Running { address, stop: Some(stop), stopped })
+        Ok(Running { address, stop: Some(stop), stopped, registration: None })
     }
 }
 
@@ -169,6 +189,11 @@ impl Running {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Keeps the server's entry at a tracker as long as it runs.
+    pub fn keep(&mut self, registration: Registration) {
+        self.registration = Some(registration);
     }
 
     /// Waits until the server ends by itself, which it does only if it fails.
@@ -247,7 +272,7 @@ impl Machine for Service {
     type SessionStream = replies::Replies;
 
     async fn session(&self, request: Request<Streaming<wire::Request>>) -> Result<Response<replies::Replies>, Status> {
-        let peer = peer(&request);
+        let peer = Peer::of(&request).to_string();
         let Some(place) = self.shared.queue.enter() else {
             let limit = self.shared.limits.sessions;
             tracing::warn!("{peer}: refused, because {limit} sessions are open");
@@ -259,11 +284,27 @@ impl Machine for Service {
     }
 }
 
-/// The client's address, for the log.
-fn peer<T>(request: &Request<T>) -> String {
-    let of = |info: &TcpConnectInfo| info.remote_addr();
-    let plain = request.extensions().get::<TcpConnectInfo>().and_then(of);
-    let tls = request.extensions().get::<tonic::transport::server::TlsConnectInfo<TcpConnectInfo>>();
-    let address = plain.or_else(|| tls.and_then(|info| of(info.get_ref())));
-    address.map_or_else(|| "a client".into(), |address| address.to_string())
+/// Who asks.
+pub(crate) struct Peer(Option<SocketAddr>);
+
+impl Peer {
+    pub fn of<T>(request: &Request<T>) -> Peer {
+        let of = |info: &TcpConnectInfo| info.remote_addr();
+        let plain = request.extensions().get::<TcpConnectInfo>().and_then(of);
+        let tls = request.extensions().get::<tonic::transport::server::TlsConnectInfo<TcpConnectInfo>>();
+        Peer(plain.or_else(|| tls.and_then(|info| of(info.get_ref()))))
+    }
+
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.0
+    }
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(address) => write!(f, "{address}"),
+            None => f.write_str("a client"),
+        }
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
+use crate::interrupt::Interrupt;
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
@@ -57,6 +58,7 @@ pub struct Fsim {
     kernel: Kernel,
     decoder: Decoder,
     queue: Queue,
+    interrupt: Interrupt,
 }
 
 impl Fsim {
@@ -75,7 +77,14 @@ impl Fsim {
             decoder: Decoder::new(&config),
             config: Arc::new(config),
             queue: Queue::default(),
+            interrupt: Interrupt::default(),
         }
+    }
+
+    /// Ends the run, and refuses those that follow, once `interrupt` is set.
+    pub fn interrupted_by(mut self, interrupt: Interrupt) -> Fsim {
+        self.interrupt = interrupt;
+        self
     }
 
     /// Selects how matrix products are computed; all kernels give the same results. A kernel that this machine or
@@ -252,6 +261,9 @@ impl Stepper<'_> {
             Some(Err(trap)) => return Ok(self.trapped(trap)),
             Some(Ok(insn)) => insn,
         };
+        if self.device.interrupt.is_set() {
+            return Err(Interrupt::error("fsim"));
+        }
         let limit = self.command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         if u64::from(self.place) >= limit {
             return Err(DeviceError::InsnLimit { limit });

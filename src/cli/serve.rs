@@ -2,13 +2,16 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use tilewright::device::{DeviceKind, Spec, help, lends};
+use tilewright_rpc::Access;
 use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
 use tilewright_rpc::server::{Lends, Limits, Native, Options, Server, Tls};
+use tilewright_rpc::tracker::{Station, is_kind};
 
 use super::{Hw, Verdict, write_or_print};
 
@@ -36,6 +39,16 @@ pub struct Serve {
     /// MiB of memory that the models and the arguments of a session can take
     #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     max_memory: u32,
+    /// Tracker that hands out this server's devices. It is shown this server's token; TILEWRIGHT_TLS_CERT turns TLS on
+    #[arg(long, value_name = "HOST:PORT")]
+    tracker: Option<Endpoint>,
+    /// Kind of the devices at the tracker [default: the configuration's name]
+    #[arg(long, requires = "tracker", value_name = "KIND", value_parser = kind)]
+    kind: Option<String>,
+    /// Address that the tracker tells clients [default: the one that this server listens on, with the host from which
+    /// the tracker sees it if it listens on all]
+    #[arg(long, requires = "tracker", value_name = "HOST:PORT")]
+    announce: Option<Endpoint>,
     /// Run CPU code of uploaded artifacts, each in a process with limits. A client then can do what your user can: allow
     /// it only to those whom you trust
     #[arg(long)]
@@ -57,9 +70,10 @@ pub struct Serve {
 /// Where a server listens, and whom it lets in.
 #[derive(clap::Args)]
 pub struct Listen {
-    /// Address to listen on; port 0 lets the system choose one. Beyond this machine it needs a token and TLS
-    #[arg(long, default_value = "127.0.0.1:7878", value_name = "HOST:PORT")]
-    listen: Endpoint,
+    /// Address to listen on; port 0 lets the system choose one. Beyond this machine it needs a token and TLS [default:
+    /// 127.0.0.1, port 7878 of serve and 7879 of tracker]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<Endpoint>,
     /// File with the token that clients must have [default: TILEWRIGHT_TOKEN, or the file TILEWRIGHT_TOKEN_FILE]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -75,8 +89,10 @@ pub struct Listen {
 }
 
 impl Listen {
-    pub fn options(&self) -> Result<Options> {
-        let mut options = Options::new(self.listen.clone());
+    /// What is given; `default` is where it listens otherwise.
+    pub fn options(&self, default: &str) -> Result<Options> {
+        let listen = self.listen.clone().map_or_else(|| default.parse(), Ok)?;
+        let mut options = Options::new(listen);
         options = match &self.token_file {
             Some(path) => options.with_token_file(path)?,
             None => Options { token: token_from_environment()?, ..options },
@@ -102,6 +118,9 @@ pub fn log() {
     let _ = log.try_init();
 }
 
+/// Where it listens without `--listen`.
+const LISTEN: &str = "127.0.0.1:7878";
+
 /// The hidden command that runs a client's CPU code.
 const RUN_NATIVE: &str = "run-native";
 
@@ -109,6 +128,17 @@ const RUN_NATIVE: &str = "run-native";
 pub fn run_native() -> Result<Verdict> {
     tilewright_rpc::native::serve().map_err(anyhow::Error::from_boxed)?;
     Ok(Verdict::Fine)
+}
+
+/// Checks a kind of devices.
+fn kind(text: &str) -> Result<String, String> {
+    let wanted = || format!("{text:?} names no kind; use letters, digits, dots, hyphens and underscores, at most 64");
+    is_kind(text).then(|| text.to_string()).ok_or_else(wanted)
+}
+
+/// The address that the tracker tells clients.
+fn announced(listens: SocketAddr) -> String {
+    if listens.ip().is_unspecified() { format!(":{}", listens.port()) } else { listens.to_string() }
 }
 
 impl Serve {
@@ -141,11 +171,23 @@ impl Serve {
             cycles: self.max_cycles,
             memory: u64::from(self.max_memory) << 20,
         };
-        let options = Options { limits, ..self.listen.options()? };
+        let options = Options { limits, ..self.listen.options(LISTEN)? };
         let config = self.hw.load()?;
+        let (token, config_name, devices) = (options.token.clone(), config.name.clone(), self.devices.into());
         let lends = Lends { native: self.native()?, ..lends(self.device, config, self.devices.into())? };
         let server = Server::bind(options, lends)?;
-        let running = server.start()?;
+        let mut running = server.start()?;
+        if let Some(tracker) = &self.tracker {
+            let station = Station {
+                kind: self.kind.clone().unwrap_or_else(|| config_name.clone()),
+                address: self.announce.as_ref().map_or_else(|| announced(running.address()), Endpoint::to_string),
+                device: self.device.to_string(),
+                config_name,
+                devices,
+            };
+            let access = Access { token, ..Access::from_environment()? };
+            running.keep(station.register(tracker, &access)?);
+        }
         write_or_print(None, format!("{}\n", running.address()).as_bytes())?;
         running.wait()?;
         Ok(Verdict::Fine)

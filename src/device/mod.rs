@@ -21,6 +21,6 @@ pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{Extras, open, tell_build};
 pub use register::register;
-pub use remote::{is_exact, open_server};
+pub use remote::{is_exact, open_functions, open_server};
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
 pub use tilewright_driver::port::{Board, BoardPort, PortError};

@@ -1,17 +1,17 @@
 //! Devices by the names that `--device` accepts.
 
 use tilewright_driver::port::{BoardPort, PortError};
-use tilewright_rpc::endpoint::{Endpoint, EndpointError};
+use tilewright_rpc::endpoint::{Lender, LenderError};
 
 use super::table::{DEVICES, ModelRunner, Spec, Way, names};
 
-/// A device of the table, with its port if it is a board, and its server if it is of another machine.
+/// A device of the table, with its port if it is a board, and its lender if it is of another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceKind {
     spec: &'static Spec,
     /// Leaked when parsed, so that a kind can be copied.
     port: Option<&'static BoardPort>,
-    server: Option<&'static Endpoint>,
+    lender: Option<&'static Lender>,
 }
 
 /// A name that is not a device, with what to do.
@@ -20,9 +20,9 @@ pub enum DeviceNameError {
     /// A port without a path, or whose speed is not a number.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// A server without an address.
-    #[error("remote: {0}")]
-    Server(#[from] EndpointError),
+    /// A server or tracker without an address, or a tracker without a kind.
+    #[error(transparent)]
+    Lender(#[from] LenderError),
     /// No device at all.
     #[error("no device is named {name}; use {}", names(|_| true))]
     Unknown {
@@ -46,8 +46,8 @@ impl std::str::FromStr for DeviceKind {
                 Ok(DeviceKind { port: Some(Box::leak(Box::new(port))), ..DeviceKind::of(spec) })
             }
             Some(spec) if spec.way == Way::Remote => {
-                let server: Endpoint = name.split_once(':').map_or("", |(_, address)| address).parse()?;
-                Ok(DeviceKind { server: Some(Box::leak(Box::new(server))), ..DeviceKind::of(spec) })
+                let lender: Lender = name.parse()?;
+                Ok(DeviceKind { lender: Some(Box::leak(Box::new(lender))), ..DeviceKind::of(spec) })
             }
             Some(spec) => Ok(DeviceKind::of(spec)),
             None => Err(DeviceNameError::Unknown { name: name.to_string() }),
@@ -68,7 +68,7 @@ impl DeviceKind {
     pub const CUDA: DeviceKind = DeviceKind::of(&DEVICES[4]);
 
     const fn of(spec: &'static Spec) -> DeviceKind {
-        DeviceKind { spec, port: None, server: None }
+        DeviceKind { spec, port: None, lender: None }
     }
 
     /// Its row of the table.
@@ -94,9 +94,9 @@ impl DeviceKind {
         self.spec.exact || self.spec.way == Way::Remote
     }
 
-    /// The server, if it is a device of another machine.
-    pub fn server(self) -> Option<&'static Endpoint> {
-        self.server
+    /// Who lends it, if it is a device of another machine.
+    pub fn lender(self) -> Option<&'static Lender> {
+        self.lender
     }
 
     /// The port, if it is a board.
@@ -107,9 +107,9 @@ impl DeviceKind {
 
 impl std::fmt::Display for DeviceKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match (self.port, self.server) {
+        match (self.port, self.lender) {
             (Some(port), _) => write!(f, "{port}"),
-            (None, Some(server)) => write!(f, "{}:{server}", self.spec.name),
+            (None, Some(lender)) => write!(f, "{lender}"),
             (None, None) => f.write_str(self.spec.name),
         }
     }

@@ -6,7 +6,7 @@ use tilewright_driver::port::Board;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_rpc::client::Asked;
-use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Interrupt, Rtl, RtlOptions, rtl};
 
 use super::name::DeviceKind;
 use super::remote::open_remote;
@@ -23,6 +23,8 @@ pub struct Extras<'a> {
     pub spans: bool,
     /// Abort a command after so many cycles, or instructions on a device without cycles.
     pub max_cycles: Option<u64>,
+    /// Ends the run of a simulator once it is set, except that of the Verilated design.
+    pub interrupt: Option<&'a Interrupt>,
 }
 
 /// Opens a device; returns none for the CPU and the GPU, which run no accelerator programs. The configuration's DRAM
@@ -44,7 +46,7 @@ pub fn open(
         return unsupported(format!("record waves; {}", use_one(|spec| spec.waves)));
     }
     // A server says itself what its device cannot do.
-    if extras.strict && !spec.strict && kind.server().is_none() {
+    if extras.strict && !spec.strict && kind.lender().is_none() {
         return unsupported(format!("check programs strictly; {}", use_one(|spec| spec.strict)));
     }
     if extras.spans && !kind.may_trace() {
@@ -63,10 +65,10 @@ pub fn open(
             remedy: "name a file in a folder that can be written".into(),
         })?;
     }
-    if let Some(server) = kind.server() {
+    if let Some(lender) = kind.lender() {
         let Extras { strict, spans, max_cycles, .. } = extras;
         let asked = Asked { strict, spans, max_cycles };
-        return open_remote(kind, server, config, asked, told).map(Some);
+        return open_remote(kind, lender, config, asked, told).map(Some);
     }
     let device: Box<dyn Device> = match (spec.way, kind.port()) {
         (Way::None(_), _) => return Ok(None),
@@ -74,12 +76,14 @@ pub fn open(
         // The name of a board always has a port, that of a server an address.
         (Way::Board | Way::Remote, None) => return unsupported("run programs without a port".into()),
         (Way::Functional, None) => {
-            Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))
+            let fsim = Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles);
+            Box::new(fsim.interrupted_by(extras.interrupt.cloned().unwrap_or_default()))
         }
         (Way::Cycle, None) => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
             let csim = Csim::new(config.clone(), config.memory_bytes(), options);
-            Box::new(csim.with_cycle_limit(extras.max_cycles))
+            let csim = csim.with_cycle_limit(extras.max_cycles);
+            Box::new(csim.interrupted_by(extras.interrupt.cloned().unwrap_or_default()))
         }
         (Way::Design, None) => {
             let options =

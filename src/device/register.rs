@@ -43,6 +43,9 @@ mod tests {
         assert_eq!(open("fsim").unwrap(), "fsim");
         assert!(open("csim:1").unwrap_err().contains("no device is named csim:1"));
         let unknown = open("cpu").unwrap_err();
-        assert_eq!(unknown, "there is no device cpu here; there are: csim, fsim, remote, rtl, serial, spi, uio");
+        assert_eq!(
+            unknown,
+            "there is no device cpu here; there are: csim, fsim, remote, rtl, serial, spi, tracker, uio"
+        );
     }
 }

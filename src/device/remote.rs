@@ -3,8 +3,8 @@
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_rpc::client::{Asked, Client};
-use tilewright_rpc::endpoint::Endpoint;
-use tilewright_rpc::{Access, Remote, RemoteDevice};
+use tilewright_rpc::tracker::TrackerClient;
+use tilewright_rpc::{Access, Lender, Remote, RemoteDevice};
 
 use super::name::DeviceKind;
 use super::open::Extras;
@@ -21,12 +21,12 @@ fn access(of: &DeviceKind) -> Result<Access, DeviceError> {
 /// Opens the device of a server.
 pub(super) fn open_remote(
     kind: DeviceKind,
-    server: &Endpoint,
+    lender: &Lender,
     config: &HwConfig,
     asked: Asked,
     told: &dyn Fn(&str),
 ) -> Result<Box<dyn Device>, DeviceError> {
-    Ok(Box::new(RemoteDevice::open(server, &access(&kind)?, config, asked, told)?))
+    Ok(Box::new(RemoteDevice::of(lender, &access(&kind)?, config, asked, told)?))
 }
 
 /// Opens a session of a server, which has its device, for artifacts that run there and for its functions. The device must
@@ -40,12 +40,23 @@ pub fn open_server(
     extras: Extras,
     told: &dyn Fn(&str),
 ) -> Result<Remote, DeviceError> {
-    let Some(server) = kind.server() else {
-        let what = "run artifacts by itself; use --device remote:HOST:PORT".into();
-        return Err(DeviceError::Unsupported { device: kind.to_string(), what });
-    };
     let Extras { strict, max_cycles, spans, .. } = extras;
-    Remote::with_device(server, &access(&kind)?, config, Asked { strict, spans, max_cycles }, told)
+    Remote::with_device(lender(kind)?, &access(&kind)?, config, Asked { strict, spans, max_cycles }, told)
+}
+
+/// Opens a session of a server for its functions, without its device.
+///
+/// # Errors
+/// As [`open_server`].
+pub fn open_functions(kind: DeviceKind) -> Result<Remote, DeviceError> {
+    Remote::without_device(lender(kind)?, &access(&kind)?)
+}
+
+fn lender(kind: DeviceKind) -> Result<&'static Lender, DeviceError> {
+    kind.lender().ok_or_else(|| {
+        let what = "be asked for what a server does; use remote:HOST:PORT".into();
+        DeviceError::Unsupported { device: kind.to_string(), what }
+    })
 }
 
 /// Whether a device reports exact cycles, and when each instruction ran. A server is asked what it lends.
@@ -53,7 +64,15 @@ pub fn open_server(
 /// # Errors
 /// [`DeviceError::Tool`] if the server does not answer.
 pub fn is_exact(kind: DeviceKind) -> Result<bool, DeviceError> {
-    let Some(server) = kind.server() else { return Ok(kind.spec().exact) };
-    let about = Client::connect(server, &access(&kind)?)?.describe()?;
-    Ok(about.device.parse().is_ok_and(|kind: DeviceKind| kind.spec().exact))
+    let Some(lender) = kind.lender() else { return Ok(kind.spec().exact) };
+    let access = access(&kind)?;
+    let exact = |device: &str| device.parse().is_ok_and(|kind: DeviceKind| kind.spec().exact);
+    match lender {
+        Lender::Server(server) => Ok(exact(&Client::connect(server, &access)?.describe()?.device)),
+        Lender::Tracker(tracker, wanted) => {
+            let listed = TrackerClient::connect(tracker, &access)?.list()?;
+            // A kind that nobody lends is an error when it is opened.
+            Ok(listed.iter().filter(|listed| listed.station.kind == *wanted).all(|of| exact(&of.station.device)))
+        }
+    }
 }

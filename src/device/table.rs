@@ -62,7 +62,7 @@ const PLAIN: Spec =
     Spec { name: "", short: "", usage: "", about: "", way: Way::Functional, exact: false, waves: false, strict: false };
 
 /// All devices.
-pub static DEVICES: [Spec; 9] = [
+pub static DEVICES: [Spec; 10] = [
     Spec { name: "fsim", short: "fsim", usage: "fsim", about: "answers", way: Way::Functional, ..PLAIN },
     Spec {
         name: "csim",
@@ -129,6 +129,14 @@ pub static DEVICES: [Spec; 9] = [
         short: "remote:HOST:PORT",
         usage: "remote:HOST:PORT",
         about: "the device of a server",
+        way: Way::Remote,
+        ..PLAIN
+    },
+    Spec {
+        name: "tracker",
+        short: "tracker:HOST:PORT/KIND",
+        usage: "tracker:HOST:PORT/KIND",
+        about: "a device that a tracker chooses",
         way: Way::Remote,
         ..PLAIN
     },

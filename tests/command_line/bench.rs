@@ -220,8 +220,7 @@ fn open_sizes_are_those_of_the_inputs() {
 fn what_cannot_be_compared_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let unknown = tilewright(dir.path(), &["bench", &lenet(), "--devices", "cpu,abacus"]);
-    let told =
-        "no device is named abacus; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio or remote:HOST:PORT";
+    let told = "no device is named abacus; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio, remote:HOST:PORT or tracker:HOST:PORT/KIND";
     assert_eq!(unknown.code, 2);
     assert!(unknown.stderr.contains(told), "{}", unknown.stderr);
     for (text, message) in [

@@ -26,6 +26,7 @@ mod shapes;
 mod sizes;
 mod stages;
 mod synth;
+mod tracker;
 mod tune;
 mod upload;
 

@@ -101,7 +101,7 @@ fn what_cannot_run_is_refused() {
     refused(
         dir,
         &["run", "copy.tw", "--device", "cpu"],
-        "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+        "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio, remote:HOST:PORT or tracker:HOST:PORT/KIND",
     );
     refused(dir, &["run", "copy.tw", "--data", "x=in.bin"], "--data x=in.bin: x is not a number; write 4096 or 0x1000");
     refused(dir, &["run", "copy.tw", "--data", "4096"], "--data 4096 is not of the form ADDRESS=FILE");
@@ -172,7 +172,7 @@ fn what_cannot_run_is_refused() {
     for (device, message) in [
         (
             "cuda",
-            "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+            "a program runs on an accelerator; use --device fsim, csim, rtl, serial:PATH, spi:PATH, uio, remote:HOST:PORT or tracker:HOST:PORT/KIND",
         ),
         ("remote:host", "remote: \"host\" is not an address; give HOST:PORT, such as 127.0.0.1:7878"),
         (
@@ -182,11 +182,11 @@ fn what_cannot_run_is_refused() {
         ),
         (
             "toaster",
-            "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+            "no device is named toaster; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio, remote:HOST:PORT or tracker:HOST:PORT/KIND",
         ),
         (
             "rtl:2",
-            "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio or remote:HOST:PORT",
+            "no device is named rtl:2; use fsim, csim, rtl, cpu, cuda, serial:PATH, spi:PATH, uio, remote:HOST:PORT or tracker:HOST:PORT/KIND",
         ),
     ] {
         let outcome = tilewright(dir, &["run", "copy.tw", "--device", device]);

@@ -8,8 +8,9 @@ use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, che
 
 use super::{ClientError, Connection, Line};
 use crate::caller::Link;
-use crate::endpoint::{Access, Endpoint};
+use crate::endpoint::{Access, Endpoint, Lender};
 use crate::report::{self, broken};
+use crate::tracker::Lease;
 use crate::wire::{self, reply, request};
 use crate::{PIECE, client};
 
@@ -34,6 +35,8 @@ pub struct RemoteDevice {
     submitted: u64,
     /// Tickets without a report yet.
     open: BTreeSet<u64>,
+    /// What a tracker wants back.
+    _lease: Option<Lease>,
 }
 
 impl From<ClientError> for DeviceError {
@@ -67,8 +70,23 @@ impl RemoteDevice {
         asked: Asked,
         told: &dyn Fn(&str),
     ) -> Result<RemoteDevice, DeviceError> {
-        let connection = Connection::open(format!("remote:{endpoint}"), endpoint, access)?;
-        RemoteDevice::on(connection, config, asked, told)
+        RemoteDevice::of(&endpoint.clone().into(), access, config, asked, told)
+    }
+
+    /// Like [`RemoteDevice::open`], also on a server that a tracker chooses.
+    ///
+    /// # Errors
+    /// As [`RemoteDevice::open`].
+    pub fn of(
+        lender: &Lender,
+        access: &Access,
+        config: &HwConfig,
+        asked: Asked,
+        told: &dyn Fn(&str),
+    ) -> Result<RemoteDevice, DeviceError> {
+        let (connection, lease) = Connection::to(lender, access, told)?;
+        let device = RemoteDevice::on(connection, config, asked, told)?;
+        Ok(RemoteDevice { _lease: lease, ..device })
     }
 
     pub(crate) fn on(
@@ -89,13 +107,21 @@ impl RemoteDevice {
         let (line, opened) = Line::open(connection, open, told)?;
         let opened = opened.map_err(|failure| report::error(failure, &name))?;
         let (config, memory_bytes) = (config.clone(), opened.memory_bytes);
-        Ok(RemoteDevice { name, config, memory_bytes, line: Box::new(line), submitted: 0, open: BTreeSet::new() })
+        Ok(RemoteDevice {
+            name,
+            config,
+            memory_bytes,
+            line: Box::new(line),
+            submitted: 0,
+            open: BTreeSet::new(),
+            _lease: None,
+        })
     }
 
     /// The device at the other end of a link.
     pub(crate) fn over(line: Box<dyn Link>, config: HwConfig, memory_bytes: u64) -> RemoteDevice {
         let name = line.name().to_string();
-        RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new() }
+        RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new(), _lease: None }
     }
 
     /// Waits until everything before is done.

@@ -104,7 +104,7 @@ impl Link for Line {
 }
 
 /// Who asks, for the server's log.
-fn client_name() -> String {
+pub(crate) fn client_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{} process {}", host.trim(), std::process::id())
 }

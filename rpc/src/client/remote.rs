@@ -11,9 +11,10 @@ use tilewright_runtime::{CallError, Module};
 
 use super::{Asked, ClientError, Connection, Line};
 use crate::caller::Caller;
-use crate::endpoint::{Access, Endpoint};
+use crate::endpoint::{Access, Lender};
 use crate::report::{self, broken};
 use crate::server::LOAD;
+use crate::tracker::Lease;
 use crate::wire;
 
 /// Most bytes of a result.
@@ -24,6 +25,8 @@ pub struct Remote {
     caller: Arc<Caller>,
     module: Module,
     device: Option<(String, HwConfig)>,
+    /// What a tracker wants back.
+    _lease: Option<Lease>,
 }
 
 impl Remote {
@@ -33,7 +36,7 @@ impl Remote {
     /// # Errors
     /// As [`super::RemoteDevice::open`].
     pub fn with_device(
-        endpoint: &Endpoint,
+        lender: &Lender,
         access: &Access,
         config: Option<&HwConfig>,
         asked: Asked,
@@ -48,24 +51,19 @@ impl Remote {
             max_cycles: asked.max_cycles,
             ..wire::Open::default()
         };
-        Remote::open(endpoint, access, open, told)
+        Remote::open(lender, access, open, told)
     }
 
     /// Opens a session that waits for no device. Functions can be called, and artifacts can run that need none.
     ///
     /// # Errors
     /// As [`super::RemoteDevice::open`].
-    pub fn without_device(endpoint: &Endpoint, access: &Access) -> Result<Remote, DeviceError> {
-        Remote::open(endpoint, access, wire::Open { without_device: true, ..wire::Open::default() }, &|_| ())
+    pub fn without_device(lender: &Lender, access: &Access) -> Result<Remote, DeviceError> {
+        Remote::open(lender, access, wire::Open { without_device: true, ..wire::Open::default() }, &|_| ())
     }
 
-    fn open(
-        endpoint: &Endpoint,
-        access: &Access,
-        open: wire::Open,
-        told: &dyn Fn(&str),
-    ) -> Result<Remote, DeviceError> {
-        let connection = Connection::open(format!("remote:{endpoint}"), endpoint, access)?;
+    fn open(lender: &Lender, access: &Access, open: wire::Open, told: &dyn Fn(&str)) -> Result<Remote, DeviceError> {
+        let (connection, lease) = Connection::to(lender, access, told)?;
         let name = connection.name.clone();
         let (line, opened) = Line::open(connection, open, told)?;
         let opened = opened.map_err(|failure| report::error(failure, &name))?;
@@ -79,7 +77,7 @@ impl Remote {
         };
         let caller = Caller::new(Box::new(line), RESULT);
         let module = Module::new(caller.root(opened.functions));
-        Ok(Remote { caller, module, device })
+        Ok(Remote { caller, module, device, _lease: lease })
     }
 
     /// The server's functions.

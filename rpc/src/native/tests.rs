@@ -26,7 +26,7 @@ fn with_process(command: &str, limits: Limits) -> Running {
 }
 
 fn remote(running: &Running) -> Remote {
-    Remote::without_device(&endpoint(running), &Access::default()).expect("a session")
+    Remote::without_device(&endpoint(running).into(), &Access::default()).expect("a session")
 }
 
 /// An artifact with object code, whose bytes are none.

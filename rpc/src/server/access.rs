@@ -2,11 +2,12 @@
 
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
+use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Status};
 
 /// Lets clients in.
 #[derive(Clone)]
-pub(super) struct Guard {
+pub(crate) struct Guard {
     /// The digest of what the header must be. Digests have the same length, so that a comparison tells nothing about
     /// the token's.
     wanted: Option<[u8; 32]>,
@@ -15,6 +16,14 @@ pub(super) struct Guard {
 impl Guard {
     pub fn new(token: Option<&str>) -> Guard {
         Guard { wanted: token.map(|token| Sha256::digest(format!("Bearer {token}")).into()) }
+    }
+
+    /// The service behind this guard.
+    pub fn before<S>(
+        self,
+        service: S,
+    ) -> InterceptedService<S, impl FnMut(Request<()>) -> Result<Request<()>, Status> + Clone> {
+        InterceptedService::new(service, move |request| self.check(request))
     }
 
     /// Refuses a request without the token.
@@ -26,7 +35,7 @@ impl Guard {
             return Ok(request);
         }
         let what = if given.is_some() { "the token is wrong" } else { "no token was given" };
-        tracing::warn!("{}: refused, because {what}", super::peer(&request));
+        tracing::warn!("{}: refused, because {what}", super::Peer::of(&request));
         let remedy = "set TILEWRIGHT_TOKEN, or TILEWRIGHT_TOKEN_FILE to the path of a file that has the server's token";
         Err(Status::unauthenticated(format!("{what}; {remedy}")))
     }

@@ -1,18 +1,18 @@
 //! The thread that a session's device runs on.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tilewright_hw::device::DeviceError;
 use tilewright_runtime::SharedDevice;
 use tokio::sync::{mpsc, watch};
 
-use super::Shared;
 use super::executor::{Ended, Replies};
 use super::lent::Lent;
 use super::requests::Requests;
 use super::session::Wants;
+use super::{Opened, Shared};
 use crate::host::names;
 use crate::report::failure;
 use crate::runtime::runtime;
@@ -23,11 +23,13 @@ pub(super) struct Busy {
     begun: Instant,
     /// Nanoseconds after `begun`, plus one; 0 while nothing is executed.
     at: AtomicU64,
+    /// Ends what the device does, if it can be ended.
+    interrupt: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Default for Busy {
     fn default() -> Busy {
-        Busy { begun: Instant::now(), at: AtomicU64::new(0) }
+        Busy { begun: Instant::now(), at: AtomicU64::new(0), interrupt: OnceLock::new() }
     }
 }
 
@@ -38,6 +40,13 @@ impl Busy {
 
     fn end(&self) {
         self.at.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends what the device does for a session that has ended.
+    pub fn interrupt(&self) {
+        if let Some(interrupt) = self.interrupt.get() {
+            interrupt();
+        }
     }
 
     /// How long the request takes so far.
@@ -97,7 +106,7 @@ impl Line {
 pub(super) fn serve(job: Job) {
     let Job { shared, peer, asked, mut requests, replies, stopped, busy } = job;
     let mut line = Line { replies, stopped };
-    let lent = match open(&shared, &asked, &line) {
+    let lent = match open(&shared, &asked, &line, &busy) {
         Ok(lent) => lent,
         Err(error) => {
             tracing::warn!("{peer}: the device cannot be opened: {error}");
@@ -137,10 +146,13 @@ pub(super) fn serve(job: Job) {
 }
 
 /// Opens the session's device, if it wants one.
-fn open(shared: &Shared, asked: &Wants, line: &Line) -> Result<Option<Lent>, DeviceError> {
+fn open(shared: &Shared, asked: &Wants, line: &Line, busy: &Busy) -> Result<Option<Lent>, DeviceError> {
     if asked.without_device {
         return Ok(None);
     }
-    let device = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text))?;
+    let Opened { device, interrupt } = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text))?;
+    if let Some(interrupt) = interrupt {
+        let _ = busy.interrupt.set(interrupt);
+    }
     Ok(Some(Lent::new(device, shared.limits.cycles)))
 }

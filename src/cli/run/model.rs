@@ -37,7 +37,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let labels = args.labels.as_deref().map(|path| npy::read(path).map(|labels| (path, labels))).transpose()?;
     let started = Instant::now();
     refuse(
-        &[(args.upload && args.device.server().is_none(), "--upload")],
+        &[(args.upload && args.device.lender().is_none(), "--upload")],
         "for the device of a server; use --device remote:HOST:PORT",
     )?;
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {

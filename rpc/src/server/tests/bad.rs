@@ -204,8 +204,8 @@ impl Device for Fragile {
 
 #[test]
 fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
-    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4)))
+    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, DeviceError> {
+        Ok(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4).into())
     };
     let lends = Lends {
         name: "fragile".into(),

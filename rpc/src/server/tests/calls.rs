@@ -67,7 +67,7 @@ fn serving(limits: Limits) -> Running {
 }
 
 fn without_device(running: &Running) -> Remote {
-    Remote::without_device(&endpoint(running), &Access::default()).expect("a session")
+    Remote::without_device(&endpoint(running).into(), &Access::default()).expect("a session")
 }
 
 fn call(module: &Module, name: &str, args: &[Value]) -> Result<Value, String> {
@@ -118,7 +118,7 @@ fn functions_are_listed_and_called() {
 #[test]
 fn an_artifact_is_uploaded_run_and_timed() {
     let running = serving(Limits::default());
-    let remote = Remote::with_device(&endpoint(&running), &Access::default(), None, Asked::default(), &|_| ())
+    let remote = Remote::with_device(&endpoint(&running).into(), &Access::default(), None, Asked::default(), &|_| ())
         .expect("a session");
     assert_eq!(remote.device().map(|(name, config)| (name.as_str(), config.name.as_str())), Some(("fsim", "1x4x4")));
     let session = upload(&remote, &doubling()).expect("it is loaded");

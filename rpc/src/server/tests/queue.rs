@@ -3,8 +3,14 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use tilewright_hw::config::Mem;
+use tilewright_hw::isa::{Insn, Load, encode};
+
+use super::bad::Raw;
 use super::*;
+use crate::PIECE;
 use crate::client::Client;
+use crate::wire::{self, reply::Kind as Reply, request::Kind as Request};
 
 #[test]
 fn sessions_get_the_device_in_the_order_in_which_they_came() {
@@ -100,4 +106,32 @@ fn a_device_is_back_at_once_when_its_client_is_gone() {
         assert!(begun.elapsed() < Duration::from_secs(1), "round {round}: {:?}", begun.elapsed());
     }
     assert_eq!(opened.load(Ordering::Relaxed), 40);
+}
+
+#[test]
+fn a_run_whose_client_is_gone_is_interrupted() {
+    let config = small();
+    let running = start(loopback(), simulator(&config, true, Arc::default()));
+    // Each instruction fills a scratchpad, row by row: together, minutes of simulation.
+    let (mem, insns) = (Mem::Inp, 1u32 << 16);
+    let load = Load { mem, row_bytes: config.entry_bytes(mem), rows: config.entries(mem) / 2, ..Load::default() };
+    let stream = encode(&Insn::new(load), &config).expect("can be encoded").repeat(insns as usize);
+    let command = wire::Command { insns, bases: vec![wire::Base { addr: 0, limit: 1 << 20 }], ..Default::default() };
+    // More than the runs that can be left to themselves.
+    for _ in 0..6 {
+        let mut raw = Raw::new(&running);
+        raw.open(|_| ());
+        assert!(matches!(raw.next(), Ok(Some(Reply::Opened(_)))));
+        for (piece, data) in stream.chunks(PIECE).enumerate() {
+            let addr = (piece * PIECE) as u64;
+            raw.send(Request::Write(wire::Write { addr, data: data.to_vec().into() }));
+        }
+        raw.send(Request::Submit(command.clone()));
+        raw.send(Request::Wait(0));
+        std::thread::sleep(Duration::from_millis(150));
+        let begun = Instant::now();
+        drop(raw);
+        plain(&running).flush().expect("it has the device");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    }
 }

@@ -45,8 +45,8 @@ fn memory_and_scratchpads_of_a_board_are_cleared() {
         let csim = Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default());
         let board = Arc::new(Mutex::new(csim));
         let (of_server, own) = (board.clone(), config.clone());
-        let open_board = move |_: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-            Ok(Box::new(Board(of_server.clone(), own.clone())))
+        let open_board = move |_: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, DeviceError> {
+            Ok(Board(of_server.clone(), own.clone()).into())
         };
         let lends = Lends {
             name: "board".into(),
