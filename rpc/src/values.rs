@@ -198,11 +198,11 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// Without functions and modules.
-    struct Nothing;
+    pub(crate) struct Nothing;
 
     impl Objects for Nothing {
         fn module(&mut self, module: &Module) -> Result<wire::Object, ValueError> {

@@ -107,7 +107,7 @@ fn three_servers_serve_clients_while_some_of_both_are_killed() {
     let refused = tilewright(dir, &uploaded);
     assert!(refused.code == 2 && refused.stderr.contains("--allow-native"), "{}", refused.stderr);
     drop(servers);
-    let nobody = tilewright(dir, &["run", "lenet.twa", "--device", &device]);
+    let nobody = tilewright(dir, &["run", "lenet.twa", "--input", DIGITS, "--device", &device]);
     let message = "no server lends a device of kind model, no server is registered; start one with serve --tracker";
     assert!(nobody.code == 2 && nobody.stderr.contains(message), "{}", nobody.stderr);
     let unnamed = tilewright(dir, &["run", "lenet.twa", "--device", &device[..device.len() - 6]]);

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tilewright_runtime::Artifact;
 use tilewright_runtime::artifact::{CpuTarget, Manifest};
+use tilewright_runtime::{Artifact, SharedDevice};
+use tilewright_sim::Fsim;
 
 use super::*;
 use crate::client::Remote;
 use crate::endpoint::Access;
+use crate::server::tests::fuzz::{Random, seconds};
 use crate::server::tests::{calls, endpoint, simulator, small, start, with_limits};
-use crate::server::{Lends, Limits, Running};
+use crate::server::{Budget, CpuCode, Lends, Limits, Running};
 
 /// A server whose processes are those of a shell's command.
 fn with_process(command: &str, limits: Limits) -> Running {
@@ -82,4 +84,50 @@ fn a_program_that_is_missing_is_told() {
     let running = start(with_limits(Limits::default()), lends);
     let error = load(&remote(&running));
     assert!(error.contains("No such file"), "{error}");
+}
+
+#[test]
+fn no_message_of_a_process_stops_its_server() {
+    let config = small();
+    let device = Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(Some(10_000));
+    let machine = MachineModule {
+        name: "fuzzed".into(),
+        functions: calls::functions(),
+        device: Some(SharedDevice::new(Box::new(device))),
+        budget: Budget::new(4 << 20),
+        cpu_code: CpuCode::Refused,
+    };
+    let (begun, mut random) = (Instant::now(), Random(0x1234_5678_9abc_def1));
+    let mut rounds = 0;
+    while begun.elapsed() < Duration::from_secs(seconds() / 2) || rounds < 3 {
+        let (own, its) = UnixStream::pair().expect("sockets");
+        let mut server = Server::new(&machine, Arc::new(Writer::new(own.try_clone().expect("a socket"))));
+        let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
+        let mut taken = its.try_clone().expect("a socket");
+        let threads = [
+            std::thread::spawn(move || server.serve(Frames::new(own), &replies)),
+            std::thread::spawn(move || receiver.into_iter().for_each(drop)),
+            std::thread::spawn(move || drop(std::io::copy(&mut taken, &mut std::io::sink()))),
+        ];
+        let end = its.try_clone().expect("a socket");
+        let writer = Writer::new(its);
+        'sending: for _ in 0..random.next() % 300 {
+            let valid = !random.next().is_multiple_of(100);
+            for kind in random.kinds() {
+                let (channel, kind) = match random.next() % 16 {
+                    _ if !valid => (random.next() as u32, frame::Kind::Begin(wire::Begin::default())),
+                    0 => (CALLS, frame::Kind::Reply(wire::Reply { kind: None })),
+                    1..8 => (DEVICE, frame::Kind::Request(wire::Request { kind })),
+                    _ => (FUNCTIONS, frame::Kind::Request(wire::Request { kind })),
+                };
+                if writer.send(channel, kind).is_err() {
+                    break 'sending;
+                }
+            }
+        }
+        // It has written all; the server ends when it has read all.
+        let _ = end.shutdown(std::net::Shutdown::Write);
+        threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
+        rounds += 1;
+    }
 }

@@ -4,7 +4,7 @@ mod access;
 mod bad;
 pub(crate) mod calls;
 mod differential;
-mod fuzz;
+pub(crate) mod fuzz;
 mod queue;
 mod scrub;
 

@@ -2,19 +2,32 @@
 
 use std::time::{Duration, Instant};
 
+use sha2::{Digest, Sha256};
+use tilewright_runtime::tensor::{DType, Tensor};
+use tilewright_runtime::value::Value;
+
 use super::bad::Raw;
+use super::calls::{doubling, functions};
 use super::*;
+use crate::host::pieces;
+use crate::values::{Packed, pack_list, tests::Nothing};
 use crate::wire::{self, request::Kind};
 
 /// Seconds that messages are tried: SECONDS, or 2.
-fn seconds() -> u64 {
+pub(crate) fn seconds() -> u64 {
     std::env::var("SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(2)
 }
 
-struct Random(u64);
+/// Bytes of this process's memory.
+fn memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("it is there");
+    text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
+}
+
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -31,6 +44,76 @@ impl Random {
             3 => 1 << (next >> 8 & 63),
             4 => (next >> 8 & 0xffff) * 32,
             _ => next,
+        }
+    }
+
+    /// A value with everything that one can have.
+    fn value(&mut self, depth: u64) -> Value {
+        match self.next() % (if depth > 30 { 6 } else { 8 }) {
+            0 => Value::None,
+            1 => Value::Integer(self.number() as i64),
+            2 => Value::Float(f64::from_bits(self.next())),
+            3 => Value::String("x".repeat((self.next() % 300) as usize)),
+            4 => Value::Bytes(self.artifact().into()),
+            5 => {
+                let shape = vec![(self.next() % 5) as usize, (self.next() % 9) as usize];
+                let bytes = vec![0; shape[0] * shape[1] * 4];
+                Tensor::new(DType::F32, shape, bytes).expect("has as many").into()
+            }
+            6 => (0..self.next() % 4).map(|_| self.value(depth + 1)).collect(),
+            _ => (0..self.next() % 3).map(|index| (index.to_string(), self.value(depth + 1))).collect(),
+        }
+    }
+
+    /// An artifact, damaged in its bytes, or in its manifest under a checksum that holds.
+    fn artifact(&mut self) -> Vec<u8> {
+        let mut bytes = doubling().encode();
+        let manifest = u64::from_le_bytes(bytes[16..24].try_into().expect("eight bytes")) as usize;
+        let end = if self.next().is_multiple_of(4) { bytes.len() } else { 64 + manifest };
+        for _ in 0..self.next() % 4 {
+            let at = 64 + self.next() as usize % (end - 64);
+            bytes[at] = match self.next() % 3 {
+                0 => b'0' + (self.next() % 10) as u8,
+                1 => b"[]{},:\"-"[(self.next() % 8) as usize],
+                _ => self.next() as u8,
+            };
+        }
+        if !self.next().is_multiple_of(4) {
+            let digest = Sha256::digest(&bytes[64..64 + manifest]);
+            bytes[24..56].copy_from_slice(&digest);
+        }
+        bytes
+    }
+
+    /// A call with its bytes, most of which are what a client sends.
+    fn call(&mut self) -> Vec<Kind> {
+        let names = ["load", "load", "double", "echo", "adder", "run", "report", "time", "specialize", "", "none"];
+        let name = names[self.next() as usize % names.len()];
+        let arguments: Vec<Value> = match name {
+            "load" => vec!["m".into(), Value::Bytes(self.artifact().into())],
+            _ => (0..self.next() % 4).map(|_| self.value(0)).collect(),
+        };
+        let Ok(Packed { mut tree, bulk }) = pack_list(&arguments, &mut Nothing) else { return Vec::new() };
+        if self.next().is_multiple_of(3) && !tree.is_empty() {
+            let at = self.next() as usize % tree.len();
+            tree[at] = self.next() as u8;
+        }
+        let object = if name == "load" { 0 } else { self.next() % 6 };
+        let mut kinds: Vec<Kind> = pieces(bulk).map(Kind::Bulk).collect();
+        if self.next().is_multiple_of(8) {
+            kinds.pop();
+        }
+        kinds.push(Kind::Call(wire::Call { object, name: name.into(), arguments: tree.into() }));
+        kinds
+    }
+
+    /// Requests that belong together.
+    pub fn kinds(&mut self) -> Vec<Option<Kind>> {
+        match self.next() % 4 {
+            0 => self.call().into_iter().map(Some).collect(),
+            1 if self.next().is_multiple_of(4) => vec![Some(Kind::Release(self.next() % 6))],
+            1 if self.next().is_multiple_of(4) => vec![Some(Kind::Bulk(vec![1; 999].into()))],
+            _ => vec![self.kind()],
         }
     }
 
@@ -66,13 +149,15 @@ impl Random {
 #[test]
 fn no_message_stops_the_server_or_reaches_another_session() {
     let limits = Limits { cycles: Some(10_000), run: Duration::from_secs(20), ..Limits::default() };
-    let lends = Lends { devices: 2, ..simulator(&small(), true, Arc::default()) };
+    let limits = Limits { memory: 4 << 20, ..limits };
+    let lends = Lends { devices: 2, functions: functions(), ..simulator(&small(), true, Arc::default()) };
     let running = start(with_limits(limits), lends);
     let mut other = plain(&running);
     other.write(1000, b"other").expect("it is written");
     let begun = Instant::now();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut sessions = 0;
+    let mut early = None;
     while begun.elapsed() < Duration::from_secs(seconds()) || sessions < 3 {
         let mut raw = Raw::new(&running);
         raw.open(|open| match random.next() % 4 {
@@ -83,8 +168,8 @@ fn no_message_stops_the_server_or_reaches_another_session() {
         });
         let count = random.next() % 200;
         for _ in 0..count {
-            let kind = random.kind();
-            if raw.requests.blocking_send(wire::Request { kind }).is_err() {
+            let mut sent = random.kinds().into_iter().map(|kind| raw.requests.blocking_send(wire::Request { kind }));
+            if sent.any(|sent| sent.is_err()) {
                 break;
             }
         }
@@ -97,8 +182,14 @@ fn no_message_stops_the_server_or_reaches_another_session() {
             }
         }
         sessions += 1;
+        if begun.elapsed() > Duration::from_secs(seconds() / 4) {
+            early.get_or_insert_with(memory);
+        }
         let mut back = [0; 5];
         other.read(1000, &mut back).expect("the other session goes on");
         assert_eq!(&back, b"other");
     }
+    // Other tests of this process run at the same time, and take some.
+    let (early, late) = (early.unwrap_or_else(memory), memory());
+    assert!(late < early + (256 << 20), "memory grew from {early} to {late} bytes");
 }

@@ -121,7 +121,8 @@ fn a_run_whose_client_is_gone_is_interrupted() {
     for _ in 0..6 {
         let mut raw = Raw::new(&running);
         raw.open(|_| ());
-        assert!(matches!(raw.next(), Ok(Some(Reply::Opened(_)))));
+        // The one before it may not have given the device back yet.
+        while !matches!(raw.next().expect("the session goes on").expect("a reply"), Reply::Opened(_)) {}
         for (piece, data) in stream.chunks(PIECE).enumerate() {
             let addr = (piece * PIECE) as u64;
             raw.send(Request::Write(wire::Write { addr, data: data.to_vec().into() }));
