@@ -1,11 +1,11 @@
 //! A session as a module.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Instant;
 
 use super::Functions;
 use super::artifact::{inputs, outputs};
 use crate::artifact::{Place, ValueId, ValueInfo};
+use crate::clock::Moment;
 use crate::function::{AnyError, Args, Function};
 use crate::session::{DynamicSession, RunReport, SessionError, TensorMut, TensorRef};
 use crate::tensor::{DType, Tensor};
@@ -99,7 +99,7 @@ impl SessionModule {
         let mut seconds = Vec::with_capacity(runs * size_of::<f64>());
         let mut cycles = None;
         for _ in 0..runs {
-            let begun = Instant::now();
+            let begun = Moment::now();
             let (_, report) = session.run(&given)?;
             seconds.extend(begun.elapsed().as_secs_f64().to_le_bytes());
             cycles = report.cycles();
