@@ -162,7 +162,7 @@ fn a_client_that_does_not_take_its_replies_does_not_keep_the_device() {
 }
 
 /// A device that fails after some accesses, as a board whose cable is pulled.
-struct Fragile(Fsim, usize);
+pub(super) struct Fragile(pub Fsim, pub usize);
 
 impl Fragile {
     fn touch(&mut self) -> Result<(), DeviceError> {

@@ -1,11 +1,13 @@
 //! Functions of a server, and artifacts that run there.
 
 use bytes::Bytes;
-use tilewright_runtime::artifact::{Manifest, Step, StepKind, ValueId, ValueInfo};
+use tilewright_driver::{AccelProgram, MemoryRegion, Role};
+use tilewright_runtime::artifact::{AccelStep, BlobId, Hardware, Manifest, Step, StepKind, ValueId, ValueInfo};
 use tilewright_runtime::tensor::{DType, Tensor};
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{Artifact, Function, Module};
 
+use super::bad::Fragile;
 use super::*;
 use crate::client::Remote;
 use crate::endpoint::Access;
@@ -185,4 +187,81 @@ fn objects_are_released_and_those_of_others_unknown() {
     let session = upload(&other, &doubling()).expect("it is loaded");
     let foreign = call(remote.module(), "echo", &[session.into()]).unwrap_err();
     assert!(foreign.contains("module m.twa is not of this server"), "{foreign}");
+}
+
+/// The same model, with a program of the accelerator that does nothing before it.
+fn with_program() -> Artifact {
+    let (config, artifact) = (small(), doubling());
+    let program = AccelProgram {
+        config_hash: config.hash(),
+        isa_version: tilewright_hw::isa::ISA_VERSION,
+        stream: Vec::new(),
+        regions: vec![MemoryRegion { name: "constants".into(), role: Role::Params, bytes: 64 }],
+        constants: Vec::new(),
+        sections: Vec::new(),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    let step = AccelStep {
+        program,
+        stream: BlobId(0),
+        constants: BlobId(1),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        tensors: Vec::new(),
+        layers: Vec::new(),
+        runs: Vec::new(),
+    };
+    let step = Step { name: "nothing".into(), kind: StepKind::Accel(step), inputs: Vec::new(), outputs: Vec::new() };
+    let hardware = Hardware { name: config.name.clone(), hash: config.hash(), toml: config.to_toml() };
+    let steps = [&[step][..], &artifact.manifest.steps].concat();
+    let manifest = Manifest { hardware: Some(hardware), steps, ..artifact.manifest };
+    Artifact::new("m", manifest, vec![Vec::new(), vec![0; 64]]).expect("is an artifact")
+}
+
+#[test]
+fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_client_is_served() {
+    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, DeviceError> {
+        Ok(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9).into())
+    };
+    let lends = Lends {
+        disposable: false,
+        open: Box::new(make),
+        functions: functions(),
+        ..simulator(&small(), false, Arc::default())
+    };
+    let running = start(loopback(), lends);
+    for _ in 0..2 {
+        let remote =
+            Remote::with_device(&endpoint(&running).into(), &Access::default(), None, Asked::default(), &|_| ())
+                .expect("a session");
+        let session = upload(&remote, &with_program()).expect("it is loaded");
+        let x: Value = Tensor::from_f32(vec![4], &[1.0; 4]).unwrap().into();
+        let run = || call(&session, "run", std::slice::from_ref(&x));
+        run().expect("the device still answers");
+        let error = (0..20).find_map(|_| run().err()).expect("the device no longer answers");
+        assert!(error.contains("serial:/dev/ttyUSB0: the board does not answer; plug it in"), "{error}");
+        // Functions that need no device still answer.
+        call(remote.module(), "echo", &[]).expect("the session goes on");
+    }
+    let without = without_device(&running);
+    let session = upload(&without, &with_program()).unwrap_err();
+    assert!(session.contains("nothing"), "{session}");
+}
+
+#[test]
+fn a_client_that_is_gone_in_the_middle_of_an_upload_leaves_nothing() {
+    let running = serving(Limits::default());
+    for _ in 0..3 {
+        let raw = super::bad::Raw::new(&running);
+        raw.open(|_| ());
+        for _ in 0..8 {
+            raw.send(crate::wire::request::Kind::Bulk(vec![3; crate::PIECE].into()));
+        }
+        drop(raw);
+        let begun = std::time::Instant::now();
+        let mut device = plain(&running);
+        device.flush().expect("it has the device");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
+    }
 }
