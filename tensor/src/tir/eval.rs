@@ -1,10 +1,11 @@
 //! Interprets loop programs, one scalar operation at a time: the reference that all code generators are tested against.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::te::NameMap;
 
-use super::{Action, Block, Function, Intrinsic, Stmt, TirError, View, lower};
+use super::{Action, Affine, Block, Function, Intrinsic, Stmt, TirError, View, lower};
 use crate::te::{Array, BinOp, DType, Expr, Func, Name, Program, Scalar, scalar};
 
 /// Returns the outputs of a tensor expression.
@@ -42,12 +43,16 @@ pub fn run(f: &Function, inputs: &[Array]) -> Result<Vec<Array>, TirError> {
         a.bytes.fill(0x5a);
         buffers.push(a);
     }
-    let names = f.params.iter().chain(&f.locals).enumerate().map(|(i, b)| (b.name.clone(), i)).collect();
-    let mut compiler = Compiler { function: f, buffers: names, vars: NameMap::default(), slots: 0 };
+    let names: Vec<Name> = f.params.iter().chain(&f.locals).map(|b| b.name.clone()).collect();
+    let numbers = names.iter().cloned().zip(0..).collect();
+    let shapes = buffers.iter().map(|a| a.shape.clone()).collect();
+    let mut compiler =
+        Compiler { function: f, buffers: numbers, shapes, vars: NameMap::default(), extents: Vec::new() };
     let code = compiler.stmt(&f.body);
-    let names = f.params.iter().chain(&f.locals).map(|b| b.name.clone()).collect();
-    let mut machine = Machine { vars: vec![0; compiler.slots], buffers, names };
-    machine.run(&code)?;
+    let mut machine = Machine { vars: vec![0; compiler.extents.len()], buffers, fault: Cell::default() };
+    if let Err((block, fault)) = machine.run(&code) {
+        return Err(fault.described(block, &names, &machine.buffers));
+    }
     let first = wanted.len();
     Ok(machine.buffers.drain(first..first + f.outputs).collect())
 }
@@ -65,14 +70,34 @@ struct Leaf {
     guards: Vec<Value>,
     init: Option<Value>,
     buffer: usize,
-    indices: Vec<Value>,
+    place: Place,
     value: Value,
+}
+
+/// A number that is affine in the loop variables, by their slots.
+struct Linear {
+    constant: i64,
+    terms: Box<[(usize, i64)]>,
+}
+
+impl Linear {
+    fn at(&self, vars: &[i64]) -> i64 {
+        self.terms.iter().fold(self.constant, |sum, (slot, c)| sum.wrapping_add(vars[*slot].wrapping_mul(*c)))
+    }
+}
+
+/// Where a buffer is accessed.
+enum Place {
+    /// The row-major position, which is inside the buffer for all values of the loop variables.
+    Inside(Linear),
+    /// The indices, which may be outside.
+    Checked(Vec<Value>),
 }
 
 enum Value {
     Constant(Scalar),
-    Var(usize),
-    Load(usize, Vec<Value>),
+    Linear(Linear),
+    Load(usize, Place),
     Binary(BinOp, DType, Box<(Value, Value)>),
     Select(Box<(Value, Value, Value)>),
     Cast(DType, Box<Value>),
@@ -83,8 +108,10 @@ enum Value {
 struct Compiler<'a> {
     function: &'a Function,
     buffers: NameMap<usize>,
+    shapes: Vec<Vec<i64>>,
     vars: NameMap<usize>,
-    slots: usize,
+    /// The extent of each slot's loop.
+    extents: Vec<i64>,
 }
 
 impl Compiler<'_> {
@@ -92,8 +119,8 @@ impl Compiler<'_> {
         match s {
             Stmt::Seq(items) => Code::Seq(items.iter().map(|s| self.stmt(s)).collect()),
             Stmt::For(l) => {
-                let slot = self.slots;
-                self.slots += 1;
+                let slot = self.extents.len();
+                self.extents.push(l.extent);
                 let old = self.vars.insert(l.var.clone(), slot);
                 let body = self.stmt(&l.body);
                 match old {
@@ -108,15 +135,18 @@ impl Compiler<'_> {
 
     fn block(&mut self, b: &Block) -> Code {
         match &b.action {
-            Action::Store { buffer, indices, value } => Code::Block(Leaf {
-                name: b.name.clone(),
-                reduce: b.reduce.iter().filter_map(|v| self.vars.get(v).copied()).collect(),
-                guards: b.guards.iter().map(|g| self.expr(g)).collect(),
-                init: b.init.as_ref().map(|i| self.expr(i)),
-                buffer: self.buffers.get(buffer).copied().unwrap_or(usize::MAX),
-                indices: indices.iter().map(|i| self.expr(i)).collect(),
-                value: self.expr(value),
-            }),
+            Action::Store { buffer, indices, value } => {
+                let (buffer, place) = self.place(buffer, indices);
+                Code::Block(Leaf {
+                    name: b.name.clone(),
+                    reduce: b.reduce.iter().filter_map(|v| self.vars.get(v).copied()).collect(),
+                    guards: b.guards.iter().map(|g| self.expr(g)).collect(),
+                    init: b.init.as_ref().map(|i| self.expr(i)),
+                    buffer,
+                    place,
+                    value: self.expr(value),
+                })
+            }
             Action::Call { intrinsic, args } => match self.function.intrinsic(intrinsic) {
                 Some(i) => {
                     let body = expand_call(i, args, &b.guards);
@@ -127,15 +157,57 @@ impl Compiler<'_> {
         }
     }
 
+    fn linear(&self, a: &Affine) -> Option<Linear> {
+        let terms = a.terms.iter().map(|(v, c)| Some((*self.vars.get(v)?, c))).collect::<Option<_>>()?;
+        Some(Linear { constant: a.constant, terms })
+    }
+
+    /// Returns whether an index is inside an extent for all values of the loop variables.
+    fn is_inside(&self, index: &Linear, extent: i64) -> bool {
+        let (mut least, mut most) = (i128::from(index.constant), i128::from(index.constant));
+        for (slot, c) in &index.terms {
+            let reach = i128::from(*c) * i128::from((self.extents[*slot] - 1).max(0));
+            if reach < 0 { least += reach } else { most += reach }
+        }
+        least >= 0 && most < i128::from(extent)
+    }
+
+    fn place(&self, buffer: &Name, indices: &[Expr]) -> (usize, Place) {
+        let number = self.buffers.get(buffer).copied().unwrap_or(usize::MAX);
+        let inside = || {
+            let shape = self.shapes.get(number).filter(|shape| shape.len() == indices.len())?;
+            let mut position = Affine::default();
+            for (index, extent) in indices.iter().zip(shape) {
+                let index = Affine::of(index)?;
+                if !self.is_inside(&self.linear(&index)?, *extent) {
+                    return None;
+                }
+                position = position.times(*extent).plus(&index, 1);
+            }
+            self.linear(&position)
+        };
+        let place = match inside() {
+            Some(position) => Place::Inside(position),
+            None => Place::Checked(indices.iter().map(|i| self.expr(i)).collect()),
+        };
+        (number, place)
+    }
+
     fn expr(&self, e: &Expr) -> Value {
+        // Affine expressions have 64 bits, as the sum of their terms.
+        if let Some(linear) = Affine::of(e).and_then(|a| self.linear(&a)) {
+            return Value::Linear(linear);
+        }
         match e {
             Expr::Int(v, _) => Value::Constant(Scalar::I(*v)),
             Expr::Float(v, _) => Value::Constant(Scalar::F(*v as f32)),
-            Expr::Var(v) => Value::Var(self.vars.get(v).copied().unwrap_or(0)),
-            Expr::Load { buffer, indices, .. } => Value::Load(
-                self.buffers.get(buffer).copied().unwrap_or(usize::MAX),
-                indices.iter().map(|i| self.expr(i)).collect(),
-            ),
+            Expr::Var(v) => {
+                Value::Linear(Linear { constant: 0, terms: [(self.vars.get(v).copied().unwrap_or(0), 1)].into() })
+            }
+            Expr::Load { buffer, indices, .. } => {
+                let (buffer, place) = self.place(buffer, indices);
+                Value::Load(buffer, place)
+            }
             Expr::Binary(op, a, b) => Value::Binary(*op, a.dtype(), Box::new((self.expr(a), self.expr(b)))),
             Expr::Select(c, a, b) => Value::Select(Box::new((self.expr(c), self.expr(a), self.expr(b)))),
             Expr::Cast(t, a) => Value::Cast(*t, Box::new(self.expr(a))),
@@ -189,14 +261,31 @@ pub fn expand_call(intrinsic: &Intrinsic, args: &[View], guards: &[Expr]) -> Stm
     body
 }
 
+/// An access outside of its buffer.
+struct Fault {
+    buffer: usize,
+    index: Vec<i64>,
+}
+
+impl Fault {
+    fn described(self, block: Name, names: &[Name], buffers: &[Array]) -> TirError {
+        let Fault { buffer, index } = self;
+        let name = names.get(buffer).cloned().unwrap_or_else(|| "an unknown buffer".into());
+        let shape = buffers.get(buffer).map(|a| a.shape.clone()).unwrap_or_default();
+        TirError::OutOfBounds { block, buffer: name, index, shape }
+    }
+}
+
 struct Machine {
     vars: Vec<i64>,
     buffers: Vec<Array>,
-    names: Vec<Name>,
+    /// The first access outside of a buffer, which read 0 or wrote nothing.
+    fault: Cell<Option<Box<Fault>>>,
 }
 
 impl Machine {
-    fn run(&mut self, code: &Code) -> Result<(), TirError> {
+    /// Runs code; stops after a block with a fault.
+    fn run(&mut self, code: &Code) -> Result<(), (Name, Box<Fault>)> {
         match code {
             Code::Seq(items) => items.iter().try_for_each(|c| self.run(c)),
             Code::For(slot, extent, body) => {
@@ -206,70 +295,78 @@ impl Machine {
                 }
                 Ok(())
             }
-            Code::Block(b) => self.block(b),
+            Code::Block(b) => {
+                self.block(b);
+                match self.fault.take() {
+                    None => Ok(()),
+                    Some(fault) => Err((b.name.clone(), fault)),
+                }
+            }
         }
     }
 
-    fn block(&mut self, b: &Leaf) -> Result<(), TirError> {
-        for g in &b.guards {
-            if self.value(g, b)?.int() == 0 {
-                return Ok(());
-            }
+    fn block(&mut self, b: &Leaf) {
+        if b.guards.iter().any(|g| self.value(g).int() == 0) {
+            return;
         }
-        let at = self.position(b.buffer, &b.indices, b)?;
+        let Some(at) = self.position(b.buffer, &b.place) else { return };
         if let Some(init) = &b.init
             && b.reduce.iter().all(|&s| self.vars[s] == 0)
         {
-            let v = self.value(init, b)?;
+            let v = self.value(init);
             self.buffers[b.buffer].set(at, v);
         }
-        let v = self.value(&b.value, b)?;
+        let v = self.value(&b.value);
         self.buffers[b.buffer].set(at, v);
-        Ok(())
     }
 
-    fn position(&self, buffer: usize, indices: &[Value], b: &Leaf) -> Result<usize, TirError> {
-        let Some(array) = self.buffers.get(buffer) else {
-            let (block, index, shape) = (b.name.clone(), Vec::new(), Vec::new());
-            return Err(TirError::OutOfBounds { block, buffer: "an unknown buffer".into(), index, shape });
-        };
-        let mut at = 0;
-        let mut inside = indices.len() == array.shape.len();
-        for (i, &n) in indices.iter().zip(&array.shape) {
-            let i = self.value(i, b)?.int();
+    /// Returns the row-major position; notes a fault and returns `None` if it is outside the buffer.
+    #[inline]
+    fn position(&self, buffer: usize, place: &Place) -> Option<usize> {
+        match place {
+            Place::Inside(position) => Some(position.at(&self.vars) as usize),
+            Place::Checked(indices) => self.checked(buffer, indices),
+        }
+    }
+
+    fn checked(&self, buffer: usize, indices: &[Value]) -> Option<usize> {
+        let array = self.buffers.get(buffer);
+        let shape = array.map_or(&[][..], |a| &a.shape);
+        let (mut at, mut inside) = (0, array.is_some() && indices.len() == shape.len());
+        for (i, &n) in indices.iter().zip(shape) {
+            let i = self.value(i).int();
             inside &= i >= 0 && i < n;
             at = at * n + i;
         }
         if inside {
-            return Ok(at as usize);
+            return Some(at as usize);
         }
-        let index = indices.iter().map(|i| Ok(self.value(i, b)?.int())).collect::<Result<_, TirError>>()?;
-        let name = self.names[buffer].clone();
-        Err(TirError::OutOfBounds { block: b.name.clone(), buffer: name, index, shape: array.shape.clone() })
+        // Indices can have faults of their own, which come first.
+        let index = indices.iter().map(|i| self.value(i).int()).collect();
+        let earlier = self.fault.take();
+        self.fault.set(earlier.or_else(|| Some(Box::new(Fault { buffer, index }))));
+        None
     }
 
-    fn value(&self, v: &Value, b: &Leaf) -> Result<Scalar, TirError> {
-        Ok(match v {
+    fn value(&self, v: &Value) -> Scalar {
+        match v {
             Value::Constant(c) => *c,
-            Value::Var(slot) => Scalar::I(self.vars[*slot]),
-            Value::Load(buffer, indices) => {
-                let at = self.position(*buffer, indices, b)?;
-                self.buffers[*buffer].get(at).unwrap_or(Scalar::I(0))
+            Value::Linear(linear) => Scalar::I(linear.at(&self.vars)),
+            Value::Load(buffer, place) => {
+                let at = self.position(*buffer, place);
+                at.and_then(|at| self.buffers[*buffer].get(at)).unwrap_or(Scalar::I(0))
             }
-            Value::Binary(op, t, ab) => scalar::binary(*op, self.value(&ab.0, b)?, self.value(&ab.1, b)?, *t),
-            Value::Select(cab) => {
-                let chosen = if self.value(&cab.0, b)?.int() != 0 { &cab.1 } else { &cab.2 };
-                self.value(chosen, b)?
-            }
-            Value::Cast(t, a) => scalar::cast(self.value(a, b)?, *t),
-            Value::Pick(list, index) => Scalar::I(scalar::pick(list, self.value(index, b)?.int())),
+            Value::Binary(op, t, ab) => scalar::binary(*op, self.value(&ab.0), self.value(&ab.1), *t),
+            Value::Select(cab) => self.value(if self.value(&cab.0).int() != 0 { &cab.1 } else { &cab.2 }),
+            Value::Cast(t, a) => scalar::cast(self.value(a), *t),
+            Value::Pick(list, index) => Scalar::I(scalar::pick(list, self.value(index).int())),
             Value::Call(f, args) => {
                 let mut list = [Scalar::I(0); 4];
                 for (slot, a) in list.iter_mut().zip(args) {
-                    *slot = self.value(a, b)?;
+                    *slot = self.value(a);
                 }
                 scalar::call(*f, &list[..args.len().min(4)])
             }
-        })
+        }
     }
 }
