@@ -1,7 +1,10 @@
 //! Runs scheduled tensor expressions, on the accelerator or on the CPU, and checks them against the evaluator.
 
+#[cfg(feature = "llvm")]
+mod cpu;
+
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use rand::rngs::StdRng;
@@ -13,11 +16,8 @@ use tilewright_compiler::tir::{self, Function};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
 
-/// Runs on the CPU; their median is reported.
-const RUNS: usize = 101;
-
-/// Time after which no further run begins.
-const MOST_TIME: Duration = Duration::from_secs(2);
+#[cfg(feature = "llvm")]
+use cpu::on_cpu;
 
 /// Most elements and terms of sums that the evaluator computes.
 const MOST_POINTS: f64 = 1e10;
@@ -259,24 +259,6 @@ impl Scheduled {
         let names = self.file.program.outputs.iter().map(ToString::to_string);
         Ok(Checked { outputs: names.zip(got).collect(), cycles, time, differing })
     }
-}
-
-/// Runs loops on this machine. Returns the outputs and the median time of a run.
-#[cfg(feature = "llvm")]
-fn on_cpu(function: &Function, data: &[Array]) -> Result<(Vec<Array>, Duration)> {
-    let mut runner = tilewright_llvm::Runner::new(&tilewright_llvm::Processor::detect()?, function)?;
-    runner.set_inputs(data)?;
-    let begin = Instant::now();
-    let mut times = Vec::new();
-    while times.len() < RUNS && (times.is_empty() || begin.elapsed() < MOST_TIME) {
-        let start = Instant::now();
-        // SAFETY: the evaluator has run the expression and found no access outside of a buffer; the steps of a schedule
-        // keep what is accessed.
-        unsafe { runner.run() };
-        times.push(start.elapsed());
-    }
-    times.sort_unstable();
-    Ok((runner.outputs(), times[times.len() / 2]))
 }
 
 #[cfg(not(feature = "llvm"))]
