@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use half::f16;
+use half::slice::HalfFloatSliceExt;
 
 use super::values::{Values, lives};
 use crate::artifact::{Artifact, Step, StepKind, ValueId, ValueInfo};
@@ -134,9 +135,7 @@ impl OnGpu {
         if self.is_half(&values[id.0 as usize]) {
             let mut bytes = vec![0; host.len() / 2];
             self.gpu.read(&self.memory, at, &mut bytes)?;
-            for (wide, narrow) in host.chunks_exact_mut(4).zip(bytes.chunks_exact(2)) {
-                wide.copy_from_slice(&f16::from_le_bytes([narrow[0], narrow[1]]).to_f32().to_le_bytes());
-            }
+            widen(&bytes, host);
         } else {
             self.gpu.read(&self.memory, at, host)?;
         }
@@ -161,14 +160,45 @@ impl OnGpu {
     fn send(&mut self, values: &[ValueInfo], id: ValueId, bytes: &[u8]) -> Result<(), CudaError> {
         let Some(at) = self.places[id.0 as usize] else { return Ok(()) };
         if self.is_half(&values[id.0 as usize]) {
-            let wide = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-            let narrow: Vec<u8> = wide.flat_map(|v| f16::from_f32(v).to_le_bytes()).collect();
-            self.gpu.write(&mut self.memory, at, &narrow)?;
+            self.gpu.write(&mut self.memory, at, &narrowed(bytes))?;
         } else {
             self.gpu.write(&mut self.memory, at, bytes)?;
         }
         self.copies[id.0 as usize] = Copy::Both;
         Ok(())
+    }
+}
+
+/// Floats that are converted at a time, in registers of the widest kind.
+const AT_A_TIME: usize = 256;
+
+/// Bytes of floats of 32 bits, as floats of 16 bits.
+fn narrowed(wide: &[u8]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(wide.len() / 2);
+    let (mut from, mut to) = ([0f32; AT_A_TIME], [f16::ZERO; AT_A_TIME]);
+    for part in wide.chunks(4 * AT_A_TIME) {
+        let count = part.len() / 4;
+        for (value, bytes) in from.iter_mut().zip(part.as_chunks::<4>().0) {
+            *value = f32::from_le_bytes(*bytes);
+        }
+        to[..count].convert_from_f32_slice(&from[..count]);
+        all.extend(to[..count].iter().flat_map(|value| value.to_le_bytes()));
+    }
+    all
+}
+
+/// Writes floats of 16 bits, given as bytes, as floats of 32 bits.
+fn widen(narrow: &[u8], wide: &mut [u8]) {
+    let (mut from, mut to) = ([f16::ZERO; AT_A_TIME], [0f32; AT_A_TIME]);
+    for (part, written) in narrow.chunks(2 * AT_A_TIME).zip(wide.chunks_mut(4 * AT_A_TIME)) {
+        let count = part.len() / 2;
+        for (value, bytes) in from.iter_mut().zip(part.as_chunks::<2>().0) {
+            *value = f16::from_le_bytes(*bytes);
+        }
+        from[..count].convert_to_f32_slice(&mut to[..count]);
+        for (bytes, value) in written.as_chunks_mut::<4>().0.iter_mut().zip(&to[..count]) {
+            *bytes = value.to_le_bytes();
+        }
     }
 }
 

@@ -20,10 +20,13 @@ pub struct Matrix {
     pub steps: i64,
 }
 
+/// Floats of 16 bits in 16 bytes: with rows of a multiple of it, the library has its fast kernels.
+pub const HALVES: i64 = 8;
+
 /// Returns a factor as matrices in its own memory, if a library accepts that layout.
 ///
 /// For bytes, a library requires signed ones with steps next to each other, rows of a multiple of 4, and a number of
-/// columns that is a multiple of 4.
+/// columns that is a multiple of 4. Floats of 16 bits are copied where their rows are not aligned for fast kernels.
 pub fn direct(
     operand: &Operand,
     results: &Digits,
@@ -36,8 +39,12 @@ pub fn direct(
     if !operand.given || place.constant != 0 {
         return None;
     }
-    let (of_results, of_steps, stride) = (results.step(place)?, steps.step(place)?, batch.step(place)?);
+    let (mut of_results, of_steps, stride) = (results.step(place)?, steps.step(place)?, batch.step(place)?);
     let (count, depth) = (results.count(), steps.count());
+    if count == 1 {
+        // There is no next one.
+        of_results = depth;
+    }
     let lie = if of_steps == 1 && of_results >= depth {
         Lie::Steps(of_results as u64)
     } else if of_results == 1 && of_steps >= count {
@@ -55,6 +62,11 @@ pub fn direct(
             return None;
         }
     }
+    let (Lie::Steps(next) | Lie::Results(next)) = lie;
+    let aligned = |n: i64| n % HALVES == 0;
+    if numbers == Numbers::F16 && !(aligned(next as i64) && aligned(stride)) && depth.max(count) >= HALVES {
+        return None;
+    }
     (stride >= 0).then(|| Matrix { tensor: operand.tensor.clone(), lie, stride, steps: depth })
 }
 
@@ -63,9 +75,9 @@ fn axis(name: &str, letter: &str, extent: i64) -> (Axis, Expr) {
     (Axis { var: var.clone(), extent }, Expr::Var(var))
 }
 
-/// Returns a tensor `[batch, count, filled]` of a factor's elements with the steps next to each other, padded with
-/// zeros.
-pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], name: &str) -> Tensor {
+/// Returns a tensor of a factor's elements, padded with zeros: `[batch, count, filled]` with the steps next to each other,
+/// or `[batch, filled, count]` with the results next to each other.
+pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], lie: Lie, name: &str) -> Tensor {
     let [batch, results, steps] = digits;
     let ((b, bv), (r, rv), (k, kv)) = (axis(name, "b", batch.count()), axis(name, "r", count), axis(name, "k", filled));
     let mut values = HashMap::new();
@@ -80,7 +92,11 @@ pub fn pack(operand: &Operand, digits: [&Digits; 3], [count, filled]: [i64; 2], 
             value = at.lt(Expr::int(there)).select(value, zero.clone());
         }
     }
-    Tensor { name: name.into(), dtype, axes: vec![b, r, k], definition: Definition::Compute(value) }
+    let axes = match lie {
+        Lie::Steps(_) => vec![b, r, k],
+        Lie::Results(_) => vec![b, k, r],
+    };
+    Tensor { name: name.into(), dtype, axes, definition: Definition::Compute(value) }
 }
 
 /// Returns a tensor `[batch, results]` with the sums over a factor's steps, in i32.

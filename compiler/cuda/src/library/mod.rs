@@ -2,7 +2,7 @@
 //!
 //! A program with one sum of products is split in three. The first part packs factors into matrices if they do not have
 //! that layout already (windows of a convolution next to each other, bytes as signed ones, lengths that are multiples
-//! of 4). The second is the product itself, and the third reads its sums. A step carries these in addition to its
+//! of 4 bytes or of 8 floats of 16 bits). The second is the product itself, and the third reads its sums. A step carries these in addition to its
 //! kernels, and the runtime chooses.
 //!
 //! Zero points stay outside: `sum (x - a)(w - b)` is exactly `sum x w - a sum w - b sum x + K a b`, because sums wrap.
@@ -19,10 +19,12 @@ use tilewright_runtime::cuda::{Arg, CudaCall, Factor, Launch, Lie, Numbers, Prod
 use crate::emit::{ALIGN, emit_wide};
 use crate::{FunctionKernels, schedule};
 use factor::{Digits, Operand};
-use matrix::Matrix;
+use matrix::{HALVES, Matrix};
 
 /// Smallest sizes for which a library is called. Below them, the call costs more than it saves.
 pub const LEAST: Least = Least { rows: 8, columns: 16, steps: 8 };
+/// Weights from which a library is called for any number of rows: a generated kernel computes each result in one thread.
+const MANY: i64 = 1 << 16;
 /// Most steps for which a sum of byte products stays within 32 bits.
 const MOST_STEPS: i64 = 1 << 16;
 
@@ -162,20 +164,21 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     // The columns belong to the factor that the result's last dimension depends on, because they must be contiguous.
     let last = spatial.last().filter(|a| !(of_x(a) && of_y(a)))?;
     let (columns, rows) = if of_y(last) { (y, x) } else { (x, y) };
-    let own = |a: &Operand, b: &Operand| {
-        Digits::new(spatial.iter().filter(|v| a.place.coefficient(&v.var) != 0 && b.place.coefficient(&v.var) == 0))
-    };
-    let (column_digits, row_digits) = (own(&columns, &rows), own(&rows, &columns));
-    let batch = Digits::new(
+    let alone =
+        |a: &Operand, b: &Operand, v: &Axis| a.place.coefficient(&v.var) != 0 && b.place.coefficient(&v.var) == 0;
+    let own = |a: &Operand, b: &Operand| Digits::new(spatial.iter().filter(|v| alone(a, b, v)));
+    let (mut column_digits, row_digits) = (own(&columns, &rows), own(&rows, &columns));
+    let mut batch = Digits::new(
         spatial.iter().filter(|a| columns.place.coefficient(&a.var) != 0 && rows.place.coefficient(&a.var) != 0),
     );
     let steps = Digits::new(reduce.iter());
-    let sizes =
+    let mut sizes =
         Sizes { batch: batch.count(), rows: row_digits.count(), columns: column_digits.count(), steps: steps.count() };
-    if sizes.rows < least.rows || sizes.columns < least.columns || sizes.steps < least.steps {
+    let bytes = columns.dtype() != DType::F32;
+    let many = !bytes && sizes.columns.saturating_mul(sizes.steps) >= MANY;
+    if sizes.rows < least.rows && !many || sizes.columns < least.columns || sizes.steps < least.steps {
         return None;
     }
-    let bytes = columns.dtype() != DType::F32;
     if bytes && sizes.steps > MOST_STEPS {
         return None;
     }
@@ -186,36 +189,52 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     };
 
     // Choose the order of steps in which most factors can be used in place.
-    let orders = [steps.clone(), steps.sorted(&columns.place), steps.sorted(&rows.place)];
-    let found = orders.into_iter().map(|order| {
-        let a = matrix::direct(&columns, &column_digits, &order, &batch, numbers, true);
-        let b = matrix::direct(&rows, &row_digits, &order, &batch, numbers, false);
-        (a, b, order)
-    });
-    let (a, b, steps) = found.max_by_key(|(a, b, _)| i32::from(a.is_some()) + i32::from(b.is_some()))?;
-    let four = |n: i64| if bytes { (n + 3) / 4 * 4 } else { n };
+    let choose = |column_digits: &Digits, batch: &Digits| {
+        let orders = [steps.clone(), steps.sorted(&columns.place), steps.sorted(&rows.place)];
+        let found = orders.into_iter().map(|order| {
+            let a = matrix::direct(&columns, column_digits, &order, batch, numbers, true);
+            let b = matrix::direct(&rows, &row_digits, &order, batch, numbers, false);
+            (a, b, order)
+        });
+        found.max_by_key(|(a, b, _)| i32::from(a.is_some()) + i32::from(b.is_some()))
+    };
+    let mut found = choose(&column_digits, &batch)?;
+    // Images of a batch are matrices of their own where the images are then used in place; all have the same weights.
+    let first = |v: &&Axis| alone(&columns, &rows, v) && Some(&v.var) == spatial.first().map(|first| &first.var);
+    if let (None, Some(image)) = (&found.0, spatial.iter().find(first)) {
+        let rest = Digits::new(spatial.iter().filter(|v| v.var != image.var && alone(&columns, &rows, v)));
+        let images = Digits::new(std::iter::once(image));
+        if let (1, Some(each @ (Some(_), Some(_), _))) = (batch.count(), choose(&rest, &images)) {
+            found = each;
+            (column_digits, batch) = (rest, images);
+            (sizes.batch, sizes.columns) = (batch.count(), column_digits.count());
+        }
+    }
+    let (a, b, steps) = found;
+    let up_to = |n: i64, unit: i64| (n + unit - 1) / unit * unit;
     // Both factors have the same steps, so either both are padded or neither is.
-    let filled = four(sizes.steps);
-    let pitch = four(sizes.columns);
+    let filled = up_to(sizes.steps, if bytes { 4 } else { 1 });
+    let pitch = match numbers {
+        Numbers::I8 => up_to(sizes.columns, 4),
+        Numbers::F16 if a.is_none() => up_to(sizes.columns, HALVES),
+        Numbers::F16 | Numbers::F32 => sizes.columns,
+    };
     let mut tensors: Vec<Tensor> = Vec::new();
     let mut outputs: Vec<Name> = Vec::new();
-    let mut packed = |operand: &Operand, digits: &Digits, found: Option<Matrix>, name: &str, count: i64| match found {
-        Some(m) => m,
-        None => {
-            let t = matrix::pack(operand, [&batch, digits, &steps], [count, filled], name);
-            let m = Matrix {
-                tensor: t.name.clone(),
-                lie: Lie::Steps(filled as u64),
-                stride: count * filled,
-                steps: filled,
-            };
+    let mut packed = |operand: &Operand, digits: &Digits, found: Option<Matrix>, name: &str, count: i64, lie: Lie| {
+        found.unwrap_or_else(|| {
+            let t = matrix::pack(operand, [&batch, digits, &steps], [count, filled], lie, name);
+            let m = Matrix { tensor: t.name.clone(), lie, stride: count * filled, steps: filled };
             outputs.push(t.name.clone());
             tensors.push(t);
             m
-        }
+        })
     };
-    let columns_matrix = packed(&columns, &column_digits, a, "library.columns", pitch);
-    let rows_matrix = packed(&rows, &row_digits, b, "library.rows", sizes.rows);
+    // Threads next to each other read floats next to each other, such as the pixels of an image's row.
+    let next_to_each_other = Lie::Steps(filled as u64);
+    let of_columns = if bytes { next_to_each_other } else { Lie::Results(pitch as u64) };
+    let columns_matrix = packed(&columns, &column_digits, a, "library.columns", pitch, of_columns);
+    let rows_matrix = packed(&rows, &row_digits, b, "library.rows", sizes.rows, next_to_each_other);
 
     // Sums of factors to multiply by zero points.
     let mut corrected: Vec<(Name, &Digits, i64)> = Vec::new();
