@@ -223,6 +223,12 @@ pub struct TensorRef<'a> {
     pub bytes: &'a [u8],
 }
 
+impl<'a> From<&'a Tensor> for TensorRef<'a> {
+    fn from(tensor: &'a Tensor) -> TensorRef<'a> {
+        TensorRef { dtype: tensor.dtype, shape: &tensor.shape, bytes: &tensor.bytes }
+    }
+}
+
 /// The caller's memory for a tensor.
 #[derive(Debug)]
 pub struct TensorMut<'a> {
@@ -236,7 +242,7 @@ pub struct TensorMut<'a> {
 
 /// The tensors as those of a caller.
 pub(crate) fn refs(tensors: &[Tensor]) -> Vec<TensorRef<'_>> {
-    tensors.iter().map(|t| TensorRef { dtype: t.dtype, shape: &t.shape, bytes: &t.bytes }).collect()
+    tensors.iter().map(TensorRef::from).collect()
 }
 
 /// Receives what steps write, as soon as each has ended.

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use tilewright_runtime::artifact::{About, ValueInfo};
+use tilewright_runtime::artifact::{About, Larger, ValueInfo};
 use tilewright_runtime::npy;
+use tilewright_runtime::session::TensorRef;
 use tilewright_runtime::tensor::{DType, Tensor};
 
 use super::inference::{self, Scaling};
@@ -140,6 +141,25 @@ impl Given {
             }
         };
         self.list.iter().filter_map(shape).collect()
+    }
+
+    /// Pads the arrays to larger shapes of the inputs.
+    ///
+    /// # Errors
+    /// If an input has a picture, or no array.
+    pub fn pad(&mut self, model: &[&ValueInfo], larger: &Larger) -> Result<()> {
+        let mut arrays = Vec::new();
+        for (name, content) in std::mem::take(&mut self.list) {
+            match content {
+                Content::Array(tensor) => arrays.push((name, tensor)),
+                Content::Picture(_) => bail!("pictures are not padded to a larger shape; give them one by one"),
+            }
+        }
+        let ordered = inference::ordered(model, arrays, None)?;
+        let refs: Vec<TensorRef> = ordered.iter().map(TensorRef::from).collect();
+        let padded = larger.pad(&refs).into_iter().zip(model);
+        self.list = padded.map(|(tensor, value)| (Some(value.name.clone()), Content::Array(tensor))).collect();
+        Ok(())
     }
 
     /// Preprocesses pictures and returns the inputs of each run.

@@ -143,7 +143,7 @@ pub fn arrange(
 }
 
 /// Sorts the arrays into the order of the model's inputs.
-fn ordered(
+pub(super) fn ordered(
     model: &[&ValueInfo],
     given: Vec<(Option<String>, Tensor)>,
     rest: Option<Vec<Tensor>>,

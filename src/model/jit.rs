@@ -11,7 +11,7 @@ use tilewright_compiler::records::Records;
 use tilewright_driver::StreamCache;
 use tilewright_hw::cache;
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{self, Artifact, OpenValue};
+use tilewright_runtime::artifact::{self, Artifact, Larger, OpenValue};
 use tilewright_runtime::function::AnyError;
 use tilewright_runtime::session::Specialize;
 use tilewright_runtime::tensor::DType;
@@ -49,13 +49,18 @@ pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
 }
 
 /// The part of an artifact for data of these shapes; an artifact for one shape is its own part. If no shape is that of
-/// the data, the first one counts that suits but for its outermost dimension, since data can hold several runs.
+/// the data, the first one counts that suits but for its outermost dimension, since data can hold several runs. If there
+/// is none either, data of one run can be padded to a larger shape, where the artifact allows it; then that is returned
+/// too.
 ///
 /// # Errors
 /// [`ModelError::Shapes`] if the artifact does not have the model for such data.
-pub fn for_data(artifact: Artifact, data: &[(Option<String>, Vec<usize>)]) -> Result<Artifact, ModelError> {
+pub fn for_data(
+    artifact: Artifact,
+    data: &[(Option<String>, Vec<usize>)],
+) -> Result<(Artifact, Option<Larger>), ModelError> {
     if artifact.manifest.variants.is_empty() {
-        return Ok(artifact);
+        return Ok((artifact, None));
     }
     let wrong = |reason: String| ModelError::Shapes { file: artifact.path.clone(), reason };
     let inputs = artifact.inputs();
@@ -87,10 +92,30 @@ pub fn for_data(artifact: Artifact, data: &[(Option<String>, Vec<usize>)]) -> Re
             named.any(|(input, shape)| name.as_ref().is_none_or(|name| *name == input.name) && shape == given)
         })
     };
+    // Data of several runs: the first dimension has that of the model several times.
+    let whole = |shapes: &&Vec<&[usize]>| {
+        let runs = |(shape, given): (&&[usize], &Vec<usize>)| match (shape.first(), given.first()) {
+            (Some(one), Some(all)) => *one > 0 && all % one == 0,
+            _ => true,
+        };
+        shapes.iter().zip(data.iter().map(|(_, given)| given)).all(runs)
+    };
     let suitable: Vec<&Vec<&[usize]>> = all.iter().filter(|shapes| suits(shapes)).collect();
-    let best = suitable.iter().copied().find(exact).or(suitable.first().copied());
-    let found = best.and_then(|shapes| artifact.for_shapes(shapes));
-    found.ok_or_else(|| {
+    let best = suitable.iter().copied().find(exact).or(suitable.iter().copied().find(whole));
+    let part = |shapes: Option<&Vec<&[usize]>>| shapes.and_then(|shapes| artifact.for_shapes(shapes));
+    if let Some(found) = part(best) {
+        return Ok((found, None));
+    }
+    let named = |input: &OpenValue| data.iter().position(|(name, _)| name.as_ref() == Some(&input.name));
+    let mut unnamed = (0..data.len()).filter(|at| data[*at].0.is_none());
+    let places: Option<Vec<usize>> = inputs.iter().map(|input| named(input).or_else(|| unnamed.next())).collect();
+    let larger = places.and_then(|places| artifact.larger(&places.iter().map(|at| &*data[*at].1).collect::<Vec<_>>()));
+    let padded = larger.and_then(|larger| {
+        let shapes: Vec<&[usize]> = larger.shapes.iter().map(Vec::as_slice).collect();
+        Some((artifact.for_shapes(&shapes)?, Some(larger)))
+    });
+    // What is wrong with the data is told when they meet the model.
+    padded.or_else(|| Some((part(suitable.first().copied())?, None))).ok_or_else(|| {
         let given = given.iter().map(|(name, size)| format!("{name}={size}")).collect::<Vec<_>>().join(", ");
         wrong(format!("is not for {given}: {}", artifact.known_shapes()))
     })

@@ -33,6 +33,7 @@ fn an_artifact_for_several_sizes_runs_data_of_each() {
     let dir = folder.path();
     std::fs::write(dir.join("m.onnx"), model(b"Relu", b"")).unwrap();
     fine(dir, &["compile", "m.onnx", "--shapes", "rows=2,3", "-o", "m.twa"]);
+    fine(dir, &["compile", "m.onnx", "--shapes", "rows=2,6", "--bucket", "-o", "padded.twa"]);
     let text = fine(dir, &["inspect", "m.twa"]);
     let shapes = "shapes     2, of x: f32 rowsx4; what follows is the first\n           2x4\n           3x4\n";
     assert!(text.contains(shapes), "{text}");
@@ -41,15 +42,21 @@ fn an_artifact_for_several_sizes_runs_data_of_each() {
         let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
         let x = Tensor { dtype: tilewright_runtime::DType::F32, shape: vec![rows, 4], bytes: bytes.into() };
         npy::write(&dir.join("x.npy"), &x).unwrap();
-        let command = ["run", "m.twa", "--device", "cpu", "--input", "x.npy", "--output-dir", "out"];
-        let outcome = tilewright(dir, &command);
-        if rows == 5 {
-            let wrong = "input x is f32";
-            assert!(outcome.code == 2 && outcome.stderr.contains(wrong), "{rows} rows: {}", outcome.stderr);
-            continue;
-        }
-        let y = npy::read(&dir.join("out/y.npy")).unwrap();
-        assert_eq!(y.to_f64(), values.iter().map(|x| f64::from(x.max(0.0))).collect::<Vec<_>>());
+        let run = |file| {
+            let outcome = tilewright(dir, &["run", file, "--device", "cpu", "--input", "x.npy", "--output-dir", "out"]);
+            if outcome.code == 0 {
+                let y = npy::read(&dir.join("out/y.npy")).unwrap();
+                assert_eq!(y.shape, [rows, 4]);
+                assert_eq!(y.to_f64(), values.iter().map(|x| f64::from(x.max(0.0))).collect::<Vec<_>>());
+            }
+            outcome
+        };
+        let outcome = run("m.twa");
+        let wrong = outcome.code == 2 && outcome.stderr.contains("input x is f32");
+        assert!(if rows == 5 { wrong } else { outcome.code == 0 }, "{rows} rows: {}", outcome.stderr);
+        // 5 rows are padded to 6.
+        let outcome = run("padded.twa");
+        assert_eq!(outcome.code, 0, "{rows} rows: {}", outcome.stderr);
     }
 }
 

@@ -124,6 +124,14 @@ fn a_batch_is_padded_to_the_next_larger_one() {
     }
     let e = session.run(&[(&batch(6)).into()]).unwrap_err().to_string();
     assert!(e.contains("it has the model for 1x8x5x6, 2x8x5x6, 5x8x5x6; compile it with --shapes for others"), "{e}");
+    // Without a session: a batch of 3 is three runs of 1, unless there is only a larger one.
+    let data = |n: usize| [(None, batch(n).shape().to_vec())];
+    let (part, larger) = model::for_data(artifact.clone(), &data(3)).unwrap();
+    assert_eq!((part.manifest.input_values()[0].shape[0], larger), (1, None));
+    let few = Artifact::of_shapes(inputs.clone(), &[2, 5].map(compiled)).unwrap();
+    let (part, larger) = model::for_data(few.clone(), &data(3)).unwrap();
+    assert_eq!((part.manifest.input_values()[0].shape[0], larger.is_some()), (5, true));
+    assert_eq!(model::for_data(few, &data(4)).unwrap().1, None, "4 is two runs of 2");
     // Without the rows, nothing is padded.
     let mut strict = artifact;
     strict.manifest.buckets.clear();
@@ -212,7 +220,7 @@ fn an_artifact_has_the_model_for_several_shapes() {
     assert_eq!(device.free_bytes(), free, "a session gives its memory back");
 
     let data = |height: usize| vec![(None, vec![1, 8, height, 12])];
-    let part = model::for_data(artifact.clone(), &data(30)).unwrap();
+    let (part, _) = model::for_data(artifact.clone(), &data(30)).unwrap();
     assert_eq!(part.manifest.input_values()[0].shape, [1, 8, 30, 12]);
     let e = model::for_data(artifact, &data(31)).unwrap_err().to_string();
     let known = "it has the model for 1x8x9x12, 1x8x30x12; compile it with --shapes for others";

@@ -32,7 +32,7 @@ struct Times {
 }
 
 pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
-    let given = Given::read(&args.input, args.file.entry())?;
+    let mut given = Given::read(&args.input, args.file.entry())?;
     given.check(args.preprocess.as_ref())?;
     let labels = args.labels.as_deref().map(|path| npy::read(path).map(|labels| (path, labels))).transpose()?;
     let started = Instant::now();
@@ -40,9 +40,11 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
         &[(args.upload && args.device.lender().is_none(), "--upload")],
         "for the device of a server; use --device remote:HOST:PORT",
     )?;
+    let mut larger = None;
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
         let artifact = args.params.decode(&args.file, args.file.display(), bytes)?;
-        let artifact = tilewright::model::for_data(artifact, &given.shapes())?;
+        let (artifact, padded) = tilewright::model::for_data(artifact, &given.shapes())?;
+        larger = padded;
         let config = match &artifact.manifest.hardware {
             Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
             _ => args.hw.load()?,
@@ -70,6 +72,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let model = artifact.manifest.input_values();
     let (pictures, sample) = (given.pictures.clone(), given.sample);
     let preprocess = args.file.preprocess(args.preprocess.as_ref());
+    if let Some(larger) = &larger {
+        given.pad(&model, larger)?;
+    }
     let runs = given.runs(&model, &artifact.manifest.about, &preprocess)?;
     let first = artifact.manifest.outputs.first().map(|id| &artifact.manifest.values[id.0 as usize]);
     let labels = labels
@@ -111,6 +116,9 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
             None => inference::run(&mut session, &runs, |done| progress.at(done))?,
         }
     };
+    if let Some(larger) = larger {
+        results.outputs = larger.cut(results.outputs);
+    }
     inference::to_file_floats(&artifact.manifest.about, &mut results.outputs);
     if let (Some(dump), Some(dir)) = (dump, &args.dump_tensors) {
         let about = json!({ "device": args.device.to_string(), "hw": config.name, "runs": runs.len() });
