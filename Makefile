@@ -42,18 +42,20 @@
 #   make bench-rtl        speed of the Verilated design
 #   make bench-models     speed of a network on the CPU, and of `tilewright bench` through the library
 #   make bench-call       overhead of a session's call
+#   make bench-cuda       ResNet-50 on a GPU against PyTorch (docs/cuda.md); PYTHON=... is a Python with torch
 #   make bench-rpc        round trip and speed of a device of a server, over the loopback interface (docs/remote.md)
 #   make bench-frames     overlap of frames, of which one is on the accelerator while the host computes its part of another
 #   make bench-convert    speed of the conversions between dense tensors and the layout of device memory, next to a copy
 #   make bench-report     size of a report, and the time to open and zoom it in Chromium
 
 CARGO  ?= cargo
+PYTHON ?= python3
 PROGRAMS ?= 100000
 SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -200,6 +202,9 @@ bench-csim: setup
 bench-sim: setup
 	$(CARGO) build --release --example bench_sim
 	target/release/examples/bench_sim $(if $(RTL),--rtl)
+
+bench-cuda: build
+	@$(PYTHON) scripts/bench_cuda.py
 
 # Installs ONNX Runtime and tract as Python packages into .venv-peers.
 bench-fallback: build
