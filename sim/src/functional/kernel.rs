@@ -4,6 +4,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod simd128;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) use avx512::quads_of_16;
@@ -148,6 +150,11 @@ impl Operands<'_> {
         for (acc, inp) in rows.zip(inps).take(self.batch) {
             if !walk.accumulate {
                 acc.fill(0);
+            }
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            if outputs.is_multiple_of(4) {
+                simd128::row(acc, inp, wgt);
+                continue;
             }
             for (x, w) in inp.chunks_exact(2).zip(wgt.chunks_exact(2 * outputs)) {
                 for (sum, w) in acc.iter_mut().zip(w.chunks_exact(2)) {
