@@ -121,6 +121,8 @@ emulated! {
     arm = "aarch64-linux-gnu", "aarch64-linux-gnu-gcc", ["qemu-aarch64-static", "-cpu", "cortex-a53"];
     arm_with_dot_products = "aarch64-linux-gnu,cpu=neoverse-n1", "aarch64-linux-gnu-gcc",
         ["qemu-aarch64-static", "-cpu", "neoverse-n1"];
+    arm_of_32_bits_with_vectors = "armv7-linux-gnueabihf,+neon", "arm-linux-gnueabihf-gcc",
+        ["qemu-arm-static", "-cpu", "cortex-a9"];
     /// A processor without vectors and without instructions to divide.
     arm_of_32_bits = "armv7-linux-gnueabihf", "arm-linux-gnueabihf-gcc", ["qemu-arm-static", "-cpu", "cortex-a9"];
     risc_v = "riscv64-linux-gnu", "riscv64-linux-gnu-gcc", ["qemu-riscv64-static", "-cpu", "rv64,v=false,zba=false,zbb=false"];

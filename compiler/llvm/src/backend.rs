@@ -8,7 +8,7 @@ use tilewright_runtime::artifact::Place;
 use inkwell::context::Context;
 use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand, in_region};
 use tilewright_compiler::codegen::accel::space::{Decisions, Space};
-use tilewright_compiler::graph::{Graph, NodeId, Op};
+use tilewright_compiler::graph::{DType, Graph, NodeId, Op};
 use tilewright_compiler::groups::{groups, is_elementwise};
 use tilewright_compiler::records::{Records, Replay, Workload};
 use tilewright_compiler::schedule::{Source, Step, hoist};
@@ -83,7 +83,7 @@ impl LlvmBackend {
     /// Returns the layers whose code has decisions, in the order of the graph.
     pub fn layers(&self, graph: &Graph, nodes: &[NodeId]) -> Vec<TunedLayer> {
         let layer = |group: Vec<NodeId>| {
-            let (tile, space) = Tile::of(graph, *group.first()?, &self.processor)?;
+            let (tile, space) = Tile::of(graph, *group.first()?, &self.for_group(graph, &group))?;
             let workload = self.workload(graph, &group)?;
             Some(TunedLayer { nodes: group, workload, space: space.space(&tile), decisions: space.decisions(&tile) })
         };
@@ -110,6 +110,13 @@ impl LlvmBackend {
             None => {}
         }
         tile
+    }
+
+    /// The processor for the function of these nodes.
+    fn for_group(&self, graph: &Graph, group: &[NodeId]) -> Processor {
+        let values = group.iter().flat_map(|id| graph.node(*id).inputs.iter().chain(&graph.node(*id).outputs));
+        let floats = values.into_iter().any(|value| graph.ty(*value).dtype == DType::F32);
+        self.processor.for_function(floats)
     }
 
     /// Sets the prefix of function names, which must start like an identifier.
@@ -259,7 +266,8 @@ impl LlvmBackend {
             let symbol = format!("{}_{}_{}", self.symbols, last.0, node.op.name());
             let unsupported =
                 |e: String| BackendError::Unsupported { node: node.name.clone(), op: node.op.name().into(), reason: e };
-            let tile = group.first().and_then(|product| Tile::of(graph, *product, &self.processor));
+            let processor = self.for_group(graph, &group);
+            let tile = group.first().and_then(|product| Tile::of(graph, *product, &processor));
             let tile = tile.map(|tile| self.tuned(graph, &group, tile, &mut replay));
             let blocks = |id: NodeId| tile.filter(|_| group.first() == Some(&id)).map(|tile| tile.blocks());
             let region = ops::program_in_blocks(graph, "entry", &group, &node.outputs, &blocks);

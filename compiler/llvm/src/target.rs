@@ -90,6 +90,16 @@ impl Processor {
         })
     }
 
+    /// Returns the processor for a function that computes with floats, or with integers alone. On 32-bit Arm, vectors of
+    /// floats take the smallest numbers as 0, so only functions of integers use vectors.
+    pub fn for_function(&self, floats: bool) -> Processor {
+        let mut own = self.clone();
+        if floats && self.architecture() == Architecture::Arm32 {
+            own.features = self.features.replace("+neon", "-neon");
+        }
+        own
+    }
+
     fn machine(&self) -> Result<TargetMachine, EmitError> {
         ready()?;
         let triple = inkwell::targets::TargetTriple::create(&self.triple);
@@ -148,8 +158,8 @@ impl Processor {
         }
         module.verify()?;
         let options = PassBuilderOptions::create();
-        // On 32-bit Arm, code has no vectors: those of floats treat the smallest numbers as 0.
-        let vectorizes = self.architecture() != Architecture::Arm32;
+        // Functions say by their features whether they can have vectors.
+        let vectorizes = self.architecture() != Architecture::Arm32 || self.has("neon");
         options.set_loop_vectorization(vectorizes);
         options.set_loop_slp_vectorization(vectorizes);
         options.set_loop_unrolling(true);

@@ -64,6 +64,7 @@ pub fn emit<'c>(
     symbol: &str,
     f: &Function,
 ) -> Result<usize, EmitError> {
+    let processor = &processor.for_function(has_floats(f));
     let builder = context.create_builder();
     let ptr = context.ptr_type(AddressSpace::default());
     let (places, bytes) = workspace(f);
@@ -128,6 +129,13 @@ pub fn emit<'c>(
     b.build_call(inner, &args, "")?;
     b.build_return(Some(&i32t.const_zero()))?;
     Ok(bytes)
+}
+
+/// Whether a function computes with floats.
+fn has_floats(f: &Function) -> bool {
+    let mut found = f.params.iter().chain(&f.locals).any(|buffer| buffer.dtype == DType::F32);
+    f.body.visit_blocks(&mut |_, block| block.each_expr(&mut |e| e.visit(&mut |e| found |= e.dtype() == DType::F32)));
+    found
 }
 
 fn mark_buffers(context: &Context, processor: &Processor, f: FunctionValue<'_>, buffers: u32) {

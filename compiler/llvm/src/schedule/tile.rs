@@ -77,7 +77,11 @@ impl Machine {
             Architecture::X86 => Machine::of_x86(processor),
             // Two 128-bit vectors per cycle. Products can take their factor from a lane.
             Architecture::Arm => Machine { lanes: 4, registers: 32, fma: 0.5, load: 0.5, spread: 0.5, latency: 4.0 },
-            // No vectors either.
+            // Vectors of integers: two words of a vector per cycle.
+            Architecture::Arm32 if processor.has("neon") => {
+                Machine { lanes: 4, registers: 16, fma: 2.0, load: 1.0, spread: 0.5, latency: 5.0 }
+            }
+            // No vectors.
             Architecture::Arm32 => Machine { lanes: 1, registers: 12, fma: 1.0, load: 1.0, spread: 1.0, latency: 5.0 },
             // Vectors are as short as the processor allows. A factor needs a register of its own.
             Architecture::RiscV if processor.has("v") => {

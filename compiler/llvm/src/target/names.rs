@@ -99,7 +99,7 @@ static KNOWN: [Names; 5] = [
         base: "generic",
         base_features: &["vfp3"],
         unless_named: &["neon"],
-        features: &[],
+        features: &[("neon", &[])],
         cpus: &[
             ("generic", &[]),
             ("cortex-a7", &[]),
@@ -254,6 +254,7 @@ mod tests {
         assert_eq!(features("aarch64,+dotprod,+dotprod"), "+neon,+dotprod");
         assert_eq!(features("armv7-linux-gnueabihf"), "+vfp3,-neon");
         assert_eq!(features("armv7,cpu=cortex-a9"), "+vfp3,-neon");
+        assert_eq!(features("armv7,cpu=cortex-a9,+neon"), "+vfp3,+neon");
         assert_eq!(features("riscv64-linux-gnu,+v"), "+m,+a,+f,+d,+c,+v");
         assert_eq!(features("x86_64-linux-gnu,+avx2"), "+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2");
         let named = Processor::named("aarch64-linux-gnu,cpu=cortex-a76").unwrap();
