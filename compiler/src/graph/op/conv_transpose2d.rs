@@ -50,7 +50,7 @@ impl ConvTranspose2d {
                 .checked_mul(self.strides[i])
                 .and_then(|n| n.checked_add((w[i + 1] - 1).checked_mul(self.dilations[i])?))
                 .and_then(|n| n.checked_add(self.size[i])?.checked_add(self.pads[i]))
-                .filter(|&n| n < 1 << 40);
+                .filter(|&n| (n as u64) < 1 << 40);
             if far.is_none() {
                 return Err(OpError::attribute("size", "and strides and dilations are too large"));
             }

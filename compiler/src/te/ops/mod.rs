@@ -144,7 +144,7 @@ pub fn program_in_blocks(
         let shape = graph.ty(v).shape().ok_or_else(symbolic)?;
         // Loops and indices count in i64, and sums of a few sizes must not overflow it either.
         let bytes = shape.iter().try_fold(8usize, |n, &d| n.checked_mul(d.max(1)));
-        if bytes.is_none_or(|n| n > 1 << 48) {
+        if bytes.is_none_or(|n| n as u64 > 1 << 48) {
             return Err(OpsError::Size {
                 node: graph.node(node).name.clone(),
                 op: graph.node(node).op.name(),
