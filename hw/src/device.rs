@@ -3,6 +3,7 @@
 pub mod queue;
 
 use crate::config::{HwConfig, Mem};
+use crate::interrupt::Interrupted;
 use crate::isa::{INSN_BYTES, Unit};
 use crate::regs::{TrapCause, TrapUnit, UnitState};
 use std::ops::Range;
@@ -177,6 +178,9 @@ pub enum DeviceError {
         /// The limit.
         limit: u64,
     },
+    /// The run was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// No such command, or its report was taken before.
     #[error("no command has ticket {0:?}")]
     UnknownTicket(Ticket),

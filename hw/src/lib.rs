@@ -8,6 +8,7 @@ pub mod device;
 pub mod flow;
 pub mod form;
 pub mod host;
+pub mod interrupt;
 pub mod isa;
 pub mod layout;
 pub mod link;

@@ -18,6 +18,7 @@ use tilewright_hw::config::HwConfig;
 use crate::config;
 use crate::error::Class;
 use crate::graph::PyGraph;
+use crate::interrupt::{self, detached};
 use crate::module;
 use crate::passes;
 
@@ -323,14 +324,17 @@ pub fn compile<'py>(
         Source::File(model) => shapes.check(&model.options).map_err(|text| Class::Input.err(py, text))?,
     }
     let mut raised: Option<PyErr> = None;
-    let outcome = py.detach(|| {
+    let outcome = detached(py, || {
         let mut tell = |pass: &str, text: &str| {
             if let (Some(dump), None) = (&dump_ir, &raised) {
                 raised = Python::attach(|py| dump.bind(py).call1((pass, text)).err());
+                if raised.is_some() {
+                    interrupt::stop();
+                }
             }
         };
         source.compile_shapes(&request, &shapes, &config, &mut tell)
-    });
+    })?;
     if let Some(error) = raised {
         return Err(error);
     }

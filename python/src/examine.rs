@@ -32,6 +32,7 @@ use crate::compile::{FALLBACK, OFFLOAD, PRECISION, Source, level, precision, tun
 use crate::config::{self, PyConfig};
 use crate::error::{self, Class};
 use crate::inputs::{self, Data};
+use crate::interrupt::{self, detached};
 use crate::module::PyModule;
 use crate::passes;
 
@@ -89,7 +90,7 @@ impl Common<'_> {
     }
 }
 
-/// Calls a function of Python with what is done, and keeps what it raises.
+/// Calls a function of Python with what is done, and keeps what it raises, which stops the work.
 pub struct Telling<'a> {
     function: Option<&'a Py<PyAny>>,
     raised: Mutex<Option<PyErr>>,
@@ -107,6 +108,7 @@ impl<'a> Telling<'a> {
         let called = Python::attach(|py| function.bind(py).call1((what, done, all)).err());
         if let Some(error) = called {
             self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            interrupt::stop();
         }
     }
 
@@ -222,12 +224,12 @@ pub fn bench(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(
         tuned: &tuned,
     };
     let telling = Telling::new(common.progress.as_ref());
-    let outcome = py.detach(|| {
+    let outcome = detached(py, || {
         let (graph, runs) = graph_and_runs(&source, given, None)?;
         let inputs = runs.into_iter().next().context("the inputs have no data for a run")?;
         let told = |what: &str, done: usize, all: usize| telling.tell(what, done, all);
         benchmark::bench(&graph, &inputs, &request, &told).with_context(|| source.name())
-    });
+    })?;
     let found = telling.finish(py, outcome)?;
     Ok(((found.json().to_string(), found.table()), found.csv()))
 }
@@ -272,7 +274,7 @@ pub fn profile(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult
         tuned: &tuned,
     };
     let telling = Telling::new(common.progress.as_ref());
-    let outcome = py.detach(|| -> anyhow::Result<_> {
+    let outcome = detached(py, || -> anyhow::Result<_> {
         let (graph, runs) = graph_and_runs(&source, given, None)?;
         let inputs = runs.into_iter().next().context("the inputs have no data for a run")?;
         let told = |what: &str, done: usize| telling.tell(what, done, profiling::PIECES);
@@ -292,7 +294,7 @@ pub fn profile(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult
         };
         let data = found.json(&config, &about);
         Ok((data.to_string(), page::profile(&data), perfetto(&found, &config).to_string()))
-    });
+    })?;
     telling.finish(py, outcome)
 }
 
@@ -354,7 +356,7 @@ pub fn diff(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<To
         tolerance: parsed::<Tolerance>(py, "tolerance", &own.tolerance)?,
     };
     let telling = Telling::new(common.progress.as_ref());
-    let outcome = py.detach(|| {
+    let outcome = detached(py, || {
         let data = given.shapes();
         let compile = |kind: DeviceKind, config: &HwConfig, keep: bool| -> anyhow::Result<Artifact> {
             let request = CompileRequest { keep_values: keep, ..request.clone() };
@@ -382,7 +384,7 @@ pub fn diff(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<To
         let told = |_: &str| {};
         comparison::diff(&compared, &runs, &asked, &told, &mut |done, all| telling.tell("run", done, all))
             .map(|report| (report.json().to_string(), report.text()))
-    });
+    })?;
     telling.finish(py, outcome)
 }
 
@@ -405,14 +407,14 @@ pub fn bisect(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<
         own.preprocess.as_deref().map(|text| parsed(py, "preprocess", text)).transpose()?;
     let tolerance: Tolerance = parsed(py, "tolerance", &own.tolerance)?;
     let level = common.level(py)?;
-    let outcome = py.detach(|| {
+    let outcome = detached(py, || {
         let (graph, runs) = graph_and_runs(&source, given, preprocess.as_ref())?;
         let of_run = |inputs: &Vec<Tensor>| inputs.iter().map(Constant::try_from).collect::<Result<Vec<_>, _>>();
         let runs = runs.iter().map(of_run).collect::<Result<Vec<_>, _>>().map_err(anyhow::Error::msg)?;
         let name = source.name();
         let found = bisection::bisect(&graph, &model::passes(level), &runs, &tolerance).context(name.clone())?;
         Ok((found.json(&name).to_string(), found.text(&name)))
-    });
+    })?;
     outcome.map_err(|error| failed(py, error))
 }
 
@@ -513,7 +515,7 @@ pub fn quantize(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResul
         equalize: own.equalize,
     };
     let telling = Telling::new(common.progress.as_ref());
-    let outcome = py.detach(|| -> anyhow::Result<Told> {
+    let outcome = detached(py, || -> anyhow::Result<Told> {
         let feeding =
             Feeding { file: &model.file, crops: own.crops, preprocess: &preprocess, keys: own.preprocess.as_deref() };
         let data = feeding.checked(data)?;
@@ -544,6 +546,6 @@ pub fn quantize(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResul
         let report =
             quantization::Report { options: &options, samples: samples.len(), quantized: &quantized, accuracies };
         Ok((report.json(model.file.display(), &output).to_string(), report.text()))
-    });
+    })?;
     telling.finish(py, outcome)
 }

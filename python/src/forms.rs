@@ -13,6 +13,7 @@ use tilewright_tensor::te::{Array, Definition, Program, Tensor};
 use tilewright_tensor::tir;
 
 use crate::error::Class;
+use crate::interrupt::detached;
 use crate::module::PyModule;
 use crate::{graph, json, tensor};
 
@@ -144,7 +145,7 @@ pub fn evaluate<'py>(
         data.push(Array { dtype: found.dtype(), shape: given, bytes: found.to_bytes() });
     }
     let program = &expression.get().0;
-    let outcome = py.detach(|| tir::evaluate(program, &data));
+    let outcome = detached(py, || tir::evaluate(program, &data))?;
     let outputs = outcome.map_err(|error| Class::Call.err(py, error))?;
     let array = |array: Array| {
         let shape: Vec<usize> = array.shape.iter().map(|&size| size as usize).collect();

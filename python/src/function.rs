@@ -5,6 +5,7 @@ use pyo3::types::PyTuple;
 use tilewright_runtime::{Function, Registry, Value};
 
 use crate::error::{self, Class};
+use crate::interrupt::detached;
 use crate::value;
 
 /// A function of values, in whichever language it is written.
@@ -35,7 +36,7 @@ impl PyFunction {
 /// # Errors
 /// The exception of [`error::of_call`].
 pub fn call<'py>(py: Python<'py>, function: &Function, args: &[Value]) -> PyResult<Bound<'py, PyAny>> {
-    let result = py.detach(|| function.call(args)).map_err(|error| error::of_call(py, &error))?;
+    let result = detached(py, || function.call(args))?.map_err(|error| error::of_call(py, &error))?;
     value::to_python(py, &result)
 }
 

@@ -17,6 +17,7 @@ use tilewright_hw::Form;
 use crate::compile::Model;
 use crate::error::Class;
 use crate::forms;
+use crate::interrupt::detached;
 use crate::json;
 use crate::tensor;
 
@@ -54,7 +55,7 @@ impl PyGraph {
         packed: Vec<String>,
     ) -> PyResult<PyGraph> {
         let model = Model::of(model, bind, shape, packed)?;
-        let (graph, _) = py.detach(|| model.import()).map_err(|error| Class::Model.of_error(py, error))?;
+        let (graph, _) = detached(py, || model.import())?.map_err(|error| Class::Model.of_error(py, error))?;
         Ok(PyGraph(Arc::new(graph)))
     }
 
@@ -136,7 +137,7 @@ impl PyGraph {
     fn evaluate<'py>(&self, inputs: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyList>> {
         let py = inputs.py();
         let given = inputs.iter().map(|array| to_constant(&array)).collect::<PyResult<Vec<_>>>()?;
-        let found = py.detach(|| eval(&self.0, &given)).map_err(|error| Class::Input.err(py, error))?;
+        let found = detached(py, || eval(&self.0, &given))?.map_err(|error| Class::Input.err(py, error))?;
         PyList::new(py, found.iter().map(|t| tensor::to_numpy(py, t.into())).collect::<PyResult<Vec<_>>>()?)
     }
 

@@ -13,6 +13,7 @@ mod function;
 mod graph;
 mod html;
 mod inputs;
+mod interrupt;
 mod json;
 mod module;
 mod passes;

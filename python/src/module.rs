@@ -15,6 +15,7 @@ use tilewright_runtime::{Artifact, Module, Registry, Value};
 use crate::config::PyConfig;
 use crate::error::{self, Class};
 use crate::function::{self, PyFunction};
+use crate::interrupt::detached;
 use crate::json;
 use crate::tensor::{self, Lent};
 use crate::value;
@@ -325,14 +326,14 @@ impl PySession {
             return Err(error::of_session(py, &error));
         }
         let session = PySession::of(slf);
-        let outcome = py.detach(move || {
+        let outcome = detached(py, move || {
             let inputs: Vec<TensorRef> = given
                 .iter()
                 .map(|array| TensorRef { dtype: array.view.dtype, shape: &array.view.shape, bytes: array.as_ref() })
                 .collect();
             let mut outputs: Vec<TensorMut> = room.iter_mut().map(Lent::as_output).collect();
             session.run_into(&inputs, &mut outputs).map(drop)
-        });
+        })?;
         outcome.map_err(|error| error::of_session(py, &error))?;
         PyList::new(py, arrays)
     }
@@ -392,6 +393,6 @@ pub fn load(py: Python<'_>, path: PathBuf, params: Option<PathBuf>) -> PyResult<
 #[pyo3(signature = (name, hw=None))]
 pub fn device<'py>(py: Python<'py>, name: &str, hw: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
     let config = crate::config::of_argument(py, hw)?.to_toml();
-    let module = py.detach(|| open_device(Registry::global(), name, &config));
+    let module = detached(py, || open_device(Registry::global(), name, &config))?;
     to_python(py, module.map_err(|error| error::of_call(py, &error))?)
 }

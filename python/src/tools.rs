@@ -21,6 +21,7 @@ use crate::compile::{OFFLOAD, Source, level, tuned, word};
 use crate::config;
 use crate::error::Class;
 use crate::examine::{Telling, failed};
+use crate::interrupt::detached;
 
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
@@ -72,14 +73,14 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
         layer: own.layer.as_deref(),
     };
     let telling = Telling::new(own.progress.as_ref());
-    let outcome = py.detach(|| -> anyhow::Result<_> {
+    let outcome = detached(py, || -> anyhow::Result<_> {
         let graph = source.graph(&[])?;
         let all = own.trials.unwrap_or_default();
         let found = tuning::tune(graph, &request, &mut |p| {
             telling.tell(&format!("{} cycles", p.best), p.trials, all.max(p.trials));
         })?;
         Ok((found.json().to_string(), found.text(&source.name(), &own.log)))
-    });
+    })?;
     telling.finish(py, outcome)
 }
 
@@ -102,7 +103,7 @@ pub fn schedules(
     let config = config::of_argument(py, hw)?;
     let offload = Some(word(py, "offload", offload, OFFLOAD)?);
     let request = CompileRequest { offload, level: level(py, opt_level)?, ..CompileRequest::default() };
-    let outcome = py.detach(|| source.compile(&request, (&config, DeviceKind::FSIM), &[], &mut |_, _| {}));
+    let outcome = detached(py, || source.compile(&request, (&config, DeviceKind::FSIM), &[], &mut |_, _| {}))?;
     let all = outcome.map_err(|error| failed(py, error))?.schedules;
     Ok(all
         .into_iter()
@@ -121,7 +122,8 @@ pub fn zoo(py: Python<'_>, name: Option<&str>) -> PyResult<String> {
             vec![networks::find(name).map_err(|error| Class::NotFound.of_error(py, error))?]
         }
     };
-    let described = py.detach(|| entries.into_iter().map(tilewright::model::describe).collect::<Result<Vec<_>, _>>());
+    let described =
+        detached(py, || entries.into_iter().map(tilewright::model::describe).collect::<Result<Vec<_>, _>>())?;
     Ok(json!(described.map_err(|error| failed(py, error))?).to_string())
 }
 
@@ -138,7 +140,7 @@ pub fn zoo_make(py: Python<'_>, name: &str, output: PathBuf, float: bool) -> PyR
 #[pyfunction]
 #[pyo3(name = "_targets")]
 pub fn targets(py: Python<'_>) -> PyResult<(String, String)> {
-    let found = py.detach(Targets::collect).map_err(|error| failed(py, error))?;
+    let found = detached(py, Targets::collect)?.map_err(|error| failed(py, error))?;
     Ok((found.json().to_string(), found.text()))
 }
 
@@ -189,7 +191,7 @@ pub fn synth(board: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(
     }
     let output = own.output.unwrap_or_else(|| PathBuf::from("build/synth").join(&board.name));
     let telling = Telling::new(own.progress.as_ref());
-    let outcome = py.detach(|| -> anyhow::Result<_> {
+    let outcome = detached(py, || -> anyhow::Result<_> {
         let shell = shells::shell(&board, &config, mhz)?;
         let request = FlowRequest {
             board: &board,
@@ -216,7 +218,7 @@ pub fn synth(board: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(
             }
             Err(error) => Err(anyhow::anyhow!("{} on {}: {}", config.name, board.name, in_one_line(&error.into()))),
         }
-    });
+    })?;
     let (told, meets) = telling.finish(py, outcome)?;
     Ok((told, meets, output.display().to_string()))
 }

@@ -32,17 +32,22 @@ class Networks(Case):
         w = rng.integers(-8, 8, (8, 3, 3, 8), "i1")
         y = tw.conv2d(x, w, pads=[1, 1, 1, 1], name="c1")
         self.assertEqual((y.dtype, y.shape), ("i32", (1, 8, 8, 8)))
-        b.output("y", tw.max_pool2d(tw.ops.cast(y, dtype="f32"), kernel=[2, 2], strides=[2, 2]))
+        scale = [np.full(8, value, "i4") for value in (3, (1 << 31) - 1, -5)]
+        b.output("y", tw.requantize(y, *scale, axis=3, name="q"))
         graph = b.finish()
         image = rng.integers(-8, 8, (1, 8, 8, 8), "i1")
         (want,) = graph.evaluate(image)
-        (got,) = tw.compile(graph, hw="1x8x8").session("fsim").run(image)
+        report = tw.compile(graph, hw="1x8x8").session("fsim").report(image)
+        self.assertEqual([step["place"] for step in report["steps"]], ["accel"])
+        (got,) = report["outputs"]
         np.testing.assert_array_equal(got, want)
         # By another way: correlate with NumPy.
         padded = np.pad(image[0].astype("i4"), ((1, 1), (1, 1), (0, 0)))
         sums = sum(padded[i : i + 8, j : j + 8] @ w[:, i, j].T.astype("i4") for i in range(3) for j in range(3))
         assert not isinstance(sums, int)
-        np.testing.assert_array_equal(want[0], sums.reshape(4, 2, 4, 2, 8).max((1, 3)))
+        # A multiplier of 1 - 2^-31 and a shift of -5 divide by 32; halves round away from zero.
+        sums = sums + 3
+        np.testing.assert_array_equal(want[0], np.clip(np.sign(sums) * ((abs(sums) + 16) >> 5), -128, 127))
 
     def test_what_does_not_fit_is_named_at_once(self) -> None:
         b = tw.GraphBuilder("net")

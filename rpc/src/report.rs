@@ -129,6 +129,12 @@ pub(crate) fn failure(error: DeviceError) -> wire::Failure {
         DeviceError::CycleLimit { limit } => Kind::CycleLimit(limit),
         DeviceError::InsnLimit { limit } => Kind::InsnLimit(limit),
         DeviceError::UnknownTicket(ticket) => Kind::UnknownTicket(ticket.0),
+        // Only the process whose work it is can stop it.
+        DeviceError::Interrupted(stopped) => Kind::Tool(wire::Tool {
+            tool: "the device".into(),
+            reason: stopped.to_string(),
+            remedy: "run it again".into(),
+        }),
         DeviceError::Unsupported { device, what } => Kind::Unsupported(wire::Unsupported { device, what }),
         DeviceError::Program { index, what } => Kind::Program(wire::Program { index, what }),
         DeviceError::Tool { tool, reason, remedy } => Kind::Tool(wire::Tool { tool, reason, remedy }),

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tilewright_driver::DriverError;
 use tilewright_hw::device::Device;
+use tilewright_hw::interrupt::{self, Interrupted};
 
 use crate::artifact::{Artifact, ArtifactError, Manifest, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
@@ -148,6 +149,9 @@ pub enum SessionError {
         /// Why.
         reason: String,
     },
+    /// The run was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// The wrong number of outputs.
     #[error("memory for {given} outputs given, but the model has {}: {}", names.len(), names.join(", "))]
     OutputCount {
@@ -441,6 +445,7 @@ impl Session {
         }
         let mut report = RunReport::default();
         for (number, (step, action)) in manifest.steps.iter().zip(actions).enumerate() {
+            interrupt::check()?;
             if let (Action::Cuda, Some(gpu)) = (action, &mut self.gpu) {
                 gpu.run(artifact, number, &self.values)?;
                 if let Some(watch) = &mut watch {

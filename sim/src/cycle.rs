@@ -177,7 +177,7 @@ impl Csim {
         // A run that hits its limit is followed by a reset.
         self.last_load = true;
         self.diagnoses.clear();
-        let outcome = engine.run();
+        let outcome = engine.run()?;
         if self.interrupt.is_set() {
             return Err(Interrupt::error("csim"));
         }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport, Trap, check_command};
+use tilewright_hw::interrupt;
 use tilewright_hw::isa::{DecodeError, Decoder, INSN_BYTES, Insn, Op, illegal_reasons};
 use tilewright_hw::regs::{TrapCause, TrapUnit};
 
@@ -183,7 +184,9 @@ impl Fsim {
 
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
         let mut stepper = self.step_through(command)?;
-        while let StepResult::Retired(_) = stepper.step()? {}
+        while let StepResult::Retired(_) = stepper.step()? {
+            interrupt::check()?;
+        }
         Ok(stepper.into_report())
     }
 }

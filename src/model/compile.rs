@@ -8,6 +8,7 @@ use tilewright_compiler::graph::{Graph, GraphError, NodeId, Op, Tensor, ValueId}
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::passes::{self, Pass, PassError};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::interrupt::{self, Interrupted};
 use tilewright_runtime::artifact::{
     self, AccelStep, Artifact, ArtifactError, BlobId, CpuTarget, Hardware, Manifest, NodeInfo, Place, Step, StepKind,
 };
@@ -58,6 +59,9 @@ pub enum CompileError {
         /// The largest buffers with their bytes.
         largest: Vec<(String, u64)>,
     },
+    /// The work was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// The code generators disagree.
     #[error(transparent)]
     Artifact(#[from] ArtifactError),
@@ -100,6 +104,7 @@ pub fn compile_listed(
     }
     let mut step_of = BTreeMap::new();
     for region in &partition.regions {
+        interrupt::check()?;
         match &region.code {
             Code::Packed => build.packed(&region.nodes, &mut step_of)?,
             Code::Cpu => build.host(&region.nodes, host, host_passes, &mut step_of)?,

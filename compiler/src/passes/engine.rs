@@ -4,6 +4,7 @@ use super::draft::{Draft, Patched, Snapshot};
 use super::{Pass, PassFailure, Patch};
 use crate::graph::{Graph, GraphError, ValueId, verify};
 use std::collections::{BTreeMap, HashMap};
+use tilewright_hw::interrupt::{self, Interrupted};
 
 /// An error of a pass.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,9 @@ pub enum PassError {
         /// The error in the graph.
         source: Box<GraphError>,
     },
+    /// The work was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// A pass that failed.
     #[error("pass `{pass}`: {source}")]
     Failed {
@@ -155,6 +159,7 @@ fn run_pass(g: Graph, pass: &dyn Pass, options: &mut Options, report: &mut Repor
     let mut before = options.watch.is_some().then(|| draft.graph());
     let (mut at, mut changed, mut patches) = (draft.first(), false, 0);
     loop {
+        interrupt::check()?;
         if options.stop_after.is_some_and(|n| report.applied.len() >= n) {
             return draft.finish();
         }

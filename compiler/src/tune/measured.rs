@@ -4,12 +4,14 @@
 //! also faster when both plans are measured again.
 
 use super::draw::{mutate, random};
+use super::request::TuneError;
 use crate::codegen::accel::space::{Decisions, Space};
 use crate::records::{Outcome, Record, SCHEMA, Workload};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
+use tilewright_hw::interrupt;
 
 /// Number of the best plans that are changed.
 const PARENTS: usize = 4;
@@ -131,13 +133,13 @@ impl Search<'_> {
 /// if its code cannot be made or run. `write` gets every record as soon as it is there, `progress` the number of trials.
 ///
 /// # Errors
-/// A record cannot be written.
+/// [`TuneError::Write`] if a record cannot be written, [`TuneError::Interrupted`].
 pub fn tune_measured(
     request: &MeasuredRequest,
     measure: &mut dyn FnMut(usize, &Decisions) -> Option<u64>,
     write: &mut dyn FnMut(&Record) -> std::io::Result<()>,
     progress: &mut dyn FnMut(usize),
-) -> std::io::Result<MeasuredReport> {
+) -> Result<MeasuredReport, TuneError> {
     let start = Instant::now();
     let mut report = MeasuredReport::default();
     let mut searches: Vec<Search> = Vec::new();
@@ -166,6 +168,7 @@ pub fn tune_measured(
             continue;
         };
         let ns = measure(at, &decisions);
+        interrupt::check()?;
         write(&record(request, at, &decisions, Outcome::Timed { ns }))?;
         searches[at].add(decisions, ns);
         report.trials += 1;
@@ -179,6 +182,7 @@ pub fn tune_measured(
             && *best != current
         {
             let again = [current, best].map(|decisions| measure(at, decisions));
+            interrupt::check()?;
             if let [Some(now), Some(ns)] = again {
                 let is_faster = ns.saturating_mul(100) < now.saturating_mul(100 - LEAST_GAIN);
                 result.ns = [Some(now), Some(if is_faster { ns } else { now })];

@@ -7,6 +7,7 @@ use crate::partition::Partition;
 use crate::records::Record;
 use std::time::Duration;
 use tilewright_hw::HwConfig;
+use tilewright_hw::interrupt::Interrupted;
 
 /// What to tune.
 pub struct Request<'a> {
@@ -59,6 +60,9 @@ pub enum TuneError {
         /// The names of all layers with a choice.
         there: Vec<String>,
     },
+    /// The search was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// The programs cannot be timed.
     #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
     Untimed,

@@ -11,6 +11,7 @@ use crate::partition::window::Surroundings;
 use crate::records::{Outcome, Record, config_key};
 use std::collections::{HashMap, HashSet};
 use std::time::Instant;
+use tilewright_hw::interrupt::{self, Interrupted};
 
 /// Number of layers that are searched at the same time, and number of plans of each generation that are timed with
 /// their neighbors. They do not depend on the number of threads, so that the same seed gives the same trials everywhere.
@@ -50,6 +51,7 @@ pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progr
     let Request { graph, config, partition, clock, layer, seed, .. } = *request;
     let mut programs = programs(graph, config, partition);
     let mut cycles = timed(&programs, clock);
+    interrupt::check()?;
     let before = cycles.iter().copied().sum::<Option<u64>>().ok_or(TuneError::Untimed)?;
     let mut search = Search::new(request, programs.iter().map(|p| p.around).collect());
     search.report.cycles = [before; 2];
@@ -62,8 +64,11 @@ pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progr
     for share in [FIRST_ROUND, 1.0] {
         let mut all = tasks(&programs, layer, seed, config)?;
         search.remember(&mut all);
+        interrupt::check()?;
         search.round(&mut all, share, write, progress)?;
         choose(&mut programs, &all, &mut cycles, clock);
+        // What was stopped has no cycles.
+        interrupt::check()?;
         search.report.cycles[1] = cycles.iter().flatten().sum();
         search.results(&all, &programs);
     }
@@ -158,7 +163,7 @@ impl<'a> Search<'a> {
             order.truncate(LAYERS);
             let begun: Vec<Vec<(Decisions, Planned)>> = order.iter().map(|&task| tasks[task].first(config)).collect();
             let searched = order.iter().zip(&begun).filter(|(_, first)| first.is_empty()).map(|(&task, _)| task);
-            self.time_alone(tasks, &searched.collect::<Vec<_>>());
+            self.time_alone(tasks, &searched.collect::<Vec<_>>())?;
             let mut batch: Vec<Trial> = Vec::new();
             for (&task, first) in order.iter().zip(begun) {
                 let plans = if first.is_empty() { tasks[task].finalists(FINALISTS, config) } else { first };
@@ -178,7 +183,7 @@ impl<'a> Search<'a> {
     }
 
     /// Draws a generation of plans for each of these tasks, and times the promising ones without their neighbors.
-    fn time_alone(&mut self, tasks: &mut [Task], searched: &[usize]) {
+    fn time_alone(&mut self, tasks: &mut [Task], searched: &[usize]) -> Result<(), Interrupted> {
         let start = Instant::now();
         let mut batch: Vec<Trial> = Vec::new();
         for &task in searched {
@@ -194,7 +199,7 @@ impl<'a> Search<'a> {
         }
         self.report.estimate_seconds += start.elapsed().as_secs_f64();
         let judge = |trial: &Trial| self.judge_alone(&tasks[trial.task], trial.planned.clone());
-        let (judged, seconds) = judge_all(batch, self.request.threads, &judge, &mut |_, _| {});
+        let (judged, seconds) = judge_all(batch, self.request.threads, &judge, &mut |_, _| {})?;
         self.report.alone += judged.len();
         self.report.alone_seconds += seconds;
         for Judged { trial: Trial { task, decisions, .. }, cycles } in judged {
@@ -202,6 +207,7 @@ impl<'a> Search<'a> {
             known.insert(decisions.clone(), cycles);
             tasks[task].alone.insert(decisions, cycles);
         }
+        Ok(())
     }
 
     /// Returns the cycles of a task's layer alone with this plan.
@@ -228,7 +234,7 @@ impl<'a> Search<'a> {
                     failed = write(&record);
                 }
             },
-        );
+        )?;
         failed?;
         self.report.trials += judged.len();
         self.report.seconds += seconds;
@@ -240,6 +246,7 @@ impl<'a> Search<'a> {
         for task in tasks {
             let known = self.known.get(&task.workloads[2].hash).and_then(|trials| trials.get(&task.current).copied());
             let cycles = known.unwrap_or_else(|| self.judge(task, task.window.own().1.clone()));
+            interrupt::check()?;
             let Some(cycles) = cycles else { continue };
             let record = task.chosen(&self.config, cycles);
             if task.last_choice(self.request.known) != Some(&record) {

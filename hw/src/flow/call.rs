@@ -4,6 +4,7 @@ use super::FlowError;
 use super::child::Running;
 use super::progress::Progress;
 use super::tools::Tool;
+use crate::interrupt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -13,13 +14,17 @@ use std::time::{Duration, Instant};
 /// Capacity of the queue of lines from a program's output.
 const LINES: usize = 64;
 
+/// How often the flow is checked for being stopped from outside.
+const POLL: Duration = Duration::from_millis(50);
+
 /// Runs a program in a folder.
 ///
 /// Its output goes to the log, and line by line to `progress`. Returns its status, or `None` if it exceeded its time
 /// limit and was killed.
 ///
 /// # Errors
-/// [`FlowError::Io`] if it cannot be started, or the log cannot be written.
+/// [`FlowError::Io`] if it cannot be started, or the log cannot be written; [`FlowError::Interrupted`], and the program is
+/// killed.
 pub(super) fn call(
     tool: &Tool,
     arguments: &[String],
@@ -53,14 +58,14 @@ pub(super) fn call(
         }
     });
     loop {
-        let line = match end.map(|end| end.saturating_duration_since(Instant::now())) {
-            Some(Duration::ZERO) => return Ok(None),
-            Some(left) => lines.recv_timeout(left),
-            None => lines.recv().map_err(RecvTimeoutError::from),
-        };
-        let line = match line {
+        interrupt::check()?;
+        let left = end.map_or(POLL, |end| end.saturating_duration_since(Instant::now()));
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let line = match lines.recv_timeout(left.min(POLL)) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => return Ok(None),
+            Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => break,
         };
         file.write_all(&line).map_err(|error| FlowError::io(&path, &error))?;

@@ -1,11 +1,15 @@
 //! Errors of flows.
 
 use super::report::Report;
+use crate::interrupt::Interrupted;
 use std::path::{Path, PathBuf};
 
 /// An error of a flow, a board or flashing.
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
+    /// The flow was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// No board has this name.
     #[error("unknown board {name}; use one of {}, or the path of a folder with a board.toml", boards.join(", "))]
     UnknownBoard {

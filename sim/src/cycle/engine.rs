@@ -23,8 +23,12 @@ use std::rc::Rc;
 use tilewright_hw::HwConfig;
 use tilewright_hw::config::Mem;
 use tilewright_hw::device::{Base, RunReport, Span};
+use tilewright_hw::interrupt::{self, Interrupted};
 use tilewright_hw::isa::{Insn, Op, Unit, UnitSet};
 use tilewright_hw::regs::{TrapCause, TrapUnit, UnitState};
+
+/// After how many requests a run is checked for being stopped from outside.
+const TURNS: u64 = 1 << 12;
 
 /// Number of uncounted state intervals that triggers counting.
 const WAITING: usize = 1 << 8;
@@ -303,14 +307,20 @@ impl<'a, E: Environment> Engine<'a, E> {
     }
 
     /// Runs to the end or to a trap. Returns `None` if the limit comes first.
-    pub(super) fn run(mut self) -> Option<EngineOutcome> {
+    ///
+    /// # Errors
+    /// [`Interrupted`] if the work is stopped from outside.
+    pub(super) fn run(mut self) -> Result<Option<EngineOutcome>, Interrupted> {
         self.propagate(Client::Fetch);
-        loop {
+        for turn in 0_u64.. {
+            if turn % TURNS == 0 {
+                interrupt::check()?;
+            }
             let end = self.trap_time();
             let before = (self.read, self.store.written);
             let Some((at, granted)) = self.grant(end) else { break };
             if at > self.limit || self.interrupt.is_some_and(Interrupt::is_set) {
-                return self.finish(true);
+                return Ok(self.finish(true));
             }
             if self.tokens.may_have_overflowed() {
                 self.late.push((at, self.read - before.0, self.store.written - before.1));
@@ -328,7 +338,7 @@ impl<'a, E: Environment> Engine<'a, E> {
                 self.propagate(granted);
             }
         }
-        self.finish(false)
+        Ok(self.finish(false))
     }
 
     /// Returns the cycle of the earliest trap or broken rule. Nothing later counts.

@@ -96,8 +96,7 @@ pub fn tune_cpu(
         artifact.write(&path).ok()?;
         measure(&path)
     };
-    let report =
-        tune_measured(&measured, &mut time, &mut |record| file.write(record), progress).map_err(TuneError::Write)?;
+    let report = tune_measured(&measured, &mut time, &mut |record| file.write(record), progress)?;
     let layers = found.into_iter().map(|layer| (layer.name, layer.places)).collect();
     Ok(CpuTuning { layers, report, skipped: log.skipped })
 }

@@ -1,0 +1,145 @@
+//! Work that can be stopped from outside, for example by Ctrl-C in Python.
+//!
+//! Whoever starts long work runs it in [`Interrupt::during`]. The loops of the work call [`check`], which asks the poll
+//! function from time to time. Threads that do parts of the work enter it by [`Interrupt::current`].
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ThreadId;
+use std::time::Instant;
+
+/// The least milliseconds from one call of the poll function to the next.
+const POLL_MS: u64 = 50;
+
+/// Work was stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the work was interrupted")]
+pub struct Interrupted;
+
+/// Stops the work that runs in it. Copies refer to the same work.
+#[derive(Clone)]
+pub struct Interrupt(Arc<Shared>);
+
+struct Shared {
+    stopped: AtomicBool,
+    poll: fn() -> bool,
+    /// The only thread that polls.
+    thread: ThreadId,
+    begun: Instant,
+    /// Milliseconds after `begun`.
+    next_poll: AtomicU64,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
+}
+
+/// Puts back what was current before.
+struct Restore(Option<Interrupt>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        CURRENT.with(|current| *current.borrow_mut() = self.0.take());
+    }
+}
+
+impl Interrupt {
+    /// Work that stops when `poll` returns true. Only this thread calls it, while it does the work.
+    pub fn new(poll: fn() -> bool) -> Interrupt {
+        Interrupt(Arc::new(Shared {
+            stopped: AtomicBool::new(false),
+            poll,
+            thread: std::thread::current().id(),
+            begun: Instant::now(),
+            next_poll: AtomicU64::new(POLL_MS),
+        }))
+    }
+
+    /// The work that this thread does, if it can be stopped.
+    pub fn current() -> Option<Interrupt> {
+        CURRENT.with(|current| current.borrow().clone())
+    }
+
+    /// Does work that this can stop.
+    pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
+        let before = CURRENT.with(|current| current.borrow_mut().replace(self.clone()));
+        let _restore = Restore(before);
+        work()
+    }
+
+    /// Stops the work at its next check.
+    pub fn stop(&self) {
+        self.0.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work is to stop. On the thread that made this, asks the poll function if its last answer is old.
+    pub fn is_stopped(&self) -> bool {
+        let Shared { stopped, poll, thread, begun, next_poll } = &*self.0;
+        if stopped.load(Ordering::Relaxed) {
+            return true;
+        }
+        let now = begun.elapsed().as_millis() as u64;
+        if now < next_poll.load(Ordering::Relaxed) || *thread != std::thread::current().id() {
+            return false;
+        }
+        if poll() {
+            self.stop();
+        }
+        next_poll.store(begun.elapsed().as_millis() as u64 + POLL_MS, Ordering::Relaxed);
+        stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Fails if the work that this thread does is to stop. Long loops call it: it takes some ten nanoseconds, unless it polls.
+///
+/// # Errors
+/// [`Interrupted`].
+pub fn check() -> Result<(), Interrupted> {
+    match Interrupt::current() {
+        Some(interrupt) if interrupt.is_stopped() => Err(Interrupted),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn work_stops_in_its_thread_and_in_those_that_enter_it() {
+        assert_eq!(check(), Ok(()));
+        let never = Interrupt::new(|| false);
+        never.during(|| {
+            assert_eq!(check(), Ok(()));
+            let inner = Interrupt::new(|| true);
+            let begun = Instant::now();
+            inner.during(|| {
+                while check().is_ok() {
+                    assert!(begun.elapsed() < Duration::from_secs(10), "nothing polls");
+                }
+            });
+            assert_eq!(check(), Ok(()), "the outer work goes on");
+            let work = Interrupt::current().expect("it is there");
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    assert_eq!(check(), Ok(()));
+                    work.during(|| work.stop());
+                });
+            });
+            assert_eq!(check(), Err(Interrupted));
+        });
+        assert_eq!(check(), Ok(()));
+    }
+
+    #[test]
+    fn only_the_thread_of_the_work_polls() {
+        let interrupt = Interrupt::new(|| true);
+        std::thread::sleep(Duration::from_millis(2 * POLL_MS));
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(!interrupt.is_stopped()));
+        });
+        assert!(interrupt.is_stopped());
+    }
+}

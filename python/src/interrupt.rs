@@ -1,0 +1,42 @@
+//! Native work that other threads of Python run beside, and that Ctrl-C stops.
+
+use std::cell::RefCell;
+
+use pyo3::prelude::*;
+use tilewright_hw::interrupt::Interrupt;
+
+thread_local! {
+    /// What a signal's handler raised while this thread did native work.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Runs the handlers of signals that have come, as Python does between its instructions. Only the main thread has any.
+fn poll() -> bool {
+    let raised = Python::attach(|py| py.check_signals().err());
+    let is_raised = raised.is_some();
+    if is_raised {
+        RAISED.with(|kept| *kept.borrow_mut() = raised);
+    }
+    is_raised
+}
+
+/// Does native work, while other threads of Python run. If a signal's handler raises, as that of Ctrl-C does, the work
+/// stops at its next check.
+///
+/// # Errors
+/// What the handler raised.
+pub fn detached<T: Send>(py: Python<'_>, work: impl Send + FnOnce() -> T) -> PyResult<T> {
+    let interrupt = Interrupt::new(poll);
+    let result = py.detach(|| interrupt.during(work));
+    match RAISED.with(|kept| kept.borrow_mut().take()) {
+        Some(raised) => Err(raised),
+        None => py.check_signals().map(|()| result),
+    }
+}
+
+/// Stops the work that called a function of Python, which raised.
+pub fn stop() {
+    if let Some(interrupt) = Interrupt::current() {
+        interrupt.stop();
+    }
+}

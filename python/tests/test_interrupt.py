@@ -1,0 +1,138 @@
+"""Ctrl-C and exceptions of callbacks stop long work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tilewright as tw
+from common import LENET, Case, sample
+
+# After how many seconds the signal comes. The work that it stops would go on for much longer.
+SECONDS = 0.2
+
+
+@contextmanager
+def signal_after(seconds: float, number: int = signal.SIGINT) -> Iterator[None]:
+    """Sends this process a signal while the main thread works."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), number))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+
+
+def convolution(size: int, channels: int) -> tw.Artifact:
+    """A layer for the accelerator."""
+    builder = tw.GraphBuilder("layer")
+    x = builder.input("x", "i8", (1, size, size, channels))
+    sums = tw.conv2d(x, np.ones((channels, 3, 3, channels), "i1"), pads=[1, 1, 1, 1])
+    bias, multiplier, shift = (np.full(channels, value, "i4") for value in (0, 1 << 30, -8))
+    builder.output("y", tw.requantize(sums, bias, multiplier, shift, axis=3))
+    return tw.compile(builder.finish(), hw="1x4x4", opt_level=1)
+
+
+class Interrupts(Case):
+    def stops(self, work: Callable[[], Any]) -> None:
+        """The work, which would take minutes, ends soon after the signal."""
+        begun = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt), signal_after(SECONDS):
+            work()
+        self.assertLess(time.monotonic() - begun, 20)
+
+    def test_a_search_stops_and_its_log_can_be_continued(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder, "log.jsonl")
+            self.stops(lambda: tw.tune(LENET, log, seconds=600, hw="1x8x8", tuned="none"))
+            lines = log.read_text().splitlines(keepends=True) if log.exists() else []
+            self.assertTrue(all(line.endswith("\n") for line in lines))
+            # A trial that was stopped must not count as one that cannot run.
+            self.assertNotIn('"cycles":null', log.read_text() if lines else "")
+            found = tw.tune(LENET, log, trials=len(lines) + 4, hw="1x8x8", tuned="none")
+            self.assertLessEqual(found.cycles, found.cycles_before)
+
+    def test_a_run_stops_inside_a_program_and_the_device_goes_on(self) -> None:
+        device = tw.device("csim", hw="1x4x4")
+        large = convolution(56, 256)
+        session = large.session(device)
+        begun = time.process_time()
+        self.stops(lambda: session.run(np.ones((1, 56, 56, 256), "i1")))
+        # The program has 116 million cycles, which take twice as long.
+        self.assertLess(time.process_time() - begun, 2)
+        small, image = convolution(8, 16), np.ones((1, 8, 8, 16), "i1")
+        np.testing.assert_array_equal(small.session(device).run(image)[0], small.session("fsim").run(image)[0])
+
+    def test_measurements_stop(self) -> None:
+        self.stops(lambda: tw.bench(LENET, devices="csim", hw="1x8x8", repetitions=1_000_000))
+        self.stops(lambda: tw.diff(LENET, a="csim", b="cpu", hw="1x8x8", inputs=np.tile(sample(), (100_000, 1, 1, 1))))
+
+    def test_a_compilation_stops_and_writes_nothing(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            code = (
+                "import signal, threading, os, sys, tilewright as tw\n"
+                "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+                "try:\n"
+                "    while True: tw.compile(sys.argv[1], hw='1x8x8', opt_level=3).save(sys.argv[2])\n"
+                "except KeyboardInterrupt:\n"
+                "    print('stopped')\n"
+            )
+            path = Path(folder, "lenet.twa")
+            done = subprocess.run(
+                [sys.executable, "-c", code, LENET, path], capture_output=True, text=True, timeout=60, check=True
+            )
+            self.assertEqual(done.stdout, "stopped\n")
+            self.assertLessEqual({entry.name for entry in Path(folder).iterdir()}, {"lenet.twa"})
+            if path.exists():
+                tw.load(path)
+
+    def test_what_a_handler_raises_is_raised_and_other_signals_go_by(self) -> None:
+        class Enough(Exception):
+            pass
+
+        def handler(number: int, frame: Any) -> None:
+            raise Enough
+
+        seen: list[int] = []
+        for handle, error in ((lambda number, frame: seen.append(number), None), (handler, Enough)):
+            before = signal.signal(signal.SIGUSR1, handle)
+            try:
+                with signal_after(SECONDS, signal.SIGUSR1):
+                    if error is None:
+                        tw.bench(LENET, devices="csim", hw="1x8x8", repetitions=40)
+                        self.assertEqual(seen, [signal.SIGUSR1])
+                    else:
+                        self.refused(error, "", tw.bench, LENET, devices="csim", hw="1x8x8", repetitions=1_000_000)
+            finally:
+                signal.signal(signal.SIGUSR1, before)
+
+    def test_what_a_callback_raises_stops_the_work(self) -> None:
+        calls = 0
+
+        def progress(what: str, done: int, all: int) -> None:
+            nonlocal calls
+            calls += 1
+            raise RuntimeError("enough")
+
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder, "log.jsonl")
+            self.refused(
+                RuntimeError, "enough", tw.tune, LENET, log, seconds=600, hw="1x8x8", tuned="none", progress=progress
+            )
+        self.refused(
+            RuntimeError, "enough", tw.bench, LENET, devices="csim", hw="1x8x8", repetitions=1_000_000, progress=progress
+        )
+        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLessEqual(calls, 4)
