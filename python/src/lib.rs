@@ -17,6 +17,7 @@ mod interrupt;
 mod json;
 mod module;
 mod passes;
+mod remote;
 mod tensor;
 mod tools;
 mod value;
@@ -42,6 +43,8 @@ mod _native {
     use crate::module::{PyArtifact, PyDevice, PyModule, PySession, device, load};
     #[pymodule_export]
     use crate::passes::{add, names, remove_pass};
+    #[pymodule_export]
+    use crate::remote::{PyServer, PyVirtualBoard, board, serve};
     #[pymodule_export]
     use crate::tensor::PyTensor;
     #[pymodule_export]

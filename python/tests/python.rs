@@ -47,7 +47,7 @@ fn the_tests_in_python_pass() {
     let Some(python) = python() else { return };
     let package = package();
     let output = Command::new(python)
-        .args(["-W", "error", "-m", "unittest", "discover"])
+        .args(["-W", "error", "-m", "unittest", "discover", "--verbose"])
         // Python would find the package without the library in the folder above.
         .current_dir(here().join("tests"))
         .env("PYTHONPATH", package.path())
@@ -58,6 +58,11 @@ fn the_tests_in_python_pass() {
     assert!(output.status.success(), "{text}");
     // Python says OK without any test, too.
     assert!(!text.contains("Ran 0 tests"), "{text}");
+    for line in text.lines() {
+        if let Some((_, reason)) = line.split_once(" ... skipped ") {
+            tilewright_testing::skip(reason.trim_matches(['\'', '"']));
+        }
+    }
 }
 
 #[test]

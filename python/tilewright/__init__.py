@@ -39,9 +39,11 @@ from ._native import (
     Module,
     Node,
     ScheduleFile,
+    Server,
     Session,
     Tensor,
     Value,
+    VirtualBoard,
     __version__,
     _add_pass,
     _manifest,
@@ -55,7 +57,9 @@ from ._native import (
     load,
     passes,
     remove_pass,
+    serve,
     unregister,
+    virtual_board,
 )
 from ._network import compute, from_torch
 from ._reports import (
@@ -146,12 +150,14 @@ __all__ = [
     "Report",
     "ScheduleFile",
     "Schedules",
+    "Server",
     "Session",
     "SynthReport",
     "Targets",
     "Tensor",
     "TuneReport",
     "Value",
+    "VirtualBoard",
     "__version__",
     "add",
     "add_pass",
@@ -211,6 +217,7 @@ __all__ = [
     "reshape",
     "schedule",
     "select",
+    "serve",
     "shift_sign",
     "softmax",
     "sum_pool2d",
@@ -220,6 +227,7 @@ __all__ = [
     "tune",
     "unary",
     "unregister",
+    "virtual_board",
     "zoo",
 ]
 

@@ -1,9 +1,10 @@
-//! What a server lends.
+//! What a server lends, and servers in this process.
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_rpc::client::Asked;
-use tilewright_rpc::server::{Lends, Opened};
+use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
+use tilewright_rpc::server::{Lends, Opened, Options, Running, Server};
 use tilewright_runtime::Registry;
 use tilewright_sim::Interrupt;
 
@@ -16,6 +17,24 @@ impl Spec {
     pub fn can_be_lent(&self) -> bool {
         self.is_simulator() || self.is_board()
     }
+}
+
+/// Starts a server on threads of this process, which lends a device until the result is dropped. `listen` is its address;
+/// with port 0, the system chooses one. Clients must have the token, or else that of the environment's variables, if there
+/// is one.
+///
+/// # Errors
+/// An address that is none or that is not of this machine, or the same as [`lends`].
+pub fn serve(
+    kind: DeviceKind,
+    config: HwConfig,
+    devices: usize,
+    listen: &str,
+    token: Option<String>,
+) -> anyhow::Result<Running> {
+    let token = token.map_or_else(token_from_environment, |token| Ok(Some(token)))?;
+    let options = Options { token, ..Options::new(listen.parse::<Endpoint>()?) };
+    Ok(Server::bind(options, lends(kind, config, devices)?)?.start()?)
 }
 
 /// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board. It has no functions of

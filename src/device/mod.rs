@@ -16,7 +16,7 @@ mod table;
 pub mod virtual_board;
 
 pub use hw::{DEFAULT_HW, HwError, load_hw, load_hw_with_times};
-pub use lend::lends;
+pub use lend::{lends, serve};
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{Extras, open, tell_build};
@@ -24,3 +24,4 @@ pub use register::register;
 pub use remote::{is_exact, open_functions, open_server};
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};
 pub use tilewright_driver::port::{Board, BoardPort, PortError};
+pub use tilewright_rpc::server::Running as Server;

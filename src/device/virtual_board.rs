@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tilewright_driver::link::Pty;
@@ -10,6 +11,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::flow::FlowError;
 use tilewright_hw::flow::board::Board;
+use tilewright_hw::interrupt::{self, Interrupt};
 use tilewright_hw::link::{ByteStream, UART_CLOCKS};
 use tilewright_shell::{ShellConfig, ShellError, ShellLink, ShellMemory, TOP};
 use tilewright_sim::board::{BoardDesign, LinkPins, VirtualBoard};
@@ -75,11 +77,49 @@ pub fn serve(mut board: VirtualBoard, mut pty: Pty) -> Result<Infallible, Virtua
     Ok(exchange(&mut board, &mut pty.board)?)
 }
 
-/// Copies bytes between a board and the terminal's end.
+/// A board that a thread of this process serves until this is dropped.
+pub struct Served {
+    path: String,
+    interrupt: Interrupt,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Served {
+    /// Serves a board at a new pseudo-terminal.
+    ///
+    /// # Errors
+    /// [`VirtualBoardError::Pty`] if there is none.
+    pub fn new(board: VirtualBoard) -> Result<Served, VirtualBoardError> {
+        let pty = Pty::open()?;
+        let (path, interrupt) = (pty.path().to_string(), Interrupt::new(|| false));
+        let work = interrupt.clone();
+        let builder = std::thread::Builder::new().name("tilewright-board".into());
+        // A board that fails is gone for its host, which says so.
+        let thread = builder.spawn(move || drop(work.during(|| serve(board, pty))))?;
+        Ok(Served { path, interrupt, thread: Some(thread) })
+    }
+
+    /// The path of its port, for `serial:PATH`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.interrupt.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Copies bytes between a board and the terminal's end, until the work is stopped from outside.
 fn exchange(board: &mut impl ByteStream, terminal: &mut impl ByteStream) -> io::Result<Infallible> {
     let mut bytes = [0; 4096];
     let mut quiet = Duration::ZERO;
     loop {
+        interrupt::check().map_err(io::Error::other)?;
         let wait = if quiet < MOST_QUIET { Duration::ZERO } else { WAIT };
         match terminal.receive(&mut bytes, wait) {
             Ok(0) if quiet >= MOST_QUIET => continue,
