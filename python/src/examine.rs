@@ -16,7 +16,7 @@ use tilewright::examine::profile::{self as profiling, ProfileError, ProfileReque
 use tilewright::model::given::Given;
 use tilewright::model::picture::Preprocess;
 use tilewright::model::quantize::{
-    self as quantization, Feeding, Method, MethodChoice, Prepared, QuantizeOptions, WeightBits,
+    self as quantization, Method, MethodChoice, QuantizeOptions, QuantizeRequest, WeightBits,
 };
 use tilewright::model::{self, CompileRequest, inference};
 use tilewright_compiler::graph::{Graph, Tensor as Constant};
@@ -26,7 +26,7 @@ use tilewright_hw::device::DeviceError;
 use tilewright_runtime::artifact::{self, Artifact, ValueInfo};
 use tilewright_runtime::module::ArtifactModule;
 use tilewright_runtime::tensor::Tensor;
-use tilewright_runtime::{SessionError, files, npy};
+use tilewright_runtime::{SessionError, npy};
 
 use crate::compile::{FALLBACK, OFFLOAD, PRECISION, Source, level, precision, tuned, word};
 use crate::config::{self, PyConfig};
@@ -482,20 +482,12 @@ pub fn quantize(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResul
         8 => WeightBits::Eight,
         other => return Err(invalid(format!("weights={other} is not possible; use 7 or 8"))),
     };
-    let output = own.output.display().to_string();
-    if own.output.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("onnx")) {
-        return Err(invalid(format!("output {output} has the wrong extension; the result is ONNX, so use .onnx")));
-    }
-    if files::same(&own.output, &model.file) {
-        return Err(invalid(format!("output {output} is the model itself; give another file")));
-    }
-    files::check_writable(&own.output).map_err(|error| invalid(format!("cannot write {output}: {error}")))?;
+    QuantizeRequest::check_output("output", &model.file, &own.output).map_err(invalid)?;
     if own.eval.is_some() != own.labels.is_some() {
         return Err(invalid("eval and labels go together; give both".into()));
     }
     let preprocess = own.preprocess.as_deref().map(|text| parsed(py, "preprocess", text)).transpose()?;
-    let preprocess = model.file.preprocess(preprocess.as_ref());
-    let data = samples_of(&own.calibrate)?;
+    let calibrate = samples_of(&own.calibrate)?;
     let eval = own.eval.as_ref().map(samples_of).transpose()?;
     let labels = match own.labels.as_ref().map(inputs::data).transpose()? {
         None => None,
@@ -505,47 +497,30 @@ pub fn quantize(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResul
             Some(read.map_err(|error| Class::Input.of_error(py, error))?)
         }
     };
-    let options = QuantizeOptions {
-        method,
-        per_channel: !own.per_tensor,
-        weight_bits,
-        keep_float: own.keep_float,
-        weak_db: own.weak,
-        bias_correction: own.bias_correction,
-        equalize: own.equalize,
+    let request = QuantizeRequest {
+        file: &model.file,
+        output: &own.output,
+        options: QuantizeOptions {
+            method,
+            per_channel: !own.per_tensor,
+            weight_bits,
+            keep_float: own.keep_float,
+            weak_db: own.weak,
+            bias_correction: own.bias_correction,
+            equalize: own.equalize,
+        },
+        crops: own.crops,
+        preprocess: preprocess.zip(own.preprocess.as_deref()),
+        calibrate,
+        labeled: eval.zip(labels).map(|(data, labels)| (data, labels, "the labels".to_string())),
     };
     let telling = Telling::new(common.progress.as_ref());
     let outcome = detached(py, || -> anyhow::Result<Told> {
-        let feeding =
-            Feeding { file: &model.file, crops: own.crops, preprocess: &preprocess, keys: own.preprocess.as_deref() };
-        let data = feeding.checked(data)?;
-        let prepared = Prepared::read(&model.file, model.sized(&data.shapes()?))?;
-        let samples = feeding.samples(&prepared, data)?;
-        let labeled = match (eval, &labels) {
-            (Some(data), Some(labels)) => {
-                let samples = feeding.samples(&prepared, data)?;
-                let labels = prepared.labels(labels, "the labels", samples.len())?;
-                Some((samples, labels))
-            }
-            _ => None,
-        };
-        let engine = quantization::Compiled::new(&HwConfig::load(device::DEFAULT_HW)?);
         let mut told = |what: &str, done: usize, of: usize| telling.tell(what, done, of);
-        let quantized = prepared.quantize(&samples, &options, &engine, &mut told)?;
-        let written = prepared.write(&own.output, &quantized, &samples[0], &engine)?;
-        let mut accuracies = None;
-        if let Some((samples, labels)) = &labeled {
-            let measure = |graph, what: &str| {
-                let mut at = |done| telling.tell(what, done, samples.len());
-                quantization::accuracy(graph, &engine, samples, labels, &mut at)
-            };
-            let float = measure(prepared.graph(), "float accuracy")?;
-            accuracies = Some((float, measure(&quantized.graph, "quantized accuracy")?));
-        }
-        written.finish().with_context(|| format!("cannot write {output}"))?;
-        let report =
-            quantization::Report { options: &options, samples: samples.len(), quantized: &quantized, accuracies };
-        Ok((report.json(model.file.display(), &output).to_string(), report.text()))
+        let done = request.run(&|data| Ok(model.sized(data)), &mut told)?;
+        let told = (done.json.to_string(), done.text.clone());
+        done.finish()?;
+        Ok(told)
     })?;
     telling.finish(py, outcome)
 }

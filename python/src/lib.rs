@@ -48,7 +48,7 @@ mod _native {
     #[pymodule_export]
     use crate::tensor::PyTensor;
     #[pymodule_export]
-    use crate::tools::{boards, schedules, synth, targets, tune, zoo, zoo_make};
+    use crate::tools::{boards, measure, schedules, synth, targets, tune, zoo, zoo_make};
 
     use pyo3::prelude::*;
 

@@ -1,7 +1,11 @@
 //! What the commands `tune`, `schedule --of`, `zoo`, `synth` and `inspect --targets` do. Functions return JSON text, as
 //! those of `examine.rs`.
 
+#[cfg(feature = "llvm")]
+use std::path::Path;
 use std::path::PathBuf;
+#[cfg(feature = "llvm")]
+use std::process::Command;
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -13,9 +17,10 @@ use tilewright::message::in_one_line;
 use tilewright::model::tuned::{self as tuning, TuneRequest};
 use tilewright::model::{CompileRequest, Options, shapes, zoo as networks};
 use tilewright::targets::Targets;
+use tilewright_compiler::graph::Graph;
 use tilewright_hw::flow::board::{Board, legal_mhz};
 use tilewright_hw::flow::{FlowError, FlowRequest, steps, synthesize};
-use tilewright_runtime::files;
+use tilewright_runtime::{Artifact, files};
 
 use crate::compile::{OFFLOAD, Source, level, tuned, word};
 use crate::config;
@@ -27,6 +32,7 @@ use crate::interrupt::detached;
 #[pyo3(from_item_all)]
 struct TuneOptions<'py> {
     hw: Option<Bound<'py, PyAny>>,
+    device: String,
     log: PathBuf,
     trials: Option<usize>,
     seconds: Option<f64>,
@@ -72,16 +78,89 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
         time,
         layer: own.layer.as_deref(),
     };
+    let on_cpu = word(py, "device", &own.device, &[("csim", false), ("cpu", true)])?;
+    let measurer = if on_cpu { Some(Measurer::new(py)?) } else { None };
     let telling = Telling::new(own.progress.as_ref());
     let outcome = detached(py, || -> anyhow::Result<_> {
         let graph = source.graph(&[])?;
         let all = own.trials.unwrap_or_default();
+        if let Some(measurer) = &measurer {
+            return measurer
+                .tune(graph, &request, &source.name(), &|n| telling.tell("trials on the CPU", n, all.max(n)));
+        }
         let found = tuning::tune(graph, &request, &mut |p| {
             telling.tell(&format!("{} cycles", p.best), p.trials, all.max(p.trials));
         })?;
         Ok((found.json().to_string(), found.text(&source.name(), &own.log)))
     })?;
     telling.finish(py, outcome)
+}
+
+/// Measures code of the CPU in processes of their own, which load this library alone.
+struct Measurer {
+    python: String,
+    library: String,
+}
+
+/// Loads the library at the first path, and prints the nanoseconds of the artifact at the second.
+const MEASURE: &str = "\
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location('tilewright._native', sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+print(module._measure(sys.argv[2]))
+";
+
+impl Measurer {
+    fn new(py: Python<'_>) -> PyResult<Measurer> {
+        let python: Option<String> = py.import("sys")?.getattr("executable")?.extract()?;
+        let found = python.filter(|python| !python.is_empty());
+        let none = "device=\"cpu\" measures in processes of Python, but sys.executable does not name it; set it";
+        let python = found.ok_or_else(|| Class::Input.err(py, none))?;
+        Ok(Measurer { python, library: py.import("tilewright._native")?.getattr("__file__")?.extract()? })
+    }
+
+    #[cfg(feature = "llvm")]
+    fn tune(
+        &self,
+        graph: Graph,
+        request: &TuneRequest,
+        model: &str,
+        told: &dyn Fn(usize),
+    ) -> anyhow::Result<(String, String)> {
+        let mut measure = |artifact: &Path| {
+            let mut program = Command::new(&self.python);
+            program.args(["-c", MEASURE, &self.library]).arg(artifact);
+            tuning::cpu::measured_by(program)
+        };
+        let found = tuning::cpu::tune_cpu(graph, request, &mut measure, &mut |n| told(n))?;
+        Ok((found.json().to_string(), found.text(model, request.log)))
+    }
+
+    #[cfg(not(feature = "llvm"))]
+    fn tune(&self, _: Graph, _: &TuneRequest, _: &str, _: &dyn Fn(usize)) -> anyhow::Result<(String, String)> {
+        anyhow::bail!(
+            "this package was built without LLVM, so it makes no code for the CPU; build it with the feature `llvm`"
+        )
+    }
+}
+
+/// The median nanoseconds of an artifact's steps. `tune` calls it in processes of their own.
+#[pyfunction]
+#[pyo3(name = "_measure")]
+pub fn measure(py: Python<'_>, path: PathBuf) -> PyResult<u64> {
+    let artifact = Artifact::read(&path).map_err(|error| Class::Artifact.of_error(py, error))?;
+    measured(artifact).map_err(|error| failed(py, error))
+}
+
+#[cfg(feature = "llvm")]
+fn measured(artifact: Artifact) -> anyhow::Result<u64> {
+    Ok(tuning::cpu::measured_ns(artifact)?)
+}
+
+#[cfg(not(feature = "llvm"))]
+fn measured(artifact: Artifact) -> anyhow::Result<u64> {
+    anyhow::bail!("{}: this package was built without LLVM; build it with the feature `llvm`", artifact.path)
 }
 
 /// The schedules of a model's layers on the accelerator, as `tilewright schedule --of` writes them: the layer's name, the

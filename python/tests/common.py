@@ -12,6 +12,7 @@ import tilewright as tw
 
 ROOT = Path(__file__).resolve().parents[2]
 LENET = ROOT / "tests/models/lenet-mnist/model_qdq_perchannel.onnx"
+FLOAT = ROOT / "tests/models/lenet-mnist/model.onnx"
 
 
 def sample() -> Any:

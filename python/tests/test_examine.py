@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 import tilewright as tw
-from common import LENET, ROOT, Case, lenet, sample
+from common import FLOAT, LENET, Case, lenet, sample
 
-FLOAT = ROOT / "tests/models/lenet-mnist/model.onnx"
 
 
 class Stop(Exception):

@@ -61,6 +61,7 @@ class Interrupts(Case):
             # A trial that was stopped must not count as one that cannot run.
             self.assertNotIn('"cycles":null', log.read_text() if lines else "")
             found = tw.tune(LENET, log, trials=len(lines) + 4, hw="1x8x8", tuned="none")
+            assert found.cycles is not None and found.cycles_before is not None
             self.assertLessEqual(found.cycles, found.cycles_before)
 
     def test_a_run_stops_inside_a_program_and_the_device_goes_on(self) -> None:

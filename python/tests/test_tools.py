@@ -5,8 +5,9 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import tilewright as tw
-from common import LENET, Case, sample
+from common import FLOAT, LENET, Case, sample
 
 
 class Tools(Case):
@@ -15,13 +16,33 @@ class Tools(Case):
             log = Path(folder, "lenet.jsonl")
             found = tw.tune(LENET, log, trials=20, hw="1x8x8", tuned="none")
             self.assertEqual(found.log, str(log))
+            assert found.cycles is not None and found.cycles_before is not None
             self.assertLessEqual(found.cycles, found.cycles_before)
+            self.assertIsNone(found.ns)
             self.assertGreaterEqual(found["trials"], 1)
             self.assertIn("<th>gain</th>", found._repr_html_())
             tuned = tw.compile(LENET, hw="1x8x8", opt_level=3, tuned=log).session("csim").report(sample())
             self.assertEqual(tuned["cycles"], found.cycles)
             self.refused(tw.InputError, "number of trials", tw.tune, LENET, log)
             self.refused(tw.InputError, "above 0", tw.tune, LENET, log, seconds=-1)
+
+    def test_code_of_the_cpu_is_searched_and_used(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder, "cpu.jsonl")
+            told: list[str] = []
+            tell = lambda what, done, all: told.append(f"{what} {done} {all}")
+            found = tw.tune(FLOAT, log, device="cpu", trials=3, tuned="none", progress=tell)
+            self.assertEqual(len(log.read_text().splitlines()) >= 3, True)
+            assert found.ns is not None and found.ns_before is not None
+            self.assertLessEqual(found.ns, found.ns_before)
+            self.assertGreater(found.ns, 0)
+            self.assertIsNone(found.cycles)
+            self.assertIn("<th>ns_before</th>", found._repr_html_())
+            self.assertEqual(told[-1], "trials on the CPU 3 3")
+            plain = tw.compile(FLOAT, offload="none", tuned="none").session().run(sample())[0]
+            tuned = tw.compile(FLOAT, offload="none", opt_level=3, tuned=log).session().run(sample())[0]
+            np.testing.assert_allclose(tuned, plain, atol=1e-4)
+        self.refused(tw.InputError, "device=\"gpu\" is not possible; use csim, cpu", tw.tune, LENET, "x", trials=1, device="gpu")
 
     def test_a_schedule_is_edited_and_given_back(self) -> None:
         found = tw.schedule(LENET, hw="1x8x8")

@@ -223,20 +223,36 @@ class TuneReport(Report):
         self.log = log
 
     @property
-    def cycles(self) -> int:
-        """Cycles of the network with the best plans that are known now."""
-        return int(self["cycles"])
+    def cycles(self) -> int | None:
+        """Cycles of the network with the best plans that are known now; None for the CPU."""
+        return self._number("cycles")
 
     @property
-    def cycles_before(self) -> int:
-        """Cycles without the search."""
-        return int(self["cycles_before"])
+    def cycles_before(self) -> int | None:
+        """Cycles without the search; None for the CPU."""
+        return self._number("cycles_before")
+
+    @property
+    def ns(self) -> int | None:
+        """Nanoseconds of the CPU's tuned layers with the best plans that are known now; None for the accelerator."""
+        return self._number("ns")
+
+    @property
+    def ns_before(self) -> int | None:
+        """Nanoseconds of the CPU's tuned layers without the search; None for the accelerator."""
+        return self._number("ns_before")
+
+    def _number(self, key: str) -> int | None:
+        return self[key] if key in self.to_dict() else None
 
     def _title(self) -> str:
+        if self.cycles is None:
+            return f"{self.ns} ns, {self.ns_before} before"
         return f"{self.cycles} cycles, {self.cycles_before} before"
 
     def _repr_html_(self) -> str:
-        keys = ["layer", "places", "trials", "gain", "decisions"]
+        measured = ["ns", "ns_before"] if self.cycles is None else ["gain"]
+        keys = ["layer", "places", "trials", *measured, "decisions"]
         return _table(self._title(), keys, [[layer[key] for key in keys] for layer in self["layers"]])
 
 

@@ -24,6 +24,7 @@ def tune(
     trials: int | None = None,
     seconds: float | None = None,
     hw: _Hw = "1x16x16",
+    device: Literal["csim", "cpu"] = "csim",
     layer: str | None = None,
     seed: int = 1,
     opt_level: Literal[2, 3] = 3,
@@ -34,11 +35,12 @@ def tune(
     packed: Sequence[str] = (),
     progress: Callable[[str, int, int], Any] | None = None,
 ) -> TuneReport:
-    """Searches for plans of a model's layers that take fewer cycles on the accelerator, as ``tilewright tune`` does.
+    """Searches for better plans of a model's layers, as ``tilewright tune`` does.
 
-    A line is appended to ``log`` for each trial, and the trials of an existing log are not repeated. ``trials`` or
-    ``seconds`` limits the search. Use the plans with ``compile(model, opt_level=3, tuned=log)``. Plans for the CPU are
-    searched with ``tilewright tune --device cpu``.
+    With ``device="csim"``, plans that take fewer cycles on the accelerator; with ``device="cpu"``, faster code of this
+    machine's processor, where all of the model runs. A line is appended to ``log`` for each trial, and the trials of an
+    existing log are not repeated. ``trials`` or ``seconds`` limits the search. Use the plans with
+    ``compile(model, opt_level=3, tuned=log)``. Code of the CPU is measured in processes of their own.
     """
     given = {name: value for name, value in locals().items() if name != "log"}
     json, text = _native._tune(model, _options(given, log=fspath(log)))

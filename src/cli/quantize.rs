@@ -1,16 +1,11 @@
 //! `quantize`: converts a float model to int8 and writes it as ONNX.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow, bail};
-use tilewright::device::DEFAULT_HW;
+use anyhow::{Context, Error, Result, anyhow, bail};
 use tilewright::model::ModelFile;
-use tilewright::model::picture::Preprocess;
-use tilewright::model::quantize::{
-    self, Compiled, Data, Feeding, Method, MethodChoice, Prepared, QuantizeOptions, Report, WeightBits,
-};
+use tilewright::model::quantize::{Data, Method, MethodChoice, QuantizeOptions, QuantizeRequest, WeightBits};
 use tilewright_compiler::quantize::range;
-use tilewright_hw::config::HwConfig;
 use tilewright_runtime::{files, npy};
 
 use super::{Progress, Verdict};
@@ -94,59 +89,42 @@ impl Quantize {
         if self.report.as_ref().is_some_and(|report| files::same(report, &self.output)) {
             bail!("--report and --output both name {}; give two different files", self.output.display());
         }
-        if files::same(&self.output, &self.file) {
-            bail!("--output {} is the model itself; give another file", self.output.display());
-        }
-        if self.output.extension().is_some_and(|ending| !ending.eq_ignore_ascii_case("onnx")) {
-            bail!("--output {} has the wrong extension; the result is ONNX, so use .onnx", self.output.display());
-        }
-        for path in [Some(&self.output), self.report.as_ref()].into_iter().flatten() {
+        QuantizeRequest::check_output("--output", &self.file, &self.output).map_err(Error::msg)?;
+        if let Some(path) = &self.report {
             files::check_writable(path).with_context(|| format!("cannot write {}", path.display()))?;
         }
-        let preprocess = self.preprocess()?;
-        let feeding = self.feeding(&preprocess);
-        let data = feeding.checked(Data::read(&self.calibrate)?)?;
-        let model = Prepared::read(&self.file, self.import.options(&data.shapes()?)?)?;
-        let samples = feeding.samples(&model, data)?;
+        let given = self.preprocess.as_deref().map(|text| text.parse().map_err(|e| anyhow!("--preprocess: {e}")));
         let labeled = match (&self.eval, &self.labels) {
-            (Some(data), Some(labels)) => {
-                let samples = feeding.samples(&model, Data::read(data)?)?;
-                let labels = model.labels(&npy::read(labels)?, &labels.display().to_string(), samples.len())?;
-                Some((samples, labels))
-            }
+            (Some(data), Some(labels)) => Some((Data::read(data)?, npy::read(labels)?, labels.display().to_string())),
             _ => None,
         };
-        let engine = Compiled::new(&HwConfig::load(DEFAULT_HW)?);
-        let options = QuantizeOptions {
-            method,
-            per_channel: !self.per_tensor,
-            weight_bits: if self.weights == 7 { WeightBits::Seven } else { WeightBits::Eight },
-            keep_float: self.keep_float.clone(),
-            weak_db: self.weak,
-            bias_correction: self.bias_correction,
-            equalize: self.equalize,
+        let request = QuantizeRequest {
+            file: &self.file,
+            output: &self.output,
+            options: QuantizeOptions {
+                method,
+                per_channel: !self.per_tensor,
+                weight_bits: if self.weights == 7 { WeightBits::Seven } else { WeightBits::Eight },
+                keep_float: self.keep_float.clone(),
+                weak_db: self.weak,
+                bias_correction: self.bias_correction,
+                equalize: self.equalize,
+            },
+            crops: self.crops.map(usize::from),
+            preprocess: given.transpose()?.zip(self.preprocess.as_deref()),
+            calibrate: Data::read(&self.calibrate)?,
+            labeled,
         };
         let mut shown = Shown::default();
-        let quantized = model.quantize(&samples, &options, &engine, &mut |what, done, of| shown.at(what, done, of))?;
-        let cannot = |path: &Path| format!("cannot write {}", path.display());
-        let written = model.write(&self.output, &quantized, &samples[0], &engine)?;
-        let mut accuracies = None;
-        if let Some((samples, labels)) = &labeled {
-            let of = samples.len();
-            let mut measure = |graph, what: &str| {
-                quantize::accuracy(graph, &engine, samples, labels, &mut |done| shown.at(what, done, of))
-            };
-            let float = measure(model.graph(), "float accuracy")?;
-            accuracies = Some((float, measure(&quantized.graph, "quantized accuracy")?));
-        }
+        let done = request.run(&|data| self.import.options(data), &mut |what, done, of| shown.at(what, done, of))?;
         drop(shown);
-        let told = Report { options: &options, samples: samples.len(), quantized: &quantized, accuracies };
-        let report = told.json(self.file.display(), &self.output.display().to_string());
         if let Some(path) = &self.report {
-            files::write_whole(path, &[format!("{report:#}\n").as_bytes()]).with_context(|| cannot(path))?;
+            let report = format!("{:#}\n", done.json);
+            let cannot = || format!("cannot write {}", path.display());
+            files::write_whole(path, &[report.as_bytes()]).with_context(cannot)?;
         }
-        written.finish().with_context(|| cannot(&self.output))?;
-        let text = told.text() + &format!("written       {}\n", self.output.display());
+        let text = format!("{}written       {}\n", done.text, self.output.display());
+        done.finish()?;
         super::write_or_print(None, text.as_bytes())?;
         Ok(Verdict::Fine)
     }
@@ -164,16 +142,6 @@ impl Quantize {
             Ranges::Mse => Method::Mse,
             Ranges::Entropy => Method::Entropy,
         }))
-    }
-
-    fn preprocess(&self) -> Result<Preprocess> {
-        let given = self.preprocess.as_deref().map(|text| text.parse().map_err(|e| anyhow!("--preprocess: {e}")));
-        Ok(self.file.preprocess(given.transpose()?.as_ref()))
-    }
-
-    /// How the data of a file or folder become samples.
-    fn feeding<'a>(&'a self, preprocess: &'a Preprocess) -> Feeding<'a> {
-        Feeding { file: &self.file, crops: self.crops.map(usize::from), preprocess, keys: self.preprocess.as_deref() }
     }
 }
 

@@ -3,6 +3,7 @@
 mod data;
 mod pictures;
 mod report;
+mod request;
 
 use std::path::Path;
 
@@ -23,6 +24,7 @@ use crate::model::{self, ImportOptions, ModelError, Offload, Options, Sizes};
 pub use data::{Data, Feeding};
 pub use pictures::{FolderError, folder, folder_shape};
 pub use report::Report;
+pub use request::{Finished, QuantizeRequest};
 pub use tilewright_compiler::quantize::{
     Layer, Method, MethodChoice, Options as QuantizeOptions, Params, Quantized, Told, Weak, WeightBits,
 };

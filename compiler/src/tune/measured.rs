@@ -270,6 +270,6 @@ mod tests {
         assert_eq!(report.unwrap().trials, 1);
         let failed = |_: &Record| Err(std::io::Error::other("the disk is full"));
         let error = tune_measured(&request, &mut measure, &mut { failed }, &mut |_| {}).unwrap_err();
-        assert_eq!(error.to_string(), "the disk is full");
+        assert_eq!(error.to_string(), "a record cannot be written: the disk is full");
     }
 }

@@ -1,5 +1,8 @@
 //! `tune --device cpu`: a search for faster code of this machine's processor, by measured times.
 
+mod process;
+mod report;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -21,6 +24,8 @@ use crate::model::build::{Options, opt_level, partitioned};
 use crate::model::compile::{CompileError, compile};
 use crate::model::error::ModelError;
 use crate::model::inference::made_up;
+
+pub use process::measured_by;
 
 /// Fewest and most runs of a measurement, and the seconds after which it ends.
 const RUNS: [usize; 2] = [11, 301];
