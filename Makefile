@@ -6,7 +6,7 @@
 #   make build            build the program as target/release/tilewright
 #   make clib             the libraries of the C interface, into build/lib (docs/c.md)
 #   make wasm             the JavaScript package, into build/js (docs/web.md)
-#   make wheel            the Python package, into build/wheels (docs/python.md)
+#   make wheel            the Python package, into build/wheels (docs/python.md); COMPILER=no leaves the compiler out
 #   make demo             trained networks read digits and name photos, on the RTL and on the CPU
 #
 # Test
@@ -79,7 +79,7 @@ languages: setup
 
 # The Python package, into build/wheels.
 wheel: setup
-	@scripts/wheel.sh
+	@COMPILER="$(COMPILER)" scripts/wheel.sh
 
 demo: build
 	@target/release/tilewright-demo
@@ -172,9 +172,9 @@ bench-tune: setup
 bench-sized: setup
 	$(CARGO) bench -p tilewright-tensor --bench sized
 
-# A session's call compared with the functions that it calls; the last lines are the difference in Rust and in C.
+# A session's call compared with the functions that it calls; the last lines are the difference in Rust, C and Python.
 bench-call: setup
-	$(CARGO) bench --bench call
+	@CARGO="$(CARGO)" scripts/bench_call.sh
 
 # A server and a client in one process.
 bench-rpc: setup

@@ -2,7 +2,9 @@
 //! processor with one thread, compared with calling the same functions in sequence on separate buffers.
 
 use std::hint::black_box;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group};
@@ -14,6 +16,7 @@ use tilewright_runtime::artifact::{Artifact, StepKind};
 use tilewright_runtime::buffer::AlignedBytes;
 use tilewright_runtime::dlpack::{CPU, DLDevice, DLTensor};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
+use tilewright_runtime::npy;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::Session;
 use tilewright_runtime::tensor::Tensor;
@@ -148,6 +151,51 @@ impl InC {
     }
 }
 
+/// The network's session in a process of Python, which runs it whenever it gets a line.
+struct InPython {
+    child: Child,
+    lines: BufReader<ChildStdout>,
+    _folder: tempfile::TempDir,
+}
+
+impl InPython {
+    /// With the package in the folder that TILEWRIGHT_PYTHON_PACKAGE names; without it, there is none.
+    fn new(artifact: &Artifact, inputs: &[Tensor]) -> Option<InPython> {
+        let package = std::env::var_os("TILEWRIGHT_PYTHON_PACKAGE")?;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let folder = tempfile::tempdir().expect("a folder");
+        let (model, input) = (folder.path().join("lenet.twa"), folder.path().join("input.npy"));
+        artifact.write(&model).expect("the artifact is written");
+        npy::write(&input, &inputs[0]).expect("the input is written");
+        let mut child = Command::new(root.join(".venv/bin/python"))
+            .arg(root.join("scripts/bench_call.py"))
+            .args([&model, &input])
+            .arg(CALLS.to_string())
+            .env("PYTHONPATH", package)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python starts");
+        let lines = BufReader::new(child.stdout.take().expect("a pipe"));
+        Some(InPython { child, lines, _folder: folder })
+    }
+
+    /// Microseconds of a call.
+    fn round(&mut self) -> f64 {
+        let mut line = String::new();
+        self.child.stdin.as_mut().expect("a pipe").write_all(b"\n").expect("Python waits");
+        self.lines.read_line(&mut line).expect("Python answers");
+        line.trim().parse().expect("a number")
+    }
+}
+
+impl Drop for InPython {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
 fn calls(criterion: &mut Criterion) {
     let (artifact, inputs) = network();
     let mut session = Session::new(artifact.clone(), &Registry::new(), None).expect("the network opens");
@@ -165,7 +213,7 @@ fn calls(criterion: &mut Criterion) {
     pool.install(|| compare(&artifact, &mut session, &mut kernels, &mut in_c, &inputs));
 }
 
-/// Prints the overhead of a call, in Rust and in C. All are measured alternately, so that disturbances affect all.
+/// Prints the overhead of a call, in Rust, in C and in Python. All are measured alternately, so that disturbances affect all.
 fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in_c: &mut InC, inputs: &[Tensor]) {
     let (outputs, _) = session.run(inputs).expect("it runs");
     kernels.run();
@@ -177,7 +225,8 @@ fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in
         assert_eq!(output.bytes, kernels.buffers[id.0 as usize][..], "kernels and session compute the same");
     }
     let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(CALLS);
-    let mut rounds: Vec<[f64; 4]> = (0..ROUNDS)
+    let mut in_python = InPython::new(artifact, inputs);
+    let mut rounds: Vec<[f64; 5]> = (0..ROUNDS)
         .map(|_| {
             let begun = Instant::now();
             (0..CALLS).for_each(|_| drop(black_box(session.run(black_box(inputs)))));
@@ -187,7 +236,9 @@ fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in
             let alone = each(begun.elapsed());
             let begun = Instant::now();
             (0..CALLS).for_each(|_| in_c.run());
-            [call - alone, call, alone, each(begun.elapsed()) - alone]
+            let in_c = each(begun.elapsed());
+            let in_python = in_python.as_mut().map_or(alone, InPython::round);
+            [call - alone, call, alone, in_c - alone, in_python - alone]
         })
         .collect();
     let mut sorted = |part: usize| {
@@ -202,6 +253,11 @@ fn compare(artifact: &Artifact, session: &mut Session, kernels: &mut Kernels, in
         kernels.calls.len()
     );
     println!("in C it takes {above_c:.2} us above them ({low_c:.2} to {high_c:.2})");
+    let [low_py, above_py, high_py] = sorted(4);
+    match in_python {
+        Some(_) => println!("in Python it takes {above_py:.2} us above them ({low_py:.2} to {high_py:.2})"),
+        None => println!("in Python: not measured; `make bench-call` builds the package for it"),
+    }
 }
 
 criterion_group!(benches, calls);

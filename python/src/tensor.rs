@@ -112,8 +112,14 @@ impl Lent {
             true => "its elements are big-endian; convert it with .astype".to_string(),
             false => format!("its elements are {kind}, which no model has; convert it with .astype"),
         })?;
-        let mut strides: Option<Vec<i64>> =
-            strides.map(|list| list.iter().map(|bytes| bytes / dtype.size() as i64).collect());
+        let size = dtype.size() as i64;
+        if let Some(bytes) = strides.iter().flatten().find(|bytes| **bytes % size != 0) {
+            return Err(format!(
+                "it has a stride of {bytes} bytes, which is not a whole number of elements; copy it with \
+                 numpy.ascontiguousarray"
+            ));
+        }
+        let mut strides: Option<Vec<i64>> = strides.map(|list| list.iter().map(|bytes| bytes / size).collect());
         let tensor = DLTensor {
             data: data as *mut c_void,
             device: DLDevice { device_type: dlpack::CPU, device_id: 0 },

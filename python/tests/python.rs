@@ -66,6 +66,27 @@ fn the_tests_in_python_pass() {
 }
 
 #[test]
+fn modules_of_pytorch_are_compiled() {
+    let Some(python) = python() else { return };
+    let has_torch = |python: &PathBuf| {
+        Command::new(python).args(["-c", "import torch, onnx"]).output().is_ok_and(|output| output.status.success())
+    };
+    if !has_torch(&python) {
+        return tilewright_testing::skip("needs PyTorch; run `make torch`");
+    }
+    let package = package();
+    let output = Command::new(python)
+        .args(["-m", "unittest", "torch_modules"])
+        .current_dir(here().join("tests"))
+        .env("PYTHONPATH", package.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .expect("Python runs");
+    let text = text(&output);
+    assert!(output.status.success() && text.contains("Ran 2 tests"), "{text}");
+}
+
+#[test]
 fn the_type_checker_accepts_stubs_and_tests() {
     let Some(python) = python() else { return };
     if !Command::new(&python).args(["-m", "mypy", "--version"]).output().is_ok_and(|output| output.status.success()) {

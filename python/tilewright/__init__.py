@@ -11,6 +11,16 @@ from typing import Any as _Any
 from typing import TypeVar as _TypeVar
 from typing import overload as _overload
 
+try:
+    from . import _native as _native
+except ImportError as _error:
+    if "libLLVM" not in str(_error):
+        raise
+    raise ImportError(
+        f"this build of tilewright has the compiler, which loads LLVM 19, but: {_error}; install it (on Debian and "
+        "Ubuntu: apt-get install libllvm19), or use the wheel without the compiler (make wheel COMPILER=no)"
+    ) from None
+
 from ._errors import (
     ArtifactError,
     BusyError,

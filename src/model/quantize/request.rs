@@ -31,6 +31,9 @@ pub struct QuantizeRequest<'a> {
     pub labeled: Option<(Data, tensor::Tensor, String)>,
 }
 
+/// How a file is read if these are the shapes of its samples.
+pub type Importing<'a> = dyn Fn(&[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> + 'a;
+
 /// A quantized model whose file has its temporary name.
 pub struct Finished {
     /// The report as JSON.
@@ -74,7 +77,7 @@ impl QuantizeRequest<'_> {
     /// Data that do not fit, or why the model cannot be quantized; no file is left.
     pub fn run(
         self,
-        import: &dyn Fn(&[(Option<String>, Vec<usize>)]) -> Result<ImportOptions>,
+        import: &Importing,
         told: &mut dyn FnMut(&str, usize, usize),
     ) -> Result<Finished> {
         let QuantizeRequest { file, output, options, crops, preprocess, calibrate, labeled } = self;
