@@ -45,6 +45,11 @@ def convolution(size: int, channels: int) -> tw.Artifact:
 
 
 class Interrupts(Case):
+    def setUp(self) -> None:
+        # A program that a shell starts in the background ignores the signal.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+
     def stops(self, work: Callable[[], Any]) -> None:
         """The work, which would take minutes, ends soon after the signal."""
         begun = time.monotonic()
@@ -83,6 +88,7 @@ class Interrupts(Case):
         with tempfile.TemporaryDirectory() as folder:
             code = (
                 "import signal, threading, os, sys, tilewright as tw\n"
+                "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
                 "threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
                 "try:\n"
                 "    while True: tw.compile(sys.argv[1], hw='1x8x8', opt_level=3).save(sys.argv[2])\n"

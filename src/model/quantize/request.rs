@@ -75,11 +75,7 @@ impl QuantizeRequest<'_> {
     ///
     /// # Errors
     /// Data that do not fit, or why the model cannot be quantized; no file is left.
-    pub fn run(
-        self,
-        import: &Importing,
-        told: &mut dyn FnMut(&str, usize, usize),
-    ) -> Result<Finished> {
+    pub fn run(self, import: &Importing, told: &mut dyn FnMut(&str, usize, usize)) -> Result<Finished> {
         let QuantizeRequest { file, output, options, crops, preprocess, calibrate, labeled } = self;
         let (given, keys) = preprocess.unzip();
         let preprocess = file.preprocess(given.as_ref());
