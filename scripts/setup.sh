@@ -18,6 +18,8 @@
 #                   JavaScript package with them; its tests skip without it.
 # --languages       installs Go (300 MB) and, if the system has one, a JDK of version 22 or later. Tests run the examples
 #                   in Go and Java with them and skip without them.
+# --torch           installs PyTorch (5.4 GB with the libraries that it brings along). Tests compile its modules and skip
+#                   without it.
 # --verilator       installs a newer Verilator (5 MB, 17 unpacked), which a test compares with the system's. Nothing
 #                   else uses it.
 set -euo pipefail
@@ -52,9 +54,10 @@ for argument in "$@"; do
         --gowin) more+=("${GOWIN[@]}") ;;
         --nexus) more+=("${NEXUS[@]}") ;;
         --cuda) more+=("${CUDA[@]}") ;;
+        --torch) more+=("torch==$TORCH" "onnx==$ONNX") ;;
         --verilator) more+=("verilator==$VERILATOR_NEWEST") ;;
         *)
-            echo "setup: error: unknown option $argument; use --check, --browser, --cross, --wasm, --languages, --gowin, --nexus, --cuda or --verilator" >&2
+            echo "setup: error: unknown option $argument; use --check, --browser, --cross, --wasm, --languages, --gowin, --nexus, --cuda, --torch or --verilator" >&2
             exit 2
             ;;
     esac
