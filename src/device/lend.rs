@@ -8,8 +8,9 @@ use tilewright_rpc::server::{Lends, Opened, Options, Running, Server};
 use tilewright_runtime::Registry;
 use tilewright_sim::Interrupt;
 
+use super::extras::Extras;
 use super::name::DeviceKind;
-use super::open::{Extras, open};
+use super::open::open;
 use super::table::{Spec, names};
 
 impl Spec {

@@ -4,6 +4,7 @@
 
 pub mod board;
 pub mod dram;
+mod extras;
 mod hw;
 mod lend;
 mod name;
@@ -15,11 +16,12 @@ pub mod stream;
 mod table;
 pub mod virtual_board;
 
+pub use extras::Extras;
 pub use hw::{DEFAULT_HW, HwError, load_hw, load_hw_with_times};
 pub use lend::{lends, serve};
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
-pub use open::{Extras, open, tell_build};
+pub use open::{open, tell_build};
 pub use register::register;
 pub use remote::{is_exact, open_functions, open_server};
 pub use table::{DEVICES, ModelRunner, Spec, Way, help, names};

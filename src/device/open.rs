@@ -6,26 +6,12 @@ use tilewright_driver::port::Board;
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_rpc::client::Asked;
-use tilewright_sim::{Csim, CsimOptions, Fsim, Interrupt, Rtl, RtlOptions, rtl};
+use tilewright_sim::{Csim, CsimOptions, Fsim, Rtl, RtlOptions, rtl};
 
+use super::extras::Extras;
 use super::name::DeviceKind;
 use super::remote::open_remote;
 use super::table::{Spec, Way, names};
-
-/// What a device must do beyond running commands.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Extras<'a> {
-    /// Record the design's signals in this file.
-    pub waves: Option<&'a Path>,
-    /// Refuse programs with races, with port conflicts that only timing avoids, and with reads of unwritten memory.
-    pub strict: bool,
-    /// Report when each instruction started and retired, and what it waited for.
-    pub spans: bool,
-    /// Abort a command after so many cycles, or instructions on a device without cycles.
-    pub max_cycles: Option<u64>,
-    /// Ends the run of a simulator once it is set, except that of the Verilated design.
-    pub interrupt: Option<&'a Interrupt>,
-}
 
 /// Opens a device; returns none for the CPU and the GPU, which run no accelerator programs. The configuration's DRAM
 /// section sets the simulators' memory model. `told` receives the steps that take time.

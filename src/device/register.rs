@@ -5,8 +5,9 @@ use tilewright_runtime::function::{AnyError, Args};
 use tilewright_runtime::module::DeviceModule;
 use tilewright_runtime::{Function, Module, Registry, SharedDevice, Value};
 
+use super::extras::Extras;
 use super::name::DeviceKind;
-use super::open::{Extras, open};
+use super::open::open;
 use super::table::DEVICES;
 
 /// Registers a function `device.KIND` for each device that runs the accelerator's programs, as

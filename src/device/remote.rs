@@ -6,8 +6,8 @@ use tilewright_rpc::client::{Asked, Client};
 use tilewright_rpc::tracker::TrackerClient;
 use tilewright_rpc::{Access, Lender, Remote, RemoteDevice};
 
+use super::extras::Extras;
 use super::name::DeviceKind;
-use super::open::Extras;
 
 /// What clients show, from the environment's variables.
 fn access(of: &DeviceKind) -> Result<Access, DeviceError> {

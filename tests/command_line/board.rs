@@ -119,6 +119,7 @@ fn a_network_runs_on_the_design_that_the_smallest_board_has() {
 
 /// The complete design of a board with an SDRAM, including its pins, with a small core.
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn a_network_runs_on_a_board_with_sdram_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a folder");
     let text = include_str!("../../hw/boards/ulx3s-25f/board.toml")
@@ -146,6 +147,7 @@ fn a_network_runs_on_the_designs_that_boards_with_sdram_have() {
 }
 
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn a_network_runs_on_a_board_over_spi_bit_for_bit() {
     let dir = tempfile::tempdir().expect("a folder");
     let Some(board) = Board::over_spi(dir.path()) else { return };

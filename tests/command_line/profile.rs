@@ -320,6 +320,7 @@ fn the_page_opens_sorts_zooms_and_tells_in_a_browser() {
 /// Names that differ only at the end are still distinct if shortened, no reason exceeds a small screen, and the graph
 /// has the size that its nodes need.
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn everything_can_be_read_on_a_small_screen() {
     let dir = tempfile::tempdir().unwrap();
     let Some(mut browser) = Browser::start(&dir.path().join("browser")) else { return };
@@ -380,6 +381,7 @@ fn everything_can_be_read_on_a_small_screen() {
 }
 
 #[test]
+#[ignore = "long; make test-full runs it"]
 fn pages_follow_the_dark_scheme_and_print_whole() {
     let dir = tempfile::tempdir().unwrap();
     let Some(mut browser) = Browser::start(&dir.path().join("browser")) else { return };

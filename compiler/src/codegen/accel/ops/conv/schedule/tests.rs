@@ -216,7 +216,7 @@ fn some_kept(rng: &mut StdRng, conv: &Conv, layer: &Layer) -> Option<OnChip> {
 
 #[test]
 fn poolings_read_the_results_on_the_chip() {
-    check_pooled(9);
+    check_pooled(5);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn random(rng: &mut StdRng) -> Option<(Conv, Layer)> {
 
 #[test]
 fn random_convolutions_run_on_other_configurations() {
-    check_random(7);
+    check_random(4);
 }
 
 #[test]
