@@ -42,20 +42,25 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-#[test]
-fn the_tests_in_python_pass() {
-    let Some(python) = python() else { return };
+/// Runs tests in Python with the package.
+fn tests(python: &Path, arguments: &[&str]) -> (bool, String) {
     let package = package();
     let output = Command::new(python)
-        .args(["-W", "error", "-m", "unittest", "discover", "--verbose"])
+        .args(arguments)
         // Python would find the package without the library in the folder above.
         .current_dir(here().join("tests"))
         .env("PYTHONPATH", package.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .output()
         .expect("Python runs");
-    let text = text(&output);
-    assert!(output.status.success(), "{text}");
+    (output.status.success(), text(&output))
+}
+
+#[test]
+fn the_tests_in_python_pass() {
+    let Some(python) = python() else { return };
+    let (passed, text) = tests(&python, &["-W", "error", "-m", "unittest", "discover", "--verbose"]);
+    assert!(passed, "{text}");
     // Python says OK without any test, too.
     assert!(!text.contains("Ran 0 tests"), "{text}");
     for line in text.lines() {
@@ -74,16 +79,8 @@ fn modules_of_pytorch_are_compiled() {
     if !has_torch(&python) {
         return tilewright_testing::skip("needs PyTorch; run `make torch`");
     }
-    let package = package();
-    let output = Command::new(python)
-        .args(["-m", "unittest", "torch_modules"])
-        .current_dir(here().join("tests"))
-        .env("PYTHONPATH", package.path())
-        .env("PYTHONDONTWRITEBYTECODE", "1")
-        .output()
-        .expect("Python runs");
-    let text = text(&output);
-    assert!(output.status.success() && text.contains("Ran 2 tests"), "{text}");
+    let (passed, text) = tests(&python, &["-m", "unittest", "torch_modules"]);
+    assert!(passed && text.contains("Ran 2 tests"), "{text}");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use crate::wire::{self, value};
 
 /// Most bytes of a tree. What a reader needs for one is some times as much.
 pub(crate) const TREE: usize = 256 << 10;
-/// Most lists and maps within each other. A protobuf reader stops at a hundred messages, of which a level takes three.
+/// How deep lists and maps can be nested. Each level takes three nested messages, of which a reader of protobuf allows a
+/// hundred.
 const DEPTH: usize = 24;
 
 /// Why values cannot be sent or read.

@@ -85,7 +85,7 @@ impl Random {
         bytes
     }
 
-    /// A call with its bytes, most of which are what a client sends.
+    /// A call and its bytes. Mostly they are a call that a client could make, sometimes random bytes.
     fn call(&mut self) -> Vec<Kind> {
         let names = ["load", "load", "double", "echo", "adder", "run", "report", "time", "specialize", "", "none"];
         let name = names[self.next() as usize % names.len()];
