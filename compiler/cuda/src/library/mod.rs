@@ -2,8 +2,8 @@
 //!
 //! A program with one sum of products is split in three. The first part packs factors into matrices if they do not have
 //! that layout already (windows of a convolution next to each other, bytes as signed ones, lengths that are multiples
-//! of 4 bytes or of 8 floats of 16 bits). The second is the product itself, and the third reads its sums. A step carries these in addition to its
-//! kernels, and the runtime chooses.
+//! of 4 bytes or of 8 floats of 16 bits). The second is the product itself, and the third reads its sums. A step carries
+//! these in addition to its kernels, and the runtime chooses.
 //!
 //! Zero points stay outside: `sum (x - a)(w - b)` is exactly `sum x w - a sum w - b sum x + K a b`, because sums wrap.
 
@@ -200,8 +200,7 @@ fn split(p: &Program, half: bool, least: Least) -> Option<Split> {
     };
     let mut found = choose(&column_digits, &batch)?;
     // Images of a batch are matrices of their own where the images are then used in place; all have the same weights.
-    let first = |v: &&Axis| alone(&columns, &rows, v) && Some(&v.var) == spatial.first().map(|first| &first.var);
-    if let (None, Some(image)) = (&found.0, spatial.iter().find(first)) {
+    if let (None, Some(image)) = (&found.0, spatial.first().filter(|v| alone(&columns, &rows, v))) {
         let rest = Digits::new(spatial.iter().filter(|v| v.var != image.var && alone(&columns, &rows, v)));
         let images = Digits::new(std::iter::once(image));
         if let (1, Some(each @ (Some(_), Some(_), _))) = (batch.count(), choose(&rest, &images)) {
