@@ -90,9 +90,12 @@ fmt:
 clippy: setup
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
+# Formatting, lints, the documentation of the Rust API without warnings, and a build without optional features.
 lint: setup
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps
+	$(CARGO) check --workspace --all-targets --no-default-features
 
 # Verilator's lint and Yosys's elaboration of every preset.
 lint-rtl: setup

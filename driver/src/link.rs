@@ -1,7 +1,7 @@
 //! Boards connected by a link: `tilewright_hw::link`'s frames over a byte stream.
 //!
 //! [`LinkDevice`] is a board as a [`tilewright_hw::device::Device`]; [`SerialPort`] and [`SpiPort`] are the streams of
-//! real ports. [`frames`] parses what arrives; [`session`] separates register accesses from the core's memory accesses.
+//! real ports. [`frames`] parses what arrives; `session` separates register accesses from the core's memory accesses.
 
 mod device;
 mod error;

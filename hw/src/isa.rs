@@ -1,7 +1,7 @@
 //! The instruction set: one table of instructions and fields, and everything that is derived from it.
 //!
 //! An instruction has 256 bits, little-endian: opcode, pop mask, push mask and type code in the low 16, then the fields
-//! of its row in [`insn`] one after the other, each as wide as the configuration makes it. Bits after the last field
+//! of its row in `insn` one after the other, each as wide as the configuration makes it. Bits after the last field
 //! are zero.
 
 mod codec;

@@ -104,8 +104,8 @@ impl Csim {
         self.fsim.memory()
     }
 
-    /// Returns device memory for the host to fill. A strict device does not notice these writes; use [`Device::write`]
-    /// instead.
+    /// Returns device memory for the host to fill. A strict device does not notice these writes; use
+    /// [`Device::write`](tilewright_hw::device::Device::write) instead.
     pub fn memory_mut(&mut self) -> &mut [u8] {
         self.fsim.memory_mut()
     }

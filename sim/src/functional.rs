@@ -124,7 +124,7 @@ impl Fsim {
     /// Starts a command that you run instruction by instruction.
     ///
     /// # Errors
-    /// The same as [`Device::submit`].
+    /// The same as [`Device::submit`](tilewright_hw::device::Device::submit).
     pub fn step_through(&mut self, command: &Command) -> Result<Stepper<'_>, DeviceError> {
         check_command(command, &self.config)?;
         // Tokens start at zero with each command.

@@ -3,7 +3,7 @@
 //! Patches are always applied in the same order, so the graph after any number of them can be rebuilt. If a sequence of
 //! patches changes the answer, halving the sequence finds the patch that does it. Patches that replace floats by
 //! integers can change answers by a step here and there, and such steps grow along the network. So they are judged one
-//! by one: each computes from the values before all of them ([`each`]).
+//! by one: each computes from the values before all of them (`each`).
 
 mod each;
 mod error;
@@ -67,7 +67,7 @@ pub struct Bisection {
 }
 
 /// Finds the first patch that changes the answer for the inputs of any of the `runs`. `tolerance` is for exact passes;
-/// results of inexact passes may differ by at least [`each::STEPS`].
+/// results of inexact passes may differ by at least `each::STEPS`.
 ///
 /// # Errors
 /// [`BisectError`].

@@ -27,8 +27,8 @@ const ROWS: [[f32; 5]; 10] = {
     ]
 };
 
-/// Returns a problem that applies every float function to [`VALUES`] and pairs of them, and every reduction to
-/// [`ROWS`], in one graph.
+/// Returns a problem that applies every float function to `VALUES` and pairs of them, and every reduction to
+/// `ROWS`, in one graph.
 ///
 /// # Errors
 /// [`GraphError`] if an operator rejects its operands.

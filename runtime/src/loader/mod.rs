@@ -1,4 +1,4 @@
-//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64, armv7 or riscv64 ([`machine`]), bound only to a
+//! Loads CPU object code from memory: relocatable ELF for x86-64, aarch64, armv7 or riscv64 (`machine`), bound only to a
 //! fixed table of imports.
 //!
 //! No linker, compiler or file is needed. Code is mapped writable, relocated, and only then made executable and

@@ -60,7 +60,7 @@ impl SessionModule {
         }
     }
 
-    /// Runs the session; see [`Session::run_into`].
+    /// Runs the session; see [`Session::run_into`](crate::session::Session::run_into).
     ///
     /// # Errors
     /// [`SessionError`]; that is [`SessionError::Busy`] while another thread runs it.

@@ -39,7 +39,7 @@ pub struct UnitRow {
     pub merged: usize,
     /// Cycles by state, from the unit's counters; empty if there are none.
     pub states: Vec<u64>,
-    /// [`FIELDS`] numbers per piece: cycles since the start of the previous piece; cycles before its start in which the
+    /// `FIELDS` numbers per piece: cycles since the start of the previous piece; cycles before its start in which the
     /// unit waited for tokens; the state of most of these; cycles of work, of waiting for space, for the bus and for
     /// data; cycles until it retires; title; layer; number of instructions.
     pub pieces: Vec<u64>,

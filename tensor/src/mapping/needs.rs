@@ -19,7 +19,7 @@ use crate::tir::{Action, Function, Scope};
 pub struct Marks {
     /// Buffers that hold only what one iteration needs.
     pub compacted: NameSet,
-    /// Number of slots of buffers, if it is not [`SLOTS`].
+    /// Number of slots of buffers, if it is not `SLOTS`.
     pub slots: NameMap<u32>,
     /// Buffers that take the entries of another one, in the order of the steps.
     pub overlays: Vec<(Name, Name)>,

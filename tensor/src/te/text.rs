@@ -11,7 +11,7 @@
 //! A tensor has a name, an element type and an axis for each dimension, and is defined by an expression over its axes.
 //! `sum`, `max` and `min` with axes in parentheses are reductions; with `from EXPRESSION` behind the axes they start
 //! from that value instead of their identity. An axis `i` of a tensor `y` is called `y.i` outside of it, and names the
-//! loop in schedules. [Calls](super::calls) of operators write further definitions.
+//! loop in schedules. Calls of operators (`calls.rs`) write further definitions.
 //!
 //! Extents can be expressions of sizes, which are declared first with a value: `size n = 8, k = n / 2`. Another value
 //! can be given when the text is parsed, so that one text stands for a computation at any size.

@@ -5,7 +5,7 @@
 //! that fit the scratchpads. [`build()`] turns planned layers into one program over tensors in the blocked layout of
 //! device memory. The driver adds dependency tokens and manages the micro-op memories.
 //!
-//! Each operator is a file or folder in `ops` that implements [`AccelOperator`](operator::AccelOperator). The files
+//! Each operator is a file or folder in `ops` that implements `AccelOperator`. The files
 //! here are shared by all operators and know none of them:
 //!
 //! | file | contents |

@@ -4,7 +4,7 @@ use super::check;
 use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
 
 operator! {
-    /// Resizes an image [N,H,W,C] as TFLite's uint8 kernel does; the i8 data are unsigned bytes less 128.
+    /// Resizes an image `[N,H,W,C]` as TFLite's uint8 kernel does; the i8 data are unsigned bytes less 128.
     ///
     /// Operands: data; then for each row of the result the index of the row before it (i32), of the row after it (i32),
     /// and the distance from the row before it (f32); then the same for each column. The four neighbors are weighted

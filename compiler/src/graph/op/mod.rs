@@ -1,6 +1,6 @@
 //! The operators. Each has a file with its attributes, type rule, checks and reference evaluation.
 //!
-//! Image data are [N,H,W,C] or [N,C,H,W], depending on the attribute [`Layout`]. Convolution weights are always
+//! Image data are `[N,H,W,C]` or `[N,C,H,W]`, depending on the attribute [`Layout`]. Convolution weights are always
 //! `[O, KH, KW, I/groups]`, weights of `dense` `[N, K]`.
 
 pub mod attr;

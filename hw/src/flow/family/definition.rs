@@ -85,7 +85,7 @@ pub struct Part {
     pub brams: u64,
     /// Number of multiplier blocks; for Gowin, of 9 by 9 bits each.
     pub dsps: u64,
-    /// Number of single-port RAMs, of [`SPRAM_KIB`] each.
+    /// Number of single-port RAMs, of `SPRAM_KIB` each.
     pub sprams: u64,
 }
 

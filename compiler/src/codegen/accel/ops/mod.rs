@@ -71,7 +71,7 @@ macro_rules! accel_operators {
         }
 
         impl Operator {
-            /// See [`AccelOperator::host_form`].
+            /// See `AccelOperator::host_form`.
             pub fn host_form(&self, layer: &Layer, config: &HwConfig) -> Option<(Layer, Operator)> {
                 match self {
                     $(Operator::$name(o) => o.host_form(layer, config).map(|(layer, o)| (layer, o.into())),)*
@@ -89,7 +89,7 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// See [`AccelOperator::inp_use`].
+            /// See `AccelOperator::inp_use`.
             pub fn inp_use(&self, layer: &Layer) -> InpUse {
                 match self {
                     $(Operator::$name(o) => o.inp_use(layer),)*
@@ -119,14 +119,14 @@ macro_rules! accel_operators {
                 }
             }
 
-            /// See [`AccelOperator::space`].
+            /// See `AccelOperator::space`.
             pub fn space(&self, layer: &Layer, config: &HwConfig) -> Space {
                 match self {
                     $(Planned::$name(o, _) => o.space(layer, config),)*
                 }
             }
 
-            /// See [`AccelOperator::decisions`].
+            /// See `AccelOperator::decisions`.
             pub fn decisions(&self) -> Decisions {
                 match self {
                     $(Planned::$name(o, plan) => o.decisions(plan),)*
@@ -167,7 +167,7 @@ macro_rules! accel_operators {
             }
 
             /// Returns a text with all that determines the cycles of a layer, apart from its views and its plan. See
-            /// [`AccelOperator::timing_key`].
+            /// `AccelOperator::timing_key`.
             pub fn workload(&self) -> String {
                 match self {
                     $(Planned::$name(o, _) => format!("{} {};", stringify!($name), o.timing_key()),)*
