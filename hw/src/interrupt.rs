@@ -23,12 +23,22 @@ pub struct Interrupt(Arc<Shared>);
 
 struct Shared {
     stopped: AtomicBool,
-    poll: fn() -> bool,
-    /// The only thread that polls.
-    thread: ThreadId,
-    begun: Instant,
-    /// Milliseconds after `begun`.
-    next_poll: AtomicU64,
+    source: Source,
+}
+
+/// Who else stops the work.
+enum Source {
+    /// A function that is asked.
+    Poll {
+        poll: fn() -> bool,
+        /// The only thread that polls.
+        thread: ThreadId,
+        begun: Instant,
+        /// Milliseconds after `begun`.
+        next_poll: AtomicU64,
+    },
+    /// The work that this is a part of, if that can be stopped.
+    Whole(Option<Interrupt>),
 }
 
 thread_local! {
@@ -47,13 +57,23 @@ impl Drop for Restore {
 impl Interrupt {
     /// Work that stops when `poll` returns true. Only this thread calls it, while it does the work.
     pub fn new(poll: fn() -> bool) -> Interrupt {
-        Interrupt(Arc::new(Shared {
-            stopped: AtomicBool::new(false),
-            poll,
-            thread: std::thread::current().id(),
-            begun: Instant::now(),
-            next_poll: AtomicU64::new(POLL_MS),
-        }))
+        let thread = std::thread::current().id();
+        Interrupt::from(Source::Poll { poll, thread, begun: Instant::now(), next_poll: AtomicU64::new(POLL_MS) })
+    }
+
+    /// A part of the work that this thread does: it stops with all of that work, and [`stop`](Interrupt::stop) stops it
+    /// alone. Outside of such work, it is work of its own.
+    pub fn part() -> Interrupt {
+        Interrupt::from(Source::Whole(Interrupt::current()))
+    }
+
+    /// Work that only [`stop`](Interrupt::stop) stops.
+    pub fn alone() -> Interrupt {
+        Interrupt::from(Source::Whole(None))
+    }
+
+    fn from(source: Source) -> Interrupt {
+        Interrupt(Arc::new(Shared { stopped: AtomicBool::new(false), source }))
     }
 
     /// The work that this thread does, if it can be stopped.
@@ -75,10 +95,14 @@ impl Interrupt {
 
     /// Whether the work is to stop. On the thread that made this, asks the poll function if its last answer is old.
     pub fn is_stopped(&self) -> bool {
-        let Shared { stopped, poll, thread, begun, next_poll } = &*self.0;
+        let Shared { stopped, source } = &*self.0;
         if stopped.load(Ordering::Relaxed) {
             return true;
         }
+        let (poll, thread, begun, next_poll) = match source {
+            Source::Poll { poll, thread, begun, next_poll } => (poll, thread, begun, next_poll),
+            Source::Whole(whole) => return whole.as_ref().is_some_and(Interrupt::is_stopped),
+        };
         let now = begun.elapsed().as_millis() as u64;
         if now < next_poll.load(Ordering::Relaxed) || *thread != std::thread::current().id() {
             return false;
@@ -110,7 +134,7 @@ mod tests {
     #[test]
     fn work_stops_in_its_thread_and_in_those_that_enter_it() {
         assert_eq!(check(), Ok(()));
-        let never = Interrupt::new(|| false);
+        let never = Interrupt::alone();
         never.during(|| {
             assert_eq!(check(), Ok(()));
             let inner = Interrupt::new(|| true);
@@ -131,6 +155,19 @@ mod tests {
             assert_eq!(check(), Err(Interrupted));
         });
         assert_eq!(check(), Ok(()));
+    }
+
+    #[test]
+    fn a_part_stops_by_itself_and_with_the_whole() {
+        assert!(!Interrupt::part().is_stopped());
+        let whole = Interrupt::alone();
+        whole.during(|| {
+            let (first, second) = (Interrupt::part(), Interrupt::part());
+            first.stop();
+            assert_eq!((first.during(check), second.during(check), check()), (Err(Interrupted), Ok(()), Ok(())));
+            whole.stop();
+            assert_eq!(second.during(check), Err(Interrupted));
+        });
     }
 
     #[test]

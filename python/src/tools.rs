@@ -67,7 +67,7 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
     }
     let source = Source::of(model, own.bind.as_ref(), own.shape.as_ref(), own.packed)?;
     let config = config::of_argument(py, own.hw.as_ref())?;
-    let records = tuned(py, own.tuned)?.load(&config).map_err(|error| failed(py, error.into()))?;
+    let records = tuned(py, own.tuned)?.load(&config, None).map_err(|error| failed(py, error.into()))?;
     let threads = own.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let request = TuneRequest {
         options: Options { level: own.opt_level, records: records.get(), ..Options::new(&config) },

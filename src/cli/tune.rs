@@ -6,13 +6,14 @@ mod on_cpu;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use tilewright::device::{DeviceKind, Extras, Spec, is_exact, names, open};
 use tilewright::model::tuned::{self, TuneRequest};
 use tilewright::model::{self, ModelFile, Options};
 
 use super::compilation::ImportArgs;
 use super::tuned::TunedOption;
-use super::{Hw, Progress, Verdict, note, write_or_print};
+use super::{Hw, Progress, Verdict, note, progress, write_or_print};
 
 /// Arguments of `tune`.
 #[derive(clap::Args)]
@@ -23,10 +24,23 @@ pub struct Tune {
     file: ModelFile,
     #[command(flatten)]
     hw: Hw,
-    /// Where the layers run that are tuned: on the accelerator, timed with the cycle model (csim), or on this machine's
-    /// CPU, by measured times (cpu)
-    #[arg(long, value_enum, default_value = "csim")]
-    device: TunedDevice,
+    #[arg(
+        long,
+        default_value = "csim",
+        value_name = "DEVICE",
+        help = format!(
+            "What is tuned for: the accelerator, with trials on {}, or the code of this machine's CPU, by measured times \
+             (cpu)",
+            tilewright::device::help(Spec::may_count_cycles)
+        )
+    )]
+    device: DeviceKind,
+    /// With the device of a server: tune the code of the server's CPU, by times that are measured there
+    #[arg(long)]
+    upload: bool,
+    /// With --upload, the server's processor, as for compile: TARGET[,cpu=NAME][,+FEATURE]… [default: this machine's]
+    #[arg(long, value_name = "TARGET", requires = "upload")]
+    cpu_target: Option<String>,
     /// Number of trials, including those that the log already has
     #[arg(long, value_name = "N", group = "limit", value_parser = clap::value_parser!(u32).range(1..))]
     trials: Option<u32>,
@@ -55,15 +69,6 @@ pub struct Tune {
     /// Print one JSON object on standard output
     #[arg(long)]
     json: bool,
-}
-
-/// Where the layers run that are tuned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum TunedDevice {
-    /// The accelerator.
-    Csim,
-    /// The CPU.
-    Cpu,
 }
 
 /// Arguments of `measure-artifact`.
@@ -95,8 +100,9 @@ impl Tune {
     pub fn run(self) -> Result<Verdict> {
         let config = self.hw.load()?;
         let graph = model::import(&self.file, self.import.options(&self.file.sample_shapes())?)?;
-        let records = self.tuned.read()?.load(&config)?;
-        let options = Options { level: self.level, records: records.get(), ..Options::new(&config) };
+        let processor = self.cpu_target.as_deref();
+        let records = self.tuned.read()?.load(&config, processor)?;
+        let options = Options { level: self.level, records: records.get(), processor, ..Options::new(&config) };
         let threads =
             self.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
         let request = TuneRequest {
@@ -109,13 +115,29 @@ impl Tune {
             layer: self.layer.as_deref(),
         };
         let all = self.trials.map_or(0, |n| n as usize);
-        if self.device == TunedDevice::Cpu {
+        if self.upload && self.device.lender().is_none() {
+            bail!("--upload is for the CPU of a server; use --device remote:HOST:PORT");
+        }
+        if self.upload || self.device == DeviceKind::CPU {
             return self.run_on_cpu(graph, &request, all);
         }
+        if !self.device.spec().may_count_cycles() {
+            let there = names(|spec| spec.may_count_cycles() || spec.name == "cpu");
+            bail!("{} counts no cycles by which plans could be compared; use --device {there}", self.device);
+        }
+        // The cycle model needs no values, and threads do not wait for each other.
+        let device = match self.device {
+            DeviceKind::CSIM => None,
+            kind => open(kind, &config, Extras::default(), &progress::tell)?.zip(Some(is_exact(kind)?)),
+        };
         let progress = Progress::new("tune", all);
-        let tuning = tuned::tune(graph, &request, &mut |p| {
+        let mut told = |p: tilewright_compiler::tune::Progress| {
             progress.step(&format!("{} cycles", p.best), p.trials, all.max(p.trials));
-        });
+        };
+        let tuning = match device {
+            Some((device, exact)) => tuned::tune_on(graph, &request, device, exact, &mut told),
+            None => tuned::tune(graph, &request, &mut told),
+        };
         progress.end();
         let tuning = tuning.with_context(|| self.file.display().to_string())?;
         for (reason, n) in &tuning.skipped {
@@ -123,7 +145,8 @@ impl Tune {
         }
         if tuning.report.stale > 0 {
             note(&format!(
-                "{}: {} trials are not used: their decisions now take other cycles, because the compiler has changed",
+                "{}: {} trials are not used: their decisions now take other cycles, because the compiler or the device has \
+                 changed",
                 self.log.display(),
                 tuning.report.stale
             ));

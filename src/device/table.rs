@@ -169,6 +169,11 @@ impl Spec {
         self.way == Way::Board
     }
 
+    /// Whether its runs may report cycles; what a server lends is known when it is opened.
+    pub fn may_count_cycles(&self) -> bool {
+        self.exact || matches!(self.way, Way::Board | Way::Remote)
+    }
+
     /// Whether each opening gives a new device, which other programs cannot see.
     pub fn is_simulator(&self) -> bool {
         matches!(self.way, Way::Functional | Way::Cycle | Way::Design)

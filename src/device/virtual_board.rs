@@ -91,7 +91,7 @@ impl Served {
     /// [`VirtualBoardError::Pty`] if there is none.
     pub fn new(board: VirtualBoard) -> Result<Served, VirtualBoardError> {
         let pty = Pty::open()?;
-        let (path, interrupt) = (pty.path().to_string(), Interrupt::new(|| false));
+        let (path, interrupt) = (pty.path().to_string(), Interrupt::alone());
         let work = interrupt.clone();
         let builder = std::thread::Builder::new().name("tilewright-board".into());
         // A board that fails is gone for its host, which says so.

@@ -117,7 +117,7 @@ pub fn profile(
 ) -> Result<Profile, ProfileError> {
     let config = request.config;
     told("compiling", 0);
-    let records = request.tuned.load(config)?;
+    let records = request.tuned.load(config, None)?;
     let (offload, level, records) = (request.offload, request.level, records.get());
     let options = model::Options { offload, level, records, ..model::Options::new(config) };
     let built = model::build_traced(graph.clone(), &options, &mut |_, _| {})?;

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use super::compile::CompileError;
+use super::uploaded::UploadError;
 use tilewright_compiler::frontend::ImportError;
 use tilewright_compiler::passes::PassError;
 use tilewright_compiler::tune::TuneError;
+use tilewright_hw::device::DeviceError;
 use tilewright_runtime::session::SessionError;
 
 /// Why a model could not be compiled.
@@ -34,6 +36,12 @@ pub enum ModelError {
     /// The model cannot be tuned.
     #[error(transparent)]
     Tune(#[from] TuneError),
+    /// The device that judges plans fails.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The server on whose CPU code is measured fails.
+    #[error(transparent)]
+    Upload(#[from] UploadError),
     /// An artifact does not have the model for given shapes.
     #[error("{file} {reason}")]
     Shapes {

@@ -35,7 +35,7 @@ pub enum Tuned {
     },
 }
 
-/// The records for a configuration and for this machine's processor.
+/// The records for a configuration and for a processor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loaded {
     records: Option<Records>,
@@ -67,18 +67,19 @@ impl Tuned {
         Ok(Tuned::File { path: path.into(), text })
     }
 
-    /// Returns the records for a configuration.
+    /// Returns the records for a configuration, and for a processor: this machine's, unless it is named.
     ///
     /// # Errors
     /// [`ModelError::Log`]: a line is damaged.
-    pub fn load(&self, config: &HwConfig) -> Result<Loaded, ModelError> {
+    pub fn load(&self, config: &HwConfig, processor: Option<&str>) -> Result<Loaded, ModelError> {
         let mut records = match self {
             Tuned::Nothing => return Ok(Loaded { records: None, skipped: BTreeMap::new() }),
             Tuned::Shipped | Tuned::File { .. } => shipped(config).cloned().unwrap_or_default(),
         };
         let mut skipped = BTreeMap::new();
         if let Tuned::File { path, text } = self {
-            let log = parse(path, text, &[config_key(config)].into_iter().chain(processor::key()).collect::<Vec<_>>())?;
+            let keys: Vec<String> = [config_key(config)].into_iter().chain(processor::key(processor)).collect();
+            let log = parse(path, text, &keys)?;
             records.add(&log.records);
             skipped = log.skipped;
         }

@@ -164,7 +164,7 @@ impl CompileRequest {
                 Offload::Auto | Offload::None => Offload::None,
             },
             fallback: self.fallback(device)?,
-            records: self.tuned.load(config)?,
+            records: self.tuned.load(config, self.processor.as_deref())?,
             schedules: self.schedules.as_deref().map(schedules::read).transpose()?.unwrap_or_default(),
         })
     }

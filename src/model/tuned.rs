@@ -2,6 +2,7 @@
 
 #[cfg(feature = "llvm")]
 pub mod cpu;
+mod device;
 mod report;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,12 @@ use super::build::{Options, partitioned};
 use super::clock::CycleModel;
 use super::error::ModelError;
 use super::plans::{Tuned, parse};
+use tilewright_compiler::cost::Clock;
 use tilewright_compiler::graph::Graph;
 use tilewright_compiler::records::{Log, Record, config_key};
 use tilewright_compiler::tune::{self, Progress, Report};
+
+pub use device::tune_on;
 
 /// How to tune a model.
 #[derive(Debug, Clone)]
@@ -46,12 +50,31 @@ pub struct Tuning {
     pub skipped: BTreeMap<String, usize>,
 }
 
-/// Searches for better plans of a model's layers, and appends a record to the log for each trial and each choice.
+/// What judges trials.
+struct Judge<'a> {
+    clock: &'a (dyn Clock + Sync),
+    /// The share of a program's cycles by which it can differ from run to run.
+    jitter: f64,
+}
+
+/// Searches for better plans of a model's layers with the cycle model, and appends a record to the log for each trial and
+/// each choice.
 ///
 /// # Errors
 /// [`ModelError::Log`] if the log cannot be read or written, [`ModelError::Tune`] if there is nothing to tune, or why
 /// the model does not compile.
 pub fn tune(graph: Graph, request: &TuneRequest, progress: &mut dyn FnMut(Progress)) -> Result<Tuning, ModelError> {
+    let clock = CycleModel { config: request.options.config };
+    tune_by(graph, request, &Judge { clock: &clock, jitter: 0.0 }, progress)
+}
+
+/// As [`tune`], with another judge.
+fn tune_by(
+    graph: Graph,
+    request: &TuneRequest,
+    judge: &Judge,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Tuning, ModelError> {
     let config = request.options.config;
     let (log, mut file) = open(request.log, &[config_key(config)])?;
     let (graph, partition) = partitioned(graph, &request.options, &mut |_, _| {})?;
@@ -59,7 +82,9 @@ pub fn tune(graph: Graph, request: &TuneRequest, progress: &mut dyn FnMut(Progre
         graph: &graph,
         config,
         partition: &partition,
-        clock: &CycleModel { config },
+        clock: judge.clock,
+        sieve: &CycleModel { config },
+        jitter: judge.jitter,
         known: &log.records,
         seed: request.seed,
         threads: request.threads,

@@ -2,7 +2,8 @@
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
-use tilewright_runtime::artifact::{Artifact, Manifest, Place};
+use tilewright_rpc::Remote;
+use tilewright_runtime::artifact::{Artifact, ArtifactError, Manifest, Place};
 use tilewright_runtime::session::{RunReport, StepReport};
 use tilewright_runtime::tensor::Tensor;
 use tilewright_runtime::value::Value;
@@ -19,6 +20,9 @@ pub enum UploadError {
     /// The server's device cannot be had.
     #[error(transparent)]
     Device(#[from] DeviceError),
+    /// The artifact cannot be read.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
     /// A call failed.
     #[error(transparent)]
     Call(#[from] CallError),
@@ -78,13 +82,26 @@ impl Uploaded {
         // Without accelerator code, it runs beside any accelerator.
         let config = artifact.manifest.hardware.as_ref().map(|_| config);
         let remote = open_server(kind, config, extras, told)?;
+        Uploaded::to(&remote, &kind.to_string(), artifact, told)
+    }
+
+    /// Uploads an artifact in a session that is open. `server` names the server in messages.
+    ///
+    /// # Errors
+    /// [`UploadError`].
+    pub fn to(
+        remote: &Remote,
+        server: &str,
+        artifact: &Artifact,
+        told: &dyn Fn(&str),
+    ) -> Result<Uploaded, UploadError> {
         let name = artifact.path.rsplit('/').next().unwrap_or_default();
         let bytes = artifact.encode();
         let session = remote.load(name, bytes.into(), &|sent, all| {
             told(&format!("upload: {:.1} of {:.1} MB", sent as f64 / 1e6, all as f64 / 1e6));
         });
         told("");
-        Ok(Uploaded { server: kind.to_string(), session: session?, manifest: artifact.manifest.clone() })
+        Ok(Uploaded { server: server.into(), session: session?, manifest: artifact.manifest.clone() })
     }
 
     fn call(&self, name: &str, arguments: &[Value]) -> Result<Value, UploadError> {

@@ -6,6 +6,7 @@ use tilewright_compiler::records::SCHEMA;
 
 use serde_json::Value as Json;
 
+use crate::remote::Server;
 use crate::{fine, tilewright};
 
 fn lenet() -> String {
@@ -224,6 +225,65 @@ fn a_replay_takes_the_cycles_that_tune_prints() {
         // The same search again starts from its own choice.
         assert!(tuned(&[]) <= first, "{case:?}");
     }
+}
+
+/// An exact device of a server gives the trials of the cycle model of this machine.
+#[test]
+fn trials_run_on_the_device_of_a_server() {
+    let server = Server::new(&["--device", "csim"], &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let (dir, lenet) = (dir.path(), lenet());
+    let tune = |device: &str, log: &str| {
+        let all =
+            ["tune", &lenet, "-O2", "--trials", "12", "--threads", "2", "--json", "--device", device, "--log", log];
+        let found = json(&fine(dir, &all));
+        (found["cycles"].clone(), found["trials"].clone())
+    };
+    assert_eq!(tune("csim", "here"), tune(&server.device, "there"));
+    let set = |log| trials(&dir.join(log)).iter().map(Json::to_string).collect::<BTreeSet<_>>();
+    assert_eq!(set("here"), set("there"));
+    let told = |device: &str, more: &[&str], wanted: &str| {
+        let all = [&["tune", &lenet, "--trials", "12", "--log", "none", "--device", device], more].concat();
+        let outcome = tilewright(dir, &all);
+        assert!(outcome.code == 2 && outcome.stderr.contains(wanted), "{all:?}: {}", outcome.stderr);
+        assert!(!dir.join("none").exists(), "{all:?}");
+    };
+    told(
+        "fsim",
+        &[],
+        "fsim counts no cycles by which plans could be compared; use --device csim, rtl, cpu, serial:PATH",
+    );
+    told("csim", &["--upload"], "--upload is for the CPU of a server; use --device remote:HOST:PORT");
+    told(&server.device, &["--upload"], "start it with --allow-native");
+    let untimed = Server::new(&["--device", "fsim"], &[]);
+    told(&untimed.device, &[], "cannot be tuned for, because it counts no cycles");
+    drop(server);
+}
+
+#[test]
+fn code_is_tuned_for_the_cpu_of_a_server() {
+    let server = Server::new(&["--device", "fsim", "--allow-native"], &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let tune = |trials: &str| {
+        let device = &server.device;
+        json(&fine(
+            dir,
+            &["tune", "zoo:lenet", "--device", device, "--upload", "--log", "l", "--json", "--trials", trials],
+        ))
+    };
+    let first = tune("6");
+    assert_eq!(first["trials"], 6);
+    assert!(first["ns"].as_u64() <= first["ns_before"].as_u64() && first["ns"].as_u64() > Some(0), "{first}");
+    // The processor is the same, so the log is continued and used here.
+    let here = ["tune", "zoo:lenet", "--device", "cpu", "--log", "l", "--json", "--trials", "6"];
+    assert_eq!(json(&fine(dir, &here))["known_trials"], 6);
+    // Code for another processor is refused at once, by the server.
+    let other = if cfg!(target_arch = "aarch64") { "x86_64-linux-gnu" } else { "aarch64-linux-gnu" };
+    let all = ["tune", "zoo:lenet", "--device", &server.device, "--upload", "--cpu-target", other, "--log", "o"];
+    let outcome = tilewright(dir, &[&all[..], &["--trials", "6"]].concat());
+    assert!(outcome.code == 2 && outcome.stderr.contains(other.split('-').next().unwrap()), "{}", outcome.stderr);
+    assert!(!server.log().contains("panicked"));
 }
 
 /// A file that is no log stays as it is.

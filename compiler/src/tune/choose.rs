@@ -24,8 +24,8 @@ fn one(program: &Program, clock: &dyn Clock) -> Option<u64> {
 
 /// Gives layers their best plans, if the programs then take fewer cycles: first all, and if that gains less than the
 /// windows promise, one task after the other, the greatest gain first. `cycles` are those of the programs, before and
-/// after.
-pub fn choose(programs: &mut [Program], tasks: &[Task], cycles: &mut [Option<u64>], clock: &dyn Clock) {
+/// after; what they gain must exceed the clock's jitter.
+pub fn choose(programs: &mut [Program], tasks: &[Task], cycles: &mut [Option<u64>], clock: &dyn Clock, jitter: f64) {
     let mut better: Vec<(u64, Choice)> = tasks
         .iter()
         .filter_map(|task| Some((task.gain(), Choice { task, decisions: &task.best.as_ref()?.1 })))
@@ -34,11 +34,11 @@ pub fn choose(programs: &mut [Program], tasks: &[Task], cycles: &mut [Option<u64
     better.sort_by_key(|(gain, _)| std::cmp::Reverse(*gain));
     let promised: u64 = better.iter().map(|(gain, _)| gain).sum();
     let all: Vec<Choice> = better.into_iter().map(|(_, choice)| choice).collect();
-    if all.is_empty() || attempt(programs, &all, cycles, clock, promised * 9 / 10) {
+    if all.is_empty() || attempt(programs, &all, cycles, clock, [(promised * 9 / 10) as f64, jitter]) {
         return;
     }
     for choice in all {
-        attempt(programs, &[choice], cycles, clock, 1);
+        attempt(programs, &[choice], cycles, clock, [0.0, jitter]);
     }
 }
 
@@ -49,11 +49,12 @@ pub fn resume(
     known: &[Record],
     cycles: &mut [Option<u64>],
     clock: &dyn Clock,
+    jitter: f64,
 ) {
     let chosen = |task| Some(Choice { task, decisions: &Task::last_choice(task, known)?.decisions });
     let all: Vec<Choice> = tasks.iter().filter_map(chosen).collect();
     if !all.is_empty() {
-        attempt(programs, &all, cycles, clock, 1);
+        attempt(programs, &all, cycles, clock, [0.0, jitter]);
     }
 }
 
@@ -64,14 +65,14 @@ struct Choice<'a> {
     decisions: &'a Decisions,
 }
 
-/// Gives the layers of some tasks other plans. If the programs do not gain at least this many cycles, takes that
-/// back and returns false.
+/// Gives the layers of some tasks other plans. If the programs do not gain at least so many cycles and more than this
+/// share of theirs, takes that back and returns false.
 fn attempt(
     programs: &mut [Program],
     choices: &[Choice],
     cycles: &mut [Option<u64>],
     clock: &dyn Clock,
-    least: u64,
+    [least, jitter]: [f64; 2],
 ) -> bool {
     let mut before = Vec::new();
     for Choice { task, decisions } in choices {
@@ -89,7 +90,12 @@ fn attempt(
     let after: Vec<(usize, Option<u64>)> = touched.iter().map(|&p| (p, one(&programs[p], clock))).collect();
     let old: Option<u64> = touched.iter().map(|&p| cycles[p]).sum();
     let new: Option<u64> = after.iter().map(|(_, cycles)| *cycles).sum();
-    let gains = old.zip(new).is_some_and(|(old, new)| new + least.max(1) <= old);
+    let gains = old.zip(new).is_some_and(|(old, new)| {
+        new < old && {
+            let gain = (old - new) as f64;
+            gain >= least && gain > old as f64 * jitter
+        }
+    });
     if gains {
         after.into_iter().for_each(|(p, now)| cycles[p] = now);
     } else {

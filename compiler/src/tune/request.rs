@@ -17,8 +17,12 @@ pub struct Request<'a> {
     pub config: &'a HwConfig,
     /// The graph's partition.
     pub partition: &'a Partition,
-    /// The source of exact cycles.
+    /// Judges trials and whole programs.
     pub clock: &'a (dyn Clock + Sync),
+    /// Judges plans without their neighbors, most of which it rejects.
+    pub sieve: &'a (dyn Clock + Sync),
+    /// The share of a program's cycles by which `clock` can differ from run to run; 0 if it is exact.
+    pub jitter: f64,
     /// Records of an earlier search. Their trials are not repeated.
     pub known: &'a [Record],
     /// Seed of all random decisions.
@@ -64,7 +68,7 @@ pub enum TuneError {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
     /// The programs cannot be timed.
-    #[error("the cycle model cannot time the model's programs, so plans cannot be compared")]
+    #[error("the model's programs cannot be timed, so plans cannot be compared")]
     Untimed,
     /// A record cannot be written.
     #[error("a record cannot be written: {0}")]
@@ -89,7 +93,7 @@ pub struct Report {
     pub trials: usize,
     /// Number of trials that were known.
     pub known: usize,
-    /// Number of known trials that are not used, because the compiler now makes other programs of their decisions.
+    /// Number of known trials that are not used, because their decisions now take other cycles.
     pub stale: usize,
     /// Seconds that threads spent on trials, together.
     pub seconds: f64,

@@ -48,7 +48,7 @@ struct Search<'a> {
 /// # Errors
 /// [`TuneError`].
 pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progress)) -> Result<Report, TuneError> {
-    let Request { graph, config, partition, clock, layer, seed, .. } = *request;
+    let Request { graph, config, partition, clock, jitter, layer, seed, .. } = *request;
     let mut programs = programs(graph, config, partition);
     let mut cycles = timed(&programs, clock);
     interrupt::check()?;
@@ -60,13 +60,13 @@ pub fn tune(request: &Request, write: &mut Write, progress: &mut dyn FnMut(Progr
     if unite(&mut programs, &every) {
         cycles = timed(&programs, clock);
     }
-    resume(&mut programs, &every, request.known, &mut cycles, clock);
+    resume(&mut programs, &every, request.known, &mut cycles, clock, jitter);
     for share in [FIRST_ROUND, 1.0] {
         let mut all = tasks(&programs, layer, seed, config)?;
         search.remember(&mut all);
         interrupt::check()?;
         search.round(&mut all, share, write, progress)?;
-        choose(&mut programs, &all, &mut cycles, clock);
+        choose(&mut programs, &all, &mut cycles, clock, jitter);
         // What was stopped has no cycles.
         interrupt::check()?;
         search.report.cycles[1] = cycles.iter().flatten().sum();
@@ -118,7 +118,9 @@ impl<'a> Search<'a> {
                     let (layer, planned) = task.window.own();
                     self.judge(task, planned.with(decisions, layer, self.request.config).ok()?)
                 });
-                if now != best.map(|(cycles, _)| cycles) {
+                let most = |known: u64| (known as f64 * self.request.jitter) as u64;
+                let same = |(known, _): (u64, _)| now.is_some_and(|now| now.abs_diff(known) <= most(known));
+                if !best.map_or(now.is_none(), same) {
                     self.report.stale += trials.len();
                     self.known.remove(context);
                     continue;
@@ -212,7 +214,7 @@ impl<'a> Search<'a> {
 
     /// Returns the cycles of a task's layer alone with this plan.
     fn judge_alone(&self, task: &Task, planned: Planned) -> Option<u64> {
-        task.window.alone(planned).cycles_in_order(&self.around[task.places.first()?[0]], self.request.clock)
+        task.window.alone(planned).cycles_in_order(&self.around[task.places.first()?[0]], self.request.sieve)
     }
 
     /// Returns the cycles of a task's window with this plan of its layer.

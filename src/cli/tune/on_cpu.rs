@@ -1,9 +1,10 @@
-//! `tune --device cpu`: the search by measured times.
+//! `tune --device cpu`, and `tune --upload` for the CPU of a server: the search by measured times.
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use tilewright::device::open_functions;
 use tilewright::model::tuned::{self, TuneRequest};
 use tilewright_compiler::graph::Graph;
 
@@ -13,9 +14,11 @@ use crate::cli::{Progress, Verdict, note, write_or_print};
 impl Tune {
     pub(super) fn run_on_cpu(&self, graph: Graph, request: &TuneRequest, all: usize) -> Result<Verdict> {
         let progress = Progress::new("tune", all);
-        let tuning = tuned::cpu::tune_cpu(graph, request, &mut measure, &mut |n| {
-            progress.step("trials on the CPU", n, all.max(n));
-        });
+        let mut told = |n: usize| progress.step("trials on the CPU", n, all.max(n));
+        let tuning = match self.upload {
+            true => tuned::cpu::tune_cpu_on(graph, request, &open_functions(self.device)?, &mut told),
+            false => tuned::cpu::tune_cpu(graph, request, &mut measure, &mut told),
+        };
         progress.end();
         let tuning = tuning.with_context(|| self.file.display().to_string())?;
         for (reason, n) in &tuning.skipped {

@@ -78,7 +78,7 @@ pub(super) fn build(
     offload: Offload,
     request: &BenchRequest,
 ) -> Result<Artifact, ModelError> {
-    let (level, records) = (request.level, request.tuned.load(config)?);
+    let (level, records) = (request.level, request.tuned.load(config, None)?);
     let options = model::Options { offload, level, records: records.get(), ..model::Options::new(config) };
     model::build(graph.clone(), &options, &mut |_, _| {})
 }

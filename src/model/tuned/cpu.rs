@@ -2,11 +2,12 @@
 
 mod process;
 mod report;
+mod server;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tilewright_compiler::backend::Backend;
+use tilewright_compiler::backend::{Backend, BackendError};
 use tilewright_compiler::codegen::accel::space::Decisions;
 use tilewright_compiler::graph::{Graph, NodeId};
 use tilewright_compiler::partition::{Code, Offload, partition};
@@ -14,7 +15,7 @@ use tilewright_compiler::passes;
 use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_compiler::records::{Outcome, Record, Records, SCHEMA, Workload};
 use tilewright_compiler::tune::{MeasuredLayer, MeasuredReport, MeasuredRequest, TuneError, tune_measured};
-use tilewright_llvm::LlvmBackend;
+use tilewright_llvm::{LlvmBackend, Processor};
 use tilewright_runtime::artifact::Artifact;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{Session, SessionError};
@@ -26,6 +27,7 @@ use crate::model::error::ModelError;
 use crate::model::inference::made_up;
 
 pub use process::measured_by;
+pub use server::tune_cpu_on;
 
 /// Fewest and most runs of a measurement, and the seconds after which it ends.
 const RUNS: [usize; 2] = [11, 301];
@@ -60,7 +62,7 @@ impl CpuTuning {
     }
 }
 
-/// Searches for faster code of a model's layers on this machine's CPU, where all of the model runs, and appends a record
+/// Searches for faster code of a model's layers on the CPU of the options, where all of the model runs, and appends a record
 /// to the log for each trial and each choice. `measure` returns the median nanoseconds of the artifact at a path, best in
 /// a process of its own; `None` if it does not run. `progress` gets the number of trials.
 ///
@@ -73,7 +75,7 @@ pub fn tune_cpu(
     measure: &mut dyn FnMut(&Path) -> Option<u64>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<CpuTuning, ModelError> {
-    let backend = LlvmBackend::new().map_err(CompileError::from)?;
+    let backend = backend(request.options.processor)?;
     let key = backend.processor().key();
     let (log, mut file) = open(request.log, std::slice::from_ref(&key))?;
     let options = Options { offload: Offload::None, ..request.options };
@@ -104,6 +106,13 @@ pub fn tune_cpu(
     let report = tune_measured(&measured, &mut time, &mut |record| file.write(record), progress)?;
     let layers = found.into_iter().map(|layer| (layer.name, layer.places)).collect();
     Ok(CpuTuning { layers, report, skipped: log.skipped })
+}
+
+/// The code generator for a processor by its name, or for this machine.
+fn backend(processor: Option<&str>) -> Result<LlvmBackend, CompileError> {
+    let Some(name) = processor else { return Ok(LlvmBackend::new()?) };
+    let wrong = |e: &dyn std::fmt::Display| BackendError::Toolchain { backend: "cpu", message: e.to_string() };
+    Ok(LlvmBackend::for_processor(Processor::named(name).map_err(|e| wrong(&e))?))
 }
 
 /// Records with only this choice.
@@ -220,7 +229,7 @@ mod tests {
                 Some(ns as u64)
             };
             let tuning = tune_cpu(graph(), &request, &mut measure, &mut |_| {}).unwrap();
-            let loaded = Tuned::read(&log).unwrap().load(&config).unwrap();
+            let loaded = Tuned::read(&log).unwrap().load(&config, None).unwrap();
             let built = build_traced(graph(), &Options { records: loaded.get(), ..options }, &mut |_, _| {}).unwrap();
             assert!(built.replay.refused.is_empty(), "seed {seed}: {:?}", built.replay);
             assert!(built.replay.used >= tuning.layers.len(), "seed {seed}: {:?}", built.replay);
