@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device};
 use tilewright_rpc::client::{Asked, Client};
-use tilewright_rpc::server::{Lends, Opened, Options, Server};
+use tilewright_rpc::server::{Lends, Options, Server};
 use tilewright_rpc::{Access, Endpoint, RemoteDevice};
 use tilewright_runtime::Registry;
 use tilewright_sim::Fsim;
@@ -38,8 +38,8 @@ fn speed(times: Vec<Duration>) -> String {
 
 fn main() {
     let config = HwConfig::load("1x16x16").expect("is a preset");
-    let open = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, _> {
-        Ok(Fsim::new(config.clone(), config.memory_bytes()).into())
+    let open = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, _> {
+        Ok(Box::new(Fsim::new(config.clone(), config.memory_bytes())))
     };
     let lends = Lends {
         name: "fsim".into(),

@@ -42,22 +42,10 @@ use access::Guard;
 use incoming::Incoming;
 use queue::Queue;
 
-/// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile.
-pub type OpenDevice = dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Opened, DeviceError> + Send + Sync + 'static;
-
-/// A device that was opened.
-pub struct Opened {
-    /// The device.
-    pub device: Box<dyn Device>,
-    /// Ends what it does, once its session has ended. It is not used after that.
-    pub interrupt: Option<Box<dyn Fn() + Send + Sync>>,
-}
-
-impl<D: Device + 'static> From<D> for Opened {
-    fn from(device: D) -> Opened {
-        Opened { device: Box::new(device), interrupt: None }
-    }
-}
+/// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile. The session uses
+/// it in work that is [stopped](tilewright_hw::interrupt) when the client is gone.
+pub type OpenDevice =
+    dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Box<dyn Device>, DeviceError> + Send + Sync + 'static;
 
 /// What a server lends. Simulators and boards come from the caller.
 pub struct Lends {

@@ -27,7 +27,6 @@ use crate::access::Context;
 use crate::dram::Dram;
 use crate::functional::dma::StoreRows;
 use crate::functional::{Fsim, Stop};
-use crate::interrupt::Interrupt;
 use bursts::{Cut, PendingBytes};
 use check::{Checker, Memories, TimedDiagnosis};
 use engine::{Engine, Environment, Halt, Order};
@@ -71,7 +70,6 @@ pub struct Csim {
     /// Whether commands run one word at a time, as a reference for tests.
     plain: bool,
     queue: Queue,
-    interrupt: Interrupt,
 }
 
 impl Csim {
@@ -89,14 +87,7 @@ impl Csim {
             diagnoses: Vec::new(),
             plain: false,
             queue: Queue::default(),
-            interrupt: Interrupt::default(),
         }
-    }
-
-    /// Ends the run, and refuses those that follow, once `interrupt` is set.
-    pub fn interrupted_by(mut self, interrupt: Interrupt) -> Csim {
-        self.interrupt = interrupt;
-        self
     }
 
     /// Returns device memory.
@@ -166,8 +157,7 @@ impl Csim {
         };
         let stream = (command.stream_addr, command.insns);
         let mut engine = Engine::new(&config, &command.bases, dram, values, stream, limit, self.last_load)
-            .keep_spans(self.options.spans)
-            .interrupted_by(&self.interrupt);
+            .keep_spans(self.options.spans);
         if !self.options.timing_only {
             engine = engine.watch_ports();
         }
@@ -177,11 +167,7 @@ impl Csim {
         // A run that hits its limit is followed by a reset.
         self.last_load = true;
         self.diagnoses.clear();
-        let outcome = engine.run()?;
-        if self.interrupt.is_set() {
-            return Err(Interrupt::error("csim"));
-        }
-        let outcome = outcome.ok_or(DeviceError::CycleLimit { limit })?;
+        let outcome = engine.run()?.ok_or(DeviceError::CycleLimit { limit })?;
         self.diagnoses = outcome.diagnoses;
         if let Some((index, what)) = outcome.program {
             return Err(DeviceError::Program { index, what });

@@ -15,7 +15,6 @@ pub(crate) mod vector;
 
 pub use kernel::Kernel;
 
-use crate::interrupt::Interrupt;
 use state::State;
 use std::sync::Arc;
 use tilewright_hw::config::{HwConfig, Mem, PAGE_BYTES};
@@ -59,7 +58,6 @@ pub struct Fsim {
     kernel: Kernel,
     decoder: Decoder,
     queue: Queue,
-    interrupt: Interrupt,
 }
 
 impl Fsim {
@@ -78,14 +76,7 @@ impl Fsim {
             decoder: Decoder::new(&config),
             config: Arc::new(config),
             queue: Queue::default(),
-            interrupt: Interrupt::default(),
         }
-    }
-
-    /// Ends the run, and refuses those that follow, once `interrupt` is set.
-    pub fn interrupted_by(mut self, interrupt: Interrupt) -> Fsim {
-        self.interrupt = interrupt;
-        self
     }
 
     /// Selects how matrix products are computed; all kernels give the same results. A kernel that this machine or
@@ -184,6 +175,7 @@ impl Fsim {
 
     fn run_command(&mut self, command: &Command) -> Result<RunReport, DeviceError> {
         let mut stepper = self.step_through(command)?;
+        interrupt::check()?;
         while let StepResult::Retired(_) = stepper.step()? {
             interrupt::check()?;
         }
@@ -264,9 +256,6 @@ impl Stepper<'_> {
             Some(Err(trap)) => return Ok(self.trapped(trap)),
             Some(Ok(insn)) => insn,
         };
-        if self.device.interrupt.is_set() {
-            return Err(Interrupt::error("fsim"));
-        }
         let limit = self.command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
         if u64::from(self.place) >= limit {
             return Err(DeviceError::InsnLimit { limit });

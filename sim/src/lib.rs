@@ -19,7 +19,6 @@ pub mod cycle;
 pub mod dram;
 mod explain;
 pub mod functional;
-mod interrupt;
 #[cfg(not(target_family = "wasm"))]
 pub mod netlist;
 mod queue;
@@ -33,6 +32,5 @@ mod verilate;
 pub use cycle::{Csim, CsimOptions};
 pub use explain::explain;
 pub use functional::{Fsim, Kernel, StepResult, Stepper};
-pub use interrupt::Interrupt;
 #[cfg(not(target_family = "wasm"))]
 pub use rtl::{Rtl, RtlOptions};

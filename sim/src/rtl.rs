@@ -18,6 +18,7 @@ use tilewright_hw::config::{DramSection, HwConfig, Mem};
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, DeviceError, RunReport};
 use tilewright_hw::host::{Registers, retired_macs};
+use tilewright_hw::interrupt::Interrupted;
 use tilewright_hw::isa::Unit;
 use tilewright_hw::regs::{self, UnitState};
 
@@ -160,6 +161,10 @@ impl Rtl {
                 self.soft_reset()?;
                 return Err(DeviceError::CycleLimit { limit });
             }
+            RunEnd::Interrupted => {
+                self.soft_reset()?;
+                return Err(Interrupted.into());
+            }
             RunEnd::Failed(reason) => {
                 self.reset();
                 return Err(fault(reason));
@@ -177,7 +182,7 @@ impl Rtl {
     fn soft_reset(&mut self) -> Result<(), DeviceError> {
         self.bench.write_reg(regs::CONTROL, regs::CONTROL_RESET);
         for _ in 0..RESET_CYCLES / RESET_STEP {
-            if let RunEnd::Failed(reason) = self.bench.run(RESET_STEP) {
+            if let RunEnd::Failed(reason) = self.bench.run_whole(RESET_STEP) {
                 self.reset();
                 return Err(fault(reason));
             }

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use tilewright_sim::Interrupt;
-
 /// What a device must do beyond running commands.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Extras<'a> {
@@ -15,6 +13,4 @@ pub struct Extras<'a> {
     pub spans: bool,
     /// Abort a command after so many cycles, or instructions on a device without cycles.
     pub max_cycles: Option<u64>,
-    /// Ends the run of a simulator once it is set, except that of the Verilated design.
-    pub interrupt: Option<&'a Interrupt>,
 }

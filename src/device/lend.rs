@@ -4,9 +4,8 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_rpc::client::Asked;
 use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
-use tilewright_rpc::server::{Lends, Opened, Options, Running, Server};
+use tilewright_rpc::server::{Lends, Options, Running, Server};
 use tilewright_runtime::Registry;
-use tilewright_sim::Interrupt;
 
 use super::extras::Extras;
 use super::name::DeviceKind;
@@ -55,13 +54,8 @@ pub fn lends(kind: DeviceKind, config: HwConfig, devices: usize) -> Result<Lends
     }
     let open = move |config: &HwConfig, asked: Asked, told: &dyn Fn(&str)| {
         let Asked { strict, spans, max_cycles } = asked;
-        let ends = Interrupt::default();
-        let extras = Extras { waves: None, strict, spans, max_cycles, interrupt: Some(&ends) };
-        let device = open(kind, config, extras, told)?;
-        let nothing = || DeviceError::Unsupported { device: kind.to_string(), what: "run programs".into() };
-        let interrupt: Box<dyn Fn() + Send + Sync> = Box::new(move || ends.set());
-        // A board finishes its run, since it goes on to the next session.
-        Ok(Opened { device: device.ok_or_else(nothing)?, interrupt: disposable.then_some(interrupt) })
+        let device = open(kind, config, Extras { waves: None, strict, spans, max_cycles }, told)?;
+        device.ok_or_else(|| DeviceError::Unsupported { device: kind.to_string(), what: "run programs".into() })
     };
     Ok(Lends {
         name: kind.to_string(),

@@ -62,14 +62,12 @@ pub fn open(
         // The name of a board always has a port, that of a server an address.
         (Way::Board | Way::Remote, None) => return unsupported("run programs without a port".into()),
         (Way::Functional, None) => {
-            let fsim = Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles);
-            Box::new(fsim.interrupted_by(extras.interrupt.cloned().unwrap_or_default()))
+            Box::new(Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(extras.max_cycles))
         }
         (Way::Cycle, None) => {
             let options = CsimOptions { strict: extras.strict, spans: extras.spans, ..CsimOptions::default() };
             let csim = Csim::new(config.clone(), config.memory_bytes(), options);
-            let csim = csim.with_cycle_limit(extras.max_cycles);
-            Box::new(csim.interrupted_by(extras.interrupt.cloned().unwrap_or_default()))
+            Box::new(csim.with_cycle_limit(extras.max_cycles))
         }
         (Way::Design, None) => {
             let options =

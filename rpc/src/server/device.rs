@@ -1,18 +1,19 @@
 //! The thread that a session's device runs on.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::interrupt::Interrupt;
 use tilewright_runtime::SharedDevice;
 use tokio::sync::{mpsc, watch};
 
+use super::Shared;
 use super::executor::{Ended, Replies};
 use super::lent::Lent;
 use super::requests::Requests;
 use super::session::Wants;
-use super::{Opened, Shared};
 use crate::host::names;
 use crate::report::failure;
 use crate::runtime::runtime;
@@ -23,13 +24,13 @@ pub(super) struct Busy {
     begun: Instant,
     /// Nanoseconds after `begun`, plus one; 0 while nothing is executed.
     at: AtomicU64,
-    /// Ends what the device does, if it can be ended.
-    interrupt: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    /// Stops what the session does.
+    work: Interrupt,
 }
 
 impl Default for Busy {
     fn default() -> Busy {
-        Busy { begun: Instant::now(), at: AtomicU64::new(0), interrupt: OnceLock::new() }
+        Busy { begun: Instant::now(), at: AtomicU64::new(0), work: Interrupt::alone() }
     }
 }
 
@@ -42,11 +43,9 @@ impl Busy {
         self.at.store(0, Ordering::Relaxed);
     }
 
-    /// Ends what the device does for a session that has ended.
-    pub fn interrupt(&self) {
-        if let Some(interrupt) = self.interrupt.get() {
-            interrupt();
-        }
+    /// Stops the work of a session that has ended.
+    pub fn stop(&self) {
+        self.work.stop();
     }
 
     /// How long the request takes so far.
@@ -104,14 +103,27 @@ impl Line {
 
 /// Executes a session's requests until it ends, then closes the device.
 pub(super) fn serve(job: Job) {
+    let (shared, peer, busy) = (job.shared.clone(), job.peer.clone(), job.busy.clone());
+    let Some(lent) = busy.work.during(|| execute(job)) else { return };
+    // Nothing stops this.
+    let (begun, stays) = (Instant::now(), !shared.lends.disposable);
+    match lent.take_back(stays) {
+        Ok(()) if stays => tracing::info!("{peer}: its data are cleared in {:.1} s", begun.elapsed().as_secs_f64()),
+        Ok(()) => {}
+        Err(error) => tracing::error!("{peer}: its data could not be cleared: {error}"),
+    }
+}
+
+/// Opens the device and executes a session's requests until it ends. Returns the device, if there is one.
+fn execute(job: Job) -> Option<Lent> {
     let Job { shared, peer, asked, mut requests, replies, stopped, busy } = job;
     let mut line = Line { replies, stopped };
-    let lent = match open(&shared, &asked, &line, &busy) {
+    let lent = match open(&shared, &asked, &line) {
         Ok(lent) => lent,
         Err(error) => {
             tracing::warn!("{peer}: the device cannot be opened: {error}");
             let _ = line.send(reply::Kind::Failure(failure(error)));
-            return;
+            return None;
         }
     };
     let device = lent.as_ref().map(|lent| SharedDevice::new(lent.device()));
@@ -136,23 +148,14 @@ pub(super) fn serve(job: Job) {
     }
     // Models on the device end before it is taken back.
     drop(session);
-    let Some(lent) = lent else { return };
-    let (begun, stays) = (Instant::now(), !shared.lends.disposable);
-    match lent.take_back(stays) {
-        Ok(()) if stays => tracing::info!("{peer}: its data are cleared in {:.1} s", begun.elapsed().as_secs_f64()),
-        Ok(()) => {}
-        Err(error) => tracing::error!("{peer}: its data could not be cleared: {error}"),
-    }
+    lent
 }
 
 /// Opens the session's device, if it wants one.
-fn open(shared: &Shared, asked: &Wants, line: &Line, busy: &Busy) -> Result<Option<Lent>, DeviceError> {
+fn open(shared: &Shared, asked: &Wants, line: &Line) -> Result<Option<Lent>, DeviceError> {
     if asked.without_device {
         return Ok(None);
     }
-    let Opened { device, interrupt } = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text))?;
-    if let Some(interrupt) = interrupt {
-        let _ = busy.interrupt.set(interrupt);
-    }
+    let device = (shared.lends.open)(&asked.config, asked.asked, &|text| line.tell(text))?;
     Ok(Some(Lent::new(device, shared.limits.cycles)))
 }

@@ -90,7 +90,7 @@ pub(super) async fn run(
         }
     }
     let _ = stop.send(true);
-    busy.interrupt();
+    busy.stop();
     // A simulator that is still busy is left to itself; anything else must end first.
     if tokio::time::timeout(GRACE, is_gone(&mut ended)).await.is_err() {
         match ABANDONED.one_more().filter(|_| has_device && shared.lends.disposable) {

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
 use tilewright_runtime::Registry;
-use tilewright_sim::{Csim, CsimOptions, Fsim, Interrupt};
+use tilewright_sim::{Csim, CsimOptions, Fsim};
 
-use super::{Lends, Limits, Opened, Options, Running, Server};
+use super::{Lends, Limits, Options, Running, Server};
 use crate::client::{Asked, RemoteDevice};
 use crate::endpoint::{Access, Endpoint};
 
@@ -24,22 +24,15 @@ use crate::endpoint::{Access, Endpoint};
 pub(crate) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) -> Lends {
     let make = move |config: &HwConfig, asked: Asked, _: &dyn Fn(&str)| {
         let memory = config.memory_bytes();
-        let interrupt = Interrupt::default();
         let device: Box<dyn Device> = match exact {
             true => {
                 let options = CsimOptions { strict: asked.strict, spans: asked.spans, ..CsimOptions::default() };
-                Box::new(
-                    Csim::new(config.clone(), memory, options)
-                        .with_cycle_limit(asked.max_cycles)
-                        .interrupted_by(interrupt.clone()),
-                )
+                Box::new(Csim::new(config.clone(), memory, options).with_cycle_limit(asked.max_cycles))
             }
-            false => Box::new(
-                Fsim::new(config.clone(), memory).with_cycle_limit(asked.max_cycles).interrupted_by(interrupt.clone()),
-            ),
+            false => Box::new(Fsim::new(config.clone(), memory).with_cycle_limit(asked.max_cycles)),
         };
         open.fetch_add(1, Ordering::Relaxed);
-        Ok(Opened { device, interrupt: Some(Box::new(move || interrupt.set())) })
+        Ok(device)
     };
     let name = if exact { "csim" } else { "fsim" };
     Lends {

@@ -16,7 +16,6 @@ use super::states::missing;
 use super::store::{self, Store};
 use super::tokens::{Overflow, Tokens};
 use crate::dram::Dram;
-use crate::interrupt::Interrupt;
 use crate::span;
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -174,7 +173,6 @@ pub(super) struct Engine<'a, E: Environment> {
     pub(super) dram: Dram,
     pub(super) environment: E,
     pub(super) limit: Time,
-    interrupt: Option<&'a Interrupt>,
     pub(super) fetch: Fetch,
     pub(super) requests: Requests,
     pub(super) standing: Option<(Joined, Insn)>,
@@ -249,7 +247,6 @@ impl<'a, E: Environment> Engine<'a, E> {
             dram,
             environment,
             limit,
-            interrupt: None,
             fetch: Fetch::new(config, stream.0, stream.1),
             requests: Requests::default(),
             standing: None,
@@ -300,12 +297,6 @@ impl<'a, E: Environment> Engine<'a, E> {
         self
     }
 
-    /// Ends the run as if at its limit once this is set.
-    pub(super) fn interrupted_by(mut self, interrupt: &'a Interrupt) -> Self {
-        self.interrupt = Some(interrupt);
-        self
-    }
-
     /// Runs to the end or to a trap. Returns `None` if the limit comes first.
     ///
     /// # Errors
@@ -319,7 +310,7 @@ impl<'a, E: Environment> Engine<'a, E> {
             let end = self.trap_time();
             let before = (self.read, self.store.written);
             let Some((at, granted)) = self.grant(end) else { break };
-            if at > self.limit || self.interrupt.is_some_and(Interrupt::is_set) {
+            if at > self.limit {
                 return Ok(self.finish(true));
             }
             if self.tokens.may_have_overflowed() {

@@ -302,3 +302,22 @@ fn weights_have_a_zero_point() {
         .collect();
     assert_eq!(fsim.scratchpad(Mem::Acc, 0, 1).expect("in range"), expected);
 }
+
+#[test]
+fn simulators_stop_with_the_work_that_uses_them() {
+    let config = HwConfig::load("1x4x4").expect("is a preset");
+    let program = crate::random::generate(&config, 5, 40);
+    let devices: [Box<dyn Device>; 2] = [
+        Box::new(Fsim::new(config.clone(), config.memory_bytes())),
+        Box::new(crate::Csim::new(config.clone(), config.memory_bytes(), crate::CsimOptions::default())),
+    ];
+    for mut device in devices {
+        program.install(device.as_mut()).expect("it is written");
+        let work = interrupt::Interrupt::alone();
+        work.during(|| device.run(&program.command())).expect("it runs");
+        work.stop();
+        let error = work.during(|| device.run(&program.command())).unwrap_err();
+        assert!(matches!(error, DeviceError::Interrupted(_)), "{}: {error}", device.name());
+        device.run(&program.command()).expect("other work runs");
+    }
+}

@@ -362,9 +362,13 @@ TW_EXPORT uint32_t tw_read_reg(Bench* b, uint32_t addr) {
     return value;
 }
 
+// Cycles from one question whether a run goes on to the next: a few milliseconds.
+constexpr uint64_t kAsk = 4096;
+
 // Runs until the interrupt is raised and no burst is in flight. Returns 0 then, 1 if `limit` cycles pass first without
-// a trap, and 2 if an assertion fails. Reads no registers meanwhile, which would cost time in each cycle.
-TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
+// a trap, 2 if an assertion fails, and 3 once `goes_on`, which may be null, returns 0. It is called from time to time.
+// Reads no registers meanwhile, which would cost time in each cycle.
+TW_EXPORT int tw_run(Bench* b, uint64_t limit, int (*goes_on)()) {
     b->enter();
     failure.clear();
     int end = 1;
@@ -373,6 +377,10 @@ TW_EXPORT int tw_run(Bench* b, uint64_t limit) {
     for (auto& of : b->shares) of.clear();
     bool trapped = false;
     for (uint64_t i = 0; i < limit || trapped; i++) {
+        if (goes_on && i % kAsk == 0 && !goes_on()) {
+            end = 3;
+            break;
+        }
         // Check from one cycle before the limit, because a trap shows first in the cycle after it.
         if (i + 1 >= limit) trapped = b->trapped();
         if (b->recording) b->share();

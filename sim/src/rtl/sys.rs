@@ -6,6 +6,7 @@ use std::convert::Infallible;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use tilewright_hw::host::Registers;
+use tilewright_hw::interrupt;
 
 /// The bench, opaque to Rust.
 #[repr(C)]
@@ -23,6 +24,8 @@ pub(super) enum RunEnd {
     Stopped,
     /// The limit came first.
     Limit,
+    /// The work of this thread is to stop.
+    Interrupted,
     /// An assertion of the design or a check of the bench failed.
     Failed(String),
 }
@@ -34,7 +37,7 @@ pub(super) struct Bench {
     reset: unsafe extern "C" fn(*mut Opaque),
     write_reg: unsafe extern "C" fn(*mut Opaque, u32, u32),
     read_reg: unsafe extern "C" fn(*mut Opaque, u32) -> u32,
-    run: unsafe extern "C" fn(*mut Opaque, u64) -> c_int,
+    run: unsafe extern "C" fn(*mut Opaque, u64, Option<GoesOn>) -> c_int,
     record: unsafe extern "C" fn(*mut Opaque, bool),
     events: unsafe extern "C" fn(*mut Opaque, *mut u64) -> *const u64,
     shares: unsafe extern "C" fn(*mut Opaque, u32, *mut u64) -> *const u64,
@@ -55,6 +58,13 @@ extern "C" fn request(context: *mut c_void, cycle: u64, addr: u64, beats: u32, w
     // SAFETY: `context` is the model that `Bench::new` passed, which nothing else accesses during a call of the bench,
     // and `burst` is a valid destination in the caller.
     unsafe { *burst = (*context.cast::<Dram>()).request(cycle, addr, beats, direction) }
+}
+
+/// Whether the work of this thread goes on.
+type GoesOn = extern "C" fn() -> c_int;
+
+extern "C" fn goes_on() -> c_int {
+    interrupt::check().is_ok().into()
 }
 
 extern "C" fn beat(burst: *const Burst, n: u64) -> u64 {
@@ -172,13 +182,24 @@ impl Bench {
         }
     }
 
-    /// Runs until the device raises its interrupt, for at most `limit` cycles.
+    /// Runs until the device raises its interrupt, for at most `limit` cycles, or until the work of this thread is to
+    /// stop.
     pub(super) fn run(&mut self, limit: u64) -> RunEnd {
+        self.run_while(limit, Some(goes_on))
+    }
+
+    /// Runs until the device raises its interrupt, for at most `limit` cycles.
+    pub(super) fn run_whole(&mut self, limit: u64) -> RunEnd {
+        self.run_while(limit, None)
+    }
+
+    fn run_while(&mut self, limit: u64, goes_on: Option<GoesOn>) -> RunEnd {
         // SAFETY: see `reset`; the message is a C string of the bench, valid until the next call.
         unsafe {
-            match (self.run)(self.raw, limit) {
+            match (self.run)(self.raw, limit, goes_on) {
                 0 => RunEnd::Stopped,
                 1 => RunEnd::Limit,
+                3 => RunEnd::Interrupted,
                 _ => RunEnd::Failed(CStr::from_ptr((self.failure)(self.raw)).to_string_lossy().into_owned()),
             }
         }

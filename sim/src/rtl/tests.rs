@@ -5,7 +5,9 @@ use crate::functional::Fsim;
 use crate::random::{MEMORY_BYTES, generate, sample_config};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
+use std::time::Duration;
 use tilewright_hw::device::Device;
+use tilewright_hw::interrupt::Interrupt;
 use tilewright_hw::isa::{encode, parse_program};
 
 /// Builds a small design, the same that the differential test builds first.
@@ -123,5 +125,38 @@ fn a_soft_reset_ends_a_run_in_any_cycle() {
         });
         assert_eq!((reports[0].trap, reports[0].retired), (None, reports[1].retired), "seed {seed}\n{}", whole.text());
         assert_eq!(rtl.memory(), fsim.memory(), "seed {seed}\n{}", whole.text());
+    }
+}
+
+#[test]
+fn a_run_stops_with_its_work_in_any_cycle() {
+    let Some(mut rtl) = device() else { return };
+    let mut fsim = Fsim::new(rtl.config.clone(), MEMORY_BYTES);
+    for seed in 0..20 {
+        let (cut, whole) = (generate(&rtl.config, seed, 60), generate(&rtl.config, seed + 1000, 12));
+        cut.install(&mut rtl).expect("inside memory");
+        let work = Interrupt::alone();
+        let outcome = std::thread::scope(|scope| {
+            if seed == 0 {
+                work.stop();
+            } else {
+                scope.spawn(|| {
+                    std::thread::sleep(Duration::from_micros(200 * seed));
+                    work.stop();
+                });
+            }
+            work.during(|| rtl.run(&cut.command()))
+        });
+        // A short run can end before.
+        let stopped = matches!(outcome, Err(DeviceError::Interrupted(_)));
+        assert!(stopped || outcome.is_ok() && seed > 0, "seed {seed}: {outcome:?}");
+        let reports = [&mut rtl as &mut dyn Device, &mut fsim].map(|device| {
+            cut.install(device).expect("inside memory");
+            device.run(&cut.command()).expect("a report");
+            whole.install(device).expect("inside memory");
+            device.run(&whole.command()).expect("a report")
+        });
+        assert_eq!((reports[0].trap, reports[0].retired), (None, reports[1].retired), "seed {seed}");
+        assert_eq!(rtl.memory(), fsim.memory(), "seed {seed}");
     }
 }

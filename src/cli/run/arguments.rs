@@ -162,13 +162,7 @@ impl Run {
     /// What the device must do beyond running programs.
     pub fn extras(&self) -> Extras<'_> {
         let spans = self.trace.is_some() || self.top_stalls.is_some();
-        Extras {
-            waves: self.waves.as_deref(),
-            strict: self.strict,
-            spans,
-            max_cycles: self.max_cycles,
-            interrupt: None,
-        }
+        Extras { waves: self.waves.as_deref(), strict: self.strict, spans, max_cycles: self.max_cycles }
     }
 
     /// Opens the device and shows progress if that takes long.

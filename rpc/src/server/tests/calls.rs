@@ -221,8 +221,8 @@ fn with_program() -> Artifact {
 
 #[test]
 fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_client_is_served() {
-    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, DeviceError> {
-        Ok(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9).into())
+    let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
+        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9)))
     };
     let lends = Lends {
         disposable: false,

@@ -41,12 +41,14 @@ impl Device for Board {
 #[test]
 fn memory_and_scratchpads_of_a_board_are_cleared() {
     for preset in ["1x4x4", "1x16x16", "4x16x16", "1x32x32"] {
-        let config = HwConfig::load(preset).expect("is a preset");
+        let mut config = HwConfig::load(preset).expect("is a preset");
+        // Two devices that fit a processor with 32 bits.
+        config.host.memory_mib = 64;
         let csim = Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default());
         let board = Arc::new(Mutex::new(csim));
         let (of_server, own) = (board.clone(), config.clone());
-        let open_board = move |_: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Opened, DeviceError> {
-            Ok(Board(of_server.clone(), own.clone()).into())
+        let open_board = move |_: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
+            Ok(Box::new(Board(of_server.clone(), own.clone())))
         };
         let lends = Lends {
             name: "board".into(),
