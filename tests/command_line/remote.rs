@@ -55,6 +55,12 @@ impl Server {
         text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number") * 4096
     }
 
+    /// Lines of its log with a text.
+    pub fn lines(&self, text: &str) -> usize {
+        let log = std::fs::read_to_string(self.log.path()).expect("is text");
+        log.lines().filter(|line| line.contains(text)).count()
+    }
+
     /// Stops it and returns its log.
     pub fn log(mut self) -> String {
         self.child.kill().expect("it runs");
@@ -157,26 +163,67 @@ fn refusals_are_errors_of_the_caller_and_lines_of_the_log() {
     }
 }
 
-/// Eight clients run a program again and again, and a third of them are killed at a random time. Every run that ends
-/// must be right, the server's memory must stay flat, and the device must be back within a second.
+/// A network that was compiled into a folder, and what it computes.
+pub struct Network {
+    dir: tempfile::TempDir,
+    right: Vec<(String, Vec<u8>)>,
+}
+
+impl Network {
+    /// Compiles it with some options.
+    pub fn new(options: &[&str]) -> Network {
+        let dir = tempfile::tempdir().expect("a folder");
+        fine(dir.path(), &[&["compile", "zoo:lenet-int8", "-o", "lenet.twa"], options].concat());
+        let mut network = Network { dir, right: Vec::new() };
+        network.run("csim", "right");
+        network.right = arrays(&network.dir.path().join("right"));
+        network
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// Starts a run on a device that writes its outputs into a folder.
+    pub fn start(&self, device: &str, folder: &str, more: &[&str]) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_tilewright"))
+            .args(["run", "lenet.twa", "--input", DIGITS, "--device", device, "--output-dir", folder])
+            .args(more)
+            .current_dir(self.dir())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program starts")
+    }
+
+    /// Runs it.
+    pub fn run(&self, device: &str, folder: &str) {
+        let output = self.start(device, folder, &[]).wait_with_output().expect("it ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Whether the outputs in a folder are right.
+    pub fn is_right(&self, folder: &str) -> bool {
+        arrays(&self.dir().join(folder)) == self.right
+    }
+}
+
+/// Eight clients run a network again and again, every second one of them on the server as a whole, and a third of the runs
+/// are killed at a random time. Every run that ends must be right, the server's memory must stay flat, and the device must
+/// be back within a second.
 fn soak(seconds: u64) {
     const CLIENTS: usize = 8;
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
+    let folder = tempfile::tempdir().unwrap();
     // With a small memory, so that one that is not given back shows.
     let mut config = tilewright_hw::HwConfig::load("1x8x8").expect("is a preset");
     config.host.memory_mib = 16;
-    let hw = dir.join("small.toml").display().to_string();
+    let hw = folder.path().join("small.toml").display().to_string();
     std::fs::write(&hw, config.to_toml()).expect("it is written");
-    let server = Server::new(&["--device", "csim", "--hw", &hw], &[]);
-    let artifact = ["compile", "zoo:lenet-int8", "--hw", &hw, "-o", "lenet.twa"];
-    fine(dir, &artifact);
-    let arguments = |device: &str, folder: &str| {
-        ["run", "lenet.twa", "--input", DIGITS, "--device", device, "--output-dir", folder].map(String::from)
-    };
-    fine(dir, &arguments("csim", "right").each_ref().map(String::as_str));
-    let right = arrays(&dir.join("right"));
-    let (finished, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let server = Server::new(&["--device", "csim", "--hw", &hw, "--allow-native"], &[]);
+    let network = Network::new(&["--hw", &hw]);
+    // Runs and uploads that ended, and those that were killed.
+    let (finished, killed) = ([0; 2].map(AtomicUsize::new), [0; 2].map(AtomicUsize::new));
     let begun = Instant::now();
     let time = Duration::from_secs(seconds);
     // The least over a while, since each session's simulator has a memory of its own.
@@ -192,7 +239,7 @@ fn soak(seconds: u64) {
     let mut early = 0;
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
-            let (finished, killed, server, right) = (&finished, &killed, &server, &right);
+            let (finished, killed, server, network) = (&finished[client % 2], &killed[client % 2], &server, &network);
             scope.spawn(move || {
                 let mut random = client as u32 * 7919 + 1;
                 let mut next = || {
@@ -200,26 +247,20 @@ fn soak(seconds: u64) {
                     random >> 16
                 };
                 let folder = format!("of-{client}");
+                let more: &[&str] = if client % 2 == 1 { &["--upload"] } else { &[] };
                 while begun.elapsed() < time {
-                    let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
-                        .args(arguments(&server.device, &folder))
-                        .current_dir(dir)
-                        .stdin(Stdio::null())
-                        .stdout(Stdio::null())
-                        .stderr(Stdio::piped())
-                        .spawn()
-                        .expect("the program starts");
+                    let mut child = network.start(&server.device, &folder, more);
                     if next() % 3 == 0 {
                         std::thread::sleep(Duration::from_millis(u64::from(next() % 400)));
                         let _ = child.kill();
                         let _ = child.wait();
                         killed.fetch_add(1, Ordering::Relaxed);
-                        let _ = std::fs::remove_dir_all(dir.join(&folder));
+                        let _ = std::fs::remove_dir_all(network.dir().join(&folder));
                         continue;
                     }
                     let output = child.wait_with_output().expect("it ends");
                     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-                    assert!(&arrays(&dir.join(&folder)) == right, "client {client} has a wrong result");
+                    assert!(network.is_right(&folder), "client {client} has a wrong result");
                     finished.fetch_add(1, Ordering::Relaxed);
                 }
             });
@@ -229,23 +270,69 @@ fn soak(seconds: u64) {
     });
     // Nobody is there any more, so a client has the device at once.
     let free = Instant::now();
-    fine(dir, &arguments(&server.device, "last").each_ref().map(String::as_str));
+    network.run(&server.device, "last");
     let back = free.elapsed();
     let late = least(&server, time / 6);
-    let (finished, killed) = (finished.into_inner(), killed.into_inner());
+    let ([finished, uploaded], [killed, cut]) =
+        (finished.map(AtomicUsize::into_inner), killed.map(AtomicUsize::into_inner));
     println!(
-        "{CLIENTS} clients, {seconds} s: {finished} runs right, {killed} killed; memory {} MB in the first third, {} MB at the end; device \
-         back and a run done in {:.2} s",
+        "{CLIENTS} clients, {seconds} s: {finished} runs and {uploaded} uploads right, {killed} runs and {cut} uploads killed; memory \
+         {} MB in the first third, {} MB at the end; device back and a run done in {:.2} s",
         early >> 20,
         late >> 20,
         back.as_secs_f64()
     );
+    // Each process for CPU code ends with its client.
+    let gone = Instant::now();
+    while !server.processes().is_empty() {
+        assert!(gone.elapsed() < Duration::from_secs(2), "a process goes on without its client");
+    }
     let log = server.log();
     assert!(!log.contains("panicked"), "{log}");
-    assert!(finished > 0 && killed > 0);
-    assert_eq!(arrays(&dir.join("last")), right);
+    assert!(finished > 0 && uploaded > 0 && killed + cut > 0);
+    assert!(network.is_right("last"));
     assert!(back < Duration::from_secs(2), "{back:?}");
     assert!(late < early + (64 << 20), "memory grew from {early} to {late} bytes");
+}
+
+/// A run of the Verilated design ends with its client.
+#[test]
+fn a_verilated_run_whose_client_is_gone_is_stopped() {
+    if !tilewright_testing::has_program("verilator") {
+        return;
+    }
+    let server = Server::new(&["--device", "rtl", "--hw", "1x4x4"], &[]);
+    let dir = tempfile::tempdir().unwrap();
+    // A minute of simulation.
+    let fill = "load mem=inp row_bytes=4 rows=1024\n";
+    std::fs::write(dir.path().join("long.tw"), fill.repeat(1 << 15)).expect("it is written");
+    std::fs::write(dir.path().join("short.tw"), fill).expect("it is written");
+    let run = |file: &'static str| ["run", file, "--hw", "1x4x4", "--device", &server.device];
+    // Builds the simulator.
+    fine(dir.path(), &run("short.tw"));
+    let mut client = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        .args(run("long.tw"))
+        .current_dir(dir.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    // It has the device, has loaded the simulator and sent its program.
+    let begun = Instant::now();
+    while server.lines(": has the device") < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not get the device");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(client.try_wait().expect("its state").is_none(), "it still runs");
+    client.kill().expect("it runs");
+    client.wait().expect("it ends");
+    let begun = Instant::now();
+    fine(dir.path(), &run("short.tw"));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    let log = server.log();
+    assert!(log.contains(": gone, after") && !log.contains("goes on without it"), "{log}");
 }
 
 #[test]

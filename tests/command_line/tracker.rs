@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::remote::{DIGITS, Server, arrays};
+use crate::remote::{DIGITS, Network, Server};
 use crate::{fine, tilewright};
 
 /// A tracker that runs until it is dropped.
@@ -50,32 +50,19 @@ fn three_servers_serve_clients_while_some_of_both_are_killed() {
     let server = || Server::new(&["--device", "csim", "--tracker", &tracker.address, "--kind", "model"], &[]);
     let mut servers: Vec<Server> = (0..3).map(|_| server()).collect();
     assert_eq!(tracker.lent(), [0, 0, 0]);
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    fine(dir, &["compile", "zoo:lenet-int8", "-o", "lenet.twa"]);
+    let network = Network::new(&[]);
+    let dir = network.dir();
     let device = format!("tracker:{}/model", tracker.address);
-    let run = |device: &str, folder: &str| {
-        ["run", "lenet.twa", "--input", DIGITS, "--device", device, "--output-dir", folder].map(String::from)
-    };
-    fine(dir, &run("csim", "right").each_ref().map(String::as_str));
-    let right = arrays(&dir.join("right"));
     let (finished, lost) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let begun = Instant::now();
     let time = Duration::from_secs(2);
     std::thread::scope(|scope| {
         for client in 0..5 {
-            let (run, right, device, finished, lost) = (&run, &right, &device, &finished, &lost);
+            let (network, device, finished, lost) = (&network, &device, &finished, &lost);
             scope.spawn(move || {
                 let folder = format!("of-{client}");
                 while begun.elapsed() < time {
-                    let mut child = Command::new(env!("CARGO_BIN_EXE_tilewright"))
-                        .args(run(device, &folder))
-                        .current_dir(dir)
-                        .stdin(Stdio::null())
-                        .stdout(Stdio::null())
-                        .stderr(Stdio::piped())
-                        .spawn()
-                        .expect("the program starts");
+                    let mut child = network.start(device, &folder, &[]);
                     if client == 0 {
                         std::thread::sleep(Duration::from_millis(60));
                         let _ = child.kill();
@@ -84,7 +71,7 @@ fn three_servers_serve_clients_while_some_of_both_are_killed() {
                     }
                     let output = child.wait_with_output().expect("it ends");
                     if output.status.success() {
-                        assert!(&arrays(&dir.join(&folder)) == right, "client {client} has a wrong result");
+                        assert!(network.is_right(&folder), "client {client} has a wrong result");
                         finished.fetch_add(1, Ordering::Relaxed);
                     } else {
                         // Only the one whose server was killed under it.
