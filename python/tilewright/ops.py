@@ -91,7 +91,7 @@ def bilinear_u8(
     offset: Any = None,
     name: str = "",
 ) -> BuilderValue:
-    """Resizes an image [N,H,W,C] as TFLite's uint8 kernel does; the i8 data are unsigned bytes less 128.
+    """Resizes an image `[N,H,W,C]` as TFLite's uint8 kernel does; the i8 data are unsigned bytes less 128.
 
     offset: Added before truncation. Takes a number (default 0.0).
     """
