@@ -106,6 +106,7 @@ enum Command {
 /// Parses the command line, runs the command and prints its error if it fails.
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    tilewright_hw::process::end_children_by_signals();
     if arguments.quiet {
         progress::be_quiet();
     }

@@ -14,7 +14,6 @@
 pub mod board;
 mod call;
 mod checks;
-mod child;
 pub mod clock;
 pub mod design;
 mod error;

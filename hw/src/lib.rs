@@ -15,6 +15,7 @@ pub mod link;
 pub mod list;
 pub mod num;
 pub mod peripheral;
+pub mod process;
 pub mod regs;
 pub mod rtl;
 

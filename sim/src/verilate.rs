@@ -22,6 +22,8 @@ use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tilewright_hw::cache;
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::interrupt::Interrupted;
+use tilewright_hw::process;
 use verilator::install_verilator;
 
 const LIBRARY: &str = "libtw_core.so";
@@ -121,10 +123,11 @@ pub fn default_cache_dir() -> Result<PathBuf, DeviceError> {
         .ok_or_else(|| tool_error("cache directory", "neither XDG_CACHE_HOME nor HOME is set", "set one of them"))
 }
 
-/// Runs a program and returns its output.
+/// Runs a program and returns its output. It ends with this program, and when the work is stopped.
 fn run(tool: &str, command: &mut Command, remedy: &str) -> Result<String, DeviceError> {
-    let output = command.output().map_err(|e| match e.kind() {
+    let output = process::output(command).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound => tool_error(tool, "is not installed", remedy),
+        _ if process::is_interrupted(&e) => Interrupted.into(),
         _ => tool_error(tool, e, remedy),
     })?;
     if output.status.success() {

@@ -9,6 +9,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tilewright_hw::process;
 use tilewright_runtime::artifact::Artifact;
 
 use super::export::identifier;
@@ -94,7 +95,7 @@ impl Linker {
         std::fs::write(&from, object).map_err(|error| failed(format!("{}: {error}", from.display())))?;
         let mut command = Command::new(&self.program);
         command.args(["-shared", "--build-id=none", "-z", "noexecstack", "-soname", soname, "-o"]).arg(&to).arg(&from);
-        let output = command.output().map_err(|error| failed(error.to_string()))?;
+        let output = process::output(&mut command).map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_string()));
         }

@@ -8,6 +8,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use tilewright_hw::process;
 use tilewright_runtime::artifact::{Artifact, ArtifactError, StepKind};
 use tilewright_runtime::loader::ImportTable;
 
@@ -102,7 +103,7 @@ impl WasmLinker {
         for (i, object) in objects.iter().enumerate() {
             command.arg(write(format!("{i}.o"), object)?);
         }
-        let output = command.output().map_err(|error| failed(error.to_string()))?;
+        let output = process::output(&mut command).map_err(|error| failed(error.to_string()))?;
         if !output.status.success() {
             return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_string()));
         }

@@ -11,6 +11,7 @@ mod dump;
 mod fit;
 mod flash;
 mod flow;
+mod interrupt;
 mod models;
 mod offload;
 mod parameters;

@@ -1,10 +1,10 @@
 //! Runs a program with a time limit, and writes its output to a log.
 
 use super::FlowError;
-use super::child::Running;
 use super::progress::Progress;
 use super::tools::Tool;
 use crate::interrupt;
+use crate::process::Running;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -43,9 +43,9 @@ pub(super) fn call(
     let other = writer.try_clone().map_err(|error| io(&error))?;
     let mut command = tool.command();
     command.args(arguments).current_dir(work).stdin(Stdio::null()).stdout(writer).stderr(other);
-    // `start` consumes the command, and so closes this program's write ends of the pipe. The pipe then ends with the
-    // last process that can write to it.
-    let mut running = Running::start(command).map_err(|error| io(&error))?;
+    let mut running = Running::start(&mut command).map_err(|error| io(&error))?;
+    // Closes this program's write ends of the pipe, which then ends with the last process that can write to it.
+    drop(command);
     let end = tool.time_limit.and_then(|limit| Instant::now().checked_add(limit));
     let (sender, lines) = mpsc::sync_channel(LINES);
     std::thread::spawn(move || {

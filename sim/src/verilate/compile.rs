@@ -4,7 +4,13 @@ use super::compiler::INSTALL_CXX;
 use super::{Compiler, Progress, place, run, tool_error};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 use tilewright_hw::device::DeviceError;
+use tilewright_hw::interrupt::{self, Interrupt};
+
+/// Interval between two checks whether the work is stopped.
+const POLL: Duration = Duration::from_millis(50);
 
 /// A file to compile.
 #[derive(Debug)]
@@ -26,7 +32,8 @@ pub(super) fn compile(
 ) -> Result<Vec<PathBuf>, DeviceError> {
     let next = AtomicUsize::new(0);
     let (done, results) = std::sync::mpsc::channel();
-    let worker = || {
+    let interrupt = Interrupt::current();
+    let work = || {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(unit) = units.get(index) else { return };
@@ -43,6 +50,10 @@ pub(super) fn compile(
             }
         }
     };
+    let worker = || match &interrupt {
+        Some(interrupt) => interrupt.during(work),
+        None => work(),
+    };
     let optimized = units.iter().filter(|unit| !unit.slow).count();
     let workers = std::thread::available_parallelism().map_or(1, |n| n.get()).min(units.len());
     std::thread::scope(|scope| {
@@ -51,14 +62,20 @@ pub(super) fn compile(
         }
         for finished in 0..units.len() {
             progress(Progress::Compiling(finished, units.len(), optimized));
-            match results.recv() {
-                Ok(Ok(_)) => {}
-                Ok(Err(e)) => {
-                    // Stop the other workers.
-                    next.store(units.len(), Ordering::Relaxed);
-                    return Err(e);
+            let result = loop {
+                match results.recv_timeout(POLL) {
+                    // The workers' programs are killed, so their results follow.
+                    Err(RecvTimeoutError::Timeout) => drop(interrupt::check()),
+                    Err(RecvTimeoutError::Disconnected) => {
+                        break Err(tool_error(compiler.name(), "ended without a result", INSTALL_CXX));
+                    }
+                    Ok(result) => break result,
                 }
-                Err(_) => return Err(tool_error(compiler.name(), "ended without a result", INSTALL_CXX)),
+            };
+            if let Err(e) = result {
+                // Stop the other workers.
+                next.store(units.len(), Ordering::Relaxed);
+                return Err(e);
             }
         }
         Ok(units.iter().map(|unit| unit.object.clone()).collect())

@@ -1,0 +1,207 @@
+//! Child processes that end with this program, and with work that is stopped.
+
+use std::io;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::interrupt::{self, Interrupt, Interrupted};
+
+/// Interval between two checks whether a program has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A running program.
+///
+/// If this is dropped before the program has ended, it is killed, on Linux with all that it started. On Linux it is
+/// also killed when the thread that started it ends, even by a signal.
+pub struct Running {
+    child: Child,
+    ended: bool,
+}
+
+impl Running {
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// If the system cannot start it.
+    pub fn start(command: &mut Command) -> io::Result<Running> {
+        #[cfg(target_os = "linux")]
+        die_with_parent(command);
+        let child = command.spawn()?;
+        #[cfg(target_os = "linux")]
+        groups::enter(child.id());
+        Ok(Running { child, ended: false })
+    }
+
+    /// Waits until the program ends, and returns its status; `None` if a time limit is given and comes first.
+    ///
+    /// # Errors
+    /// If the system cannot wait for it.
+    pub fn wait_until(&mut self, end: Option<Instant>) -> io::Result<Option<ExitStatus>> {
+        let status = match end {
+            None => Some(self.wait()?),
+            Some(end) => loop {
+                match self.child.try_wait()? {
+                    None if Instant::now() < end => std::thread::sleep(LOOK),
+                    status => break status,
+                }
+            },
+        };
+        if status.is_some() {
+            self.end();
+        }
+        Ok(status)
+    }
+
+    fn end(&mut self) {
+        self.ended = true;
+        #[cfg(target_os = "linux")]
+        groups::leave(self.child.id());
+    }
+
+    /// Waits until the program ends or the work is stopped; then the program is killed when this is dropped.
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        let Some(interrupt) = Interrupt::current() else { return self.child.wait() };
+        loop {
+            if interrupt.is_stopped() {
+                return Err(io::Error::other(Interrupted));
+            }
+            match self.child.try_wait()? {
+                None => std::thread::sleep(LOOK),
+                Some(status) => return Ok(status),
+            }
+        }
+    }
+}
+
+/// Runs a program to its end and returns what it printed, like [`Command::output`]. The program has no input. It ends
+/// with this program, and when the work is stopped that this thread does.
+///
+/// # Errors
+/// If the system cannot start it or wait for it, or if the work was stopped; see [`is_interrupted`].
+pub fn output(command: &mut Command) -> io::Result<Output> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    interrupt::check().map_err(io::Error::other)?;
+    let mut running = Running::start(command)?;
+    let streams = (running.child.stdout.take(), running.child.stderr.take());
+    let read = |mut stream: Option<Box<dyn Read + Send>>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            // What cannot be read is missing, as if the program had not printed it.
+            let _ = stream.as_mut().map(|stream| stream.read_to_end(&mut bytes));
+            bytes
+        })
+    };
+    let stdout = read(streams.0.map(|stream| Box::new(stream) as _));
+    let stderr = read(streams.1.map(|stream| Box::new(stream) as _));
+    let status = running.wait_until(None)?.ok_or(io::ErrorKind::TimedOut)?;
+    let [stdout, stderr] = [stdout, stderr].map(|thread| thread.join().unwrap_or_default());
+    Ok(Output { status, stdout, stderr })
+}
+
+/// Whether a program was killed because the work was stopped.
+pub fn is_interrupted(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Interrupted>())
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.ended {
+            #[cfg(target_os = "linux")]
+            kill_group(&self.child);
+            let _ = self.child.kill();
+            self.end();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Gives a program a process group of its own, and makes the system kill it when its parent ends.
+#[cfg(target_os = "linux")]
+fn die_with_parent(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    let parent = std::process::id();
+    command.process_group(0);
+    let ask = move || {
+        // SAFETY: both system calls use no memory of this program, and are allowed between fork and exec.
+        let (asked, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+        match asked {
+            // The parent can have ended before the call.
+            0 if u32::try_from(now) == Ok(parent) => Ok(()),
+            0 => Err(io::ErrorKind::BrokenPipe.into()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    };
+    // SAFETY: the closure allocates nothing, takes no lock, and makes only those two system calls.
+    unsafe { command.pre_exec(ask) };
+}
+
+/// Kills a program and everything that it started, except processes that left its group.
+#[cfg(target_os = "linux")]
+fn kill_group(child: &Child) {
+    if let Ok(group) = i32::try_from(child.id()) {
+        // SAFETY: the call uses no memory. The group is the child's, and its number is not reused before the child is
+        // waited for.
+        unsafe { libc::kill(-group, libc::SIGKILL) };
+    }
+}
+
+/// The process groups of running programs, for the handler of a signal.
+#[cfg(target_os = "linux")]
+mod groups {
+    use std::sync::atomic::{AtomicI32, Ordering};
+
+    /// Most programs that a signal ends with all that they started. Those beyond it end by themselves, as the system
+    /// kills the first process of each.
+    const MOST: usize = 64;
+
+    /// A number of 0 is free.
+    static GROUPS: [AtomicI32; MOST] = [const { AtomicI32::new(0) }; MOST];
+
+    fn replace(old: i32, new: i32) {
+        let _ =
+            GROUPS.iter().find(|group| group.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok());
+    }
+
+    pub fn enter(child: u32) {
+        replace(0, i32::try_from(child).unwrap_or(0));
+    }
+
+    pub fn leave(child: u32) {
+        replace(i32::try_from(child).unwrap_or(0), 0);
+    }
+
+    /// Kills all of them. A handler of a signal can call it.
+    pub fn kill() {
+        for group in GROUPS.iter().map(|group| group.load(Ordering::Relaxed)).filter(|group| *group > 0) {
+            // SAFETY: the call uses no memory, and is allowed in handlers of signals.
+            unsafe { libc::kill(-group, libc::SIGKILL) };
+        }
+    }
+}
+
+/// Lets the signals that end this program (Ctrl-C, SIGTERM, SIGHUP) first kill the programs that it runs, with all that
+/// they started. Signals that this program ignores stay ignored. For command lines; a library leaves signals alone.
+#[cfg(target_os = "linux")]
+pub fn end_children_by_signals() {
+    extern "C" fn end(signal: libc::c_int) {
+        groups::kill();
+        // SAFETY: both calls are allowed in handlers of signals. The signal is delivered when this handler returns.
+        unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+            libc::raise(signal);
+        }
+    }
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: the handler uses atomics and calls that are allowed there.
+        unsafe {
+            if libc::signal(signal, end as extern "C" fn(libc::c_int) as libc::sighandler_t) == libc::SIG_IGN {
+                libc::signal(signal, libc::SIG_IGN);
+            }
+        }
+    }
+}
+
+/// Does nothing where programs are no groups of processes.
+#[cfg(not(target_os = "linux"))]
+pub fn end_children_by_signals() {}
