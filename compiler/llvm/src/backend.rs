@@ -15,6 +15,7 @@ use tilewright_compiler::schedule::{Source, Step, hoist};
 use tilewright_compiler::te::{Program, ops};
 use tilewright_compiler::tir;
 
+use crate::aside::{Wanted, aside};
 use crate::constants::Constants;
 use crate::emit::emit;
 use crate::schedule::{Tile, TileSpace, scheduled};
@@ -133,19 +134,25 @@ impl LlvmBackend {
 /// Compiles loop programs into one object. Returns its bytes, and the workspace size of each function in bytes.
 ///
 /// # Errors
-/// The index of the function that failed, and why.
+/// The index of the function that failed, and why. If this thread's work is stopped, the index is past the last one.
 pub fn compile_functions(
     processor: &Processor,
     functions: &[(String, tir::Function)],
 ) -> Result<(Vec<u8>, Vec<usize>), (usize, EmitError)> {
-    let context = Context::create();
-    let module = context.create_module("tilewright");
-    let mut workspaces = Vec::new();
-    for (i, (symbol, f)) in functions.iter().enumerate() {
-        workspaces.push(emit(&context, &module, processor, symbol, f).map_err(|e| (i, e))?);
-    }
-    let bytes = processor.object(&module).map_err(|e| (functions.len(), e))?;
-    Ok((bytes, workspaces))
+    let (processor, functions, all) = (processor.clone(), functions.to_vec(), functions.len());
+    let compile = move |wanted: &Wanted| {
+        let context = Context::create();
+        let module = context.create_module("tilewright");
+        let mut workspaces = Vec::new();
+        for (i, (symbol, f)) in functions.iter().enumerate() {
+            wanted.check().map_err(|e| (i, e.into()))?;
+            workspaces.push(emit(&context, &module, &processor, symbol, f).map_err(|e| (i, e))?);
+        }
+        wanted.check().map_err(|e| (all, e.into()))?;
+        let bytes = processor.object(&module).map_err(|e| (all, e))?;
+        Ok((bytes, workspaces))
+    };
+    aside(compile).map_err(|e| (all, e))?
 }
 
 /// Most nodes in one function. Each stage is scheduled in view of all others, so scheduling time grows with the square

@@ -3,6 +3,7 @@
 use inkwell::builder::BuilderError;
 use inkwell::support::LLVMString;
 use thiserror::Error;
+use tilewright_hw::interrupt::Interrupted;
 
 /// An error of code generation. [`crate::LlvmBackend`] adds the name of the function.
 #[derive(Debug, Clone, PartialEq, Error)]
@@ -13,6 +14,9 @@ pub enum EmitError {
     /// The loop program uses something that CPU code does not support.
     #[error("{0}")]
     Program(String),
+    /// The work was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 impl From<BuilderError> for EmitError {

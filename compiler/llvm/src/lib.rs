@@ -4,6 +4,7 @@
 //! each group ([`schedule`]), and emits one position-independent object. The object imports only what the runtime's
 //! loader provides.
 
+mod aside;
 mod backend;
 mod cache;
 mod constants;
