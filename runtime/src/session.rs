@@ -179,6 +179,9 @@ pub enum SessionError {
     /// The session is in use.
     #[error("another thread runs this session; open a session for each thread")]
     Busy,
+    /// The session was closed.
+    #[error("this session is closed; open another one")]
+    Closed,
     /// The device or the driver rejected a step, or a trap ended it.
     #[error("step {step}: {source}")]
     Accel {

@@ -1,6 +1,8 @@
 //! A session as a module.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::Functions;
 use super::artifact::{inputs, outputs};
@@ -25,12 +27,32 @@ const MOST_RUNS: usize = 1 << 20;
 /// | `inputs`, `outputs` | | lists of maps with `name`, `dtype` and `shape`, as those of the artifact |
 /// | `specialize` | a shape for each input: lists of integers | makes the model ready for these shapes, and describes its outputs for them |
 /// | `specialized` | | how often a shape was made ready |
+/// | `close` | | frees the model's memory, also that of the device; every later call is [`SessionError::Closed`] |
 pub struct SessionModule {
-    session: Mutex<DynamicSession>,
+    /// `None` once it is closed.
+    session: Mutex<Option<DynamicSession>>,
+    is_closed: AtomicBool,
     /// Its inputs and outputs, which are known while it runs; the outputs of some models only for given shapes.
     about: [Value; 2],
     edges: [Vec<ValueInfo>; 2],
     name: String,
+}
+
+/// A session that is open, for one thread.
+struct Open<'a>(MutexGuard<'a, Option<DynamicSession>>);
+
+impl Deref for Open<'_> {
+    type Target = DynamicSession;
+
+    fn deref(&self) -> &DynamicSession {
+        self.0.as_ref().expect("`lock` refuses a closed session")
+    }
+}
+
+impl DerefMut for Open<'_> {
+    fn deref_mut(&mut self) -> &mut DynamicSession {
+        self.0.as_mut().expect("`lock` refuses a closed session")
+    }
 }
 
 impl SessionModule {
@@ -42,7 +64,13 @@ impl SessionModule {
             [infos(&manifest.inputs), infos(&manifest.outputs)]
         });
         let edges = edges.unwrap_or_default();
-        SessionModule { name: session.name().to_string(), about, edges, session: Mutex::new(session) }
+        SessionModule {
+            name: session.name().to_string(),
+            about,
+            edges,
+            session: Mutex::new(Some(session)),
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// The model's inputs and outputs, for the first of its shapes.
@@ -51,13 +79,40 @@ impl SessionModule {
     }
 
     /// The session, for one thread at a time.
-    fn lock(&self) -> Result<MutexGuard<'_, DynamicSession>, SessionError> {
-        match self.session.try_lock() {
-            Ok(session) => Ok(session),
+    fn lock(&self) -> Result<Open<'_>, SessionError> {
+        let session = match self.session.try_lock() {
+            Ok(session) => session,
             // What a panic leaves in a session's memory is written before it is read.
-            Err(TryLockError::Poisoned(poisoned)) => Ok(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(SessionError::Busy),
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(SessionError::Busy),
+        };
+        if session.is_some() { Ok(Open(session)) } else { Err(SessionError::Closed) }
+    }
+
+    /// Whether it was closed.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// Frees the model's memory, also that of the device, after the frames that were submitted. Does nothing if it was
+    /// closed before.
+    ///
+    /// # Errors
+    /// [`SessionError::Busy`] while another thread runs it.
+    pub fn close(&self) -> Result<(), SessionError> {
+        match self.lock() {
+            Ok(mut open) => {
+                self.is_closed.store(true, Ordering::Relaxed);
+                open.0.take();
+                Ok(())
+            }
+            Err(SessionError::Closed) => Ok(()),
+            Err(error) => Err(error),
         }
+    }
+
+    fn check_open(&self) -> Result<(), SessionError> {
+        if self.is_closed() { Err(SessionError::Closed) } else { Ok(()) }
     }
 
     /// Runs the session; see [`Session::run_into`](crate::session::Session::run_into).
@@ -84,8 +139,15 @@ impl SessionModule {
         let pending = Mutex::new(Some(self.lock()?.submit(args.tensors(0)?)?));
         let wait = Function::new("wait", move |args| {
             args.count(0, Some(0))?;
-            let pending = pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let (outputs, _) = pending.ok_or("this frame was waited for already")?.wait()?;
+            let mut pending = match pending.try_lock() {
+                Ok(pending) => pending,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return Err("another thread waits for this frame".into()),
+            };
+            // A wait that is stopped leaves the frame to another one.
+            let outcome = pending.as_ref().ok_or("this frame was waited for already")?.wait_once()?;
+            *pending = None;
+            let (outputs, _) = outcome?;
             Ok(outputs.into_iter().map(Value::Tensor).collect())
         });
         Ok(Value::Function(wait))
@@ -148,7 +210,9 @@ impl Functions for SessionModule {
     }
 
     fn names(&self) -> Vec<String> {
-        ["run", "report", "time", "submit", "inputs", "outputs", "specialize", "specialized"].map(String::from).to_vec()
+        ["run", "report", "time", "submit", "inputs", "outputs", "specialize", "specialized", "close"]
+            .map(String::from)
+            .to_vec()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
@@ -160,10 +224,21 @@ impl Functions for SessionModule {
             "report" => Function::new(name, move |args| self.report(args)),
             "time" => Function::new(name, move |args| self.time(args)),
             "submit" => Function::new(name, move |args| self.submit(args)),
-            "inputs" => Function::new(name, move |_| Ok(self.about[0].clone())),
-            "outputs" => Function::new(name, move |_| match &self.about[1] {
-                Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),
-                known => Ok(known.clone()),
+            "inputs" => Function::new(name, move |_| {
+                self.check_open()?;
+                Ok(self.about[0].clone())
+            }),
+            "outputs" => Function::new(name, move |_| {
+                self.check_open()?;
+                match &self.about[1] {
+                    Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),
+                    known => Ok(known.clone()),
+                }
+            }),
+            "close" => Function::new(name, move |args| {
+                args.count(0, Some(0))?;
+                self.close()?;
+                Ok(Value::None)
             }),
             "specialize" => Function::new(name, move |args| self.specialize(args)),
             "specialized" => Function::new(name, move |_| Ok(Value::Integer(self.lock()?.specialized() as i64))),

@@ -2,13 +2,22 @@
 
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tilewright_hw::interrupt::{Interrupt, Interrupted};
 
 use super::{Model, RunReport, Session, SessionError, refs};
 use crate::artifact::Larger;
 use crate::tensor::Tensor;
+
+/// Interval between two checks whether the work is stopped.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Interval between two looks whether there is room for a frame.
+const PAUSE: Duration = Duration::from_micros(200);
 
 type Outcome = Result<(Vec<Tensor>, RunReport), SessionError>;
 
@@ -39,12 +48,30 @@ impl Pending {
     /// # Errors
     /// As [`Session::run`], and [`SessionError::Panicked`].
     pub fn wait(self) -> Outcome {
-        let (outputs, report) = self.outcome.recv().unwrap_or(Err(SessionError::Panicked))?;
-        let outputs = match self.larger {
-            Some(larger) => larger.cut(outputs),
-            None => outputs,
+        self.wait_once()?
+    }
+
+    /// Like [`Pending::wait`], for the first time that it is not stopped; then the frame goes on and can be waited for
+    /// again.
+    ///
+    /// # Errors
+    /// [`Interrupted`] if the work of this thread is stopped.
+    pub(crate) fn wait_once(&self) -> Result<Outcome, Interrupted> {
+        let outcome = loop {
+            // Without a work that can be stopped, nothing is polled for.
+            let Some(interrupt) = Interrupt::current() else { break self.outcome.recv().ok() };
+            match self.outcome.recv_timeout(POLL) {
+                Ok(outcome) => break Some(outcome),
+                Err(RecvTimeoutError::Disconnected) => break None,
+                Err(RecvTimeoutError::Timeout) if interrupt.is_stopped() => return Err(Interrupted),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         };
-        Ok((outputs, report))
+        let cut = |(outputs, report)| match &self.larger {
+            Some(larger) => (larger.cut(outputs), report),
+            None => (outputs, report),
+        };
+        Ok(outcome.unwrap_or(Err(SessionError::Panicked)).map(cut))
     }
 
     /// The same frame, whose inputs were padded.
@@ -76,14 +103,25 @@ impl Frames {
     /// Submits a frame. It begins when a frame before it is finished; while as many frames wait as run, the caller waits.
     ///
     /// # Errors
-    /// The input variants of [`SessionError`].
+    /// The input variants of [`SessionError`], and [`SessionError::Interrupted`] if the work is stopped while the caller
+    /// waits.
     pub fn submit(&self, inputs: Vec<Tensor>) -> Result<Pending, SessionError> {
         self.model.check_inputs(&refs(&inputs))?;
         let (done, pending) = sync_channel(1);
-        let sent = self.jobs.as_ref().map(|jobs| jobs.send(Job { inputs, done }));
-        match sent {
-            Some(Ok(())) => Ok(Pending { outcome: pending, larger: None }),
-            _ => Err(SessionError::Panicked),
+        let jobs = self.jobs.as_ref().ok_or(SessionError::Panicked)?;
+        let mut job = Job { inputs, done };
+        while let Some(interrupt) = Interrupt::current() {
+            job = match jobs.try_send(job) {
+                Ok(()) => return Ok(Pending { outcome: pending, larger: None }),
+                Err(TrySendError::Disconnected(_)) => return Err(SessionError::Panicked),
+                Err(TrySendError::Full(_)) if interrupt.is_stopped() => return Err(Interrupted.into()),
+                Err(TrySendError::Full(job)) => job,
+            };
+            thread::sleep(PAUSE);
+        }
+        match jobs.send(job) {
+            Ok(()) => Ok(Pending { outcome: pending, larger: None }),
+            Err(_) => Err(SessionError::Panicked),
         }
     }
 }
