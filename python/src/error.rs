@@ -6,6 +6,7 @@ use std::fmt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use tilewright::device::ClientError;
 use tilewright::message::in_one_line;
 use tilewright_runtime::{ArtifactError, CallError, SessionError};
 
@@ -24,6 +25,8 @@ pub enum Class {
     Device,
     /// A session that another thread runs.
     Busy,
+    /// Something that was closed.
+    Closed,
     /// A name that nothing has.
     NotFound,
     /// A function that fails.
@@ -34,13 +37,14 @@ pub enum Class {
     Pass,
 }
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "InputError",
     "ArtifactError",
     "ModelError",
     "ConfigError",
     "DeviceError",
     "BusyError",
+    "ClosedError",
     "NotFoundError",
     "CallError",
     "GraphError",
@@ -100,6 +104,10 @@ pub fn of_call(py: Python<'_>, error: &CallError) -> PyErr {
         return failed;
     }
     let class = source.downcast_ref().map(class_of_session);
+    let class = class.or(source.downcast_ref().map(|error| match error {
+        ClientError::Closed { .. } => Class::Closed,
+        _ => Class::Device,
+    }));
     let class = class.or(source.downcast_ref::<ArtifactError>().map(|_| Class::Artifact));
     let class = class.or(source.downcast_ref::<tilewright_hw::device::DeviceError>().map(|_| Class::Device));
     class.unwrap_or(Class::Call).err(py, error)
@@ -114,6 +122,7 @@ pub fn of_session(py: Python<'_>, error: &SessionError) -> PyErr {
 pub fn class_of_session(error: &SessionError) -> Class {
     match error {
         SessionError::Busy => Class::Busy,
+        SessionError::Closed => Class::Closed,
         SessionError::Artifact(_) | SessionError::Load { .. } | SessionError::OtherProcessor { .. } => Class::Artifact,
         SessionError::NoDevice { .. } | SessionError::Accel { .. } | SessionError::Cuda(_) => Class::Device,
         SessionError::NotRegistered { .. } => Class::NotFound,

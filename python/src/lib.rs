@@ -44,7 +44,7 @@ mod _native {
     #[pymodule_export]
     use crate::passes::{add, names, remove_pass};
     #[pymodule_export]
-    use crate::remote::{PyServer, PyVirtualBoard, board, serve};
+    use crate::remote::{PyRemote, PyServer, PyVirtualBoard, board, connect, run_native, serve};
     #[pymodule_export]
     use crate::tensor::PyTensor;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! Modules: artifacts, sessions and devices.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
@@ -9,8 +10,8 @@ use tilewright::model::inference::InputError;
 use tilewright_runtime::artifact::{ParametersAt, ValueInfo};
 use tilewright_runtime::module::{ArtifactModule, DeviceModule, SessionModule, open_device};
 use tilewright_runtime::session::{TensorMut, TensorRef};
-use tilewright_runtime::tensor::shape_text;
-use tilewright_runtime::{Artifact, Module, Registry, Value};
+use tilewright_runtime::tensor::{DType, shape_text};
+use tilewright_runtime::{Artifact, Module, Registry, SessionError, Value};
 
 use crate::config::PyConfig;
 use crate::error::{self, Class};
@@ -75,8 +76,11 @@ pub fn to_python(py: Python<'_>, module: Module) -> PyResult<Bound<'_, PyAny>> {
     if module.downcast::<ArtifactModule>().is_some() {
         return Ok(Bound::new(py, (PyArtifact, PyModule(module)))?.into_any());
     }
-    if let Some(session) = module.downcast::<SessionModule>() {
-        let own = PySession::new(py, session)?;
+    if module.kind() == "session" {
+        let own = match module.downcast::<SessionModule>() {
+            Some(session) => PySession::new(py, session)?,
+            None => PySession::of_server(py, &module)?,
+        };
         return Ok(Bound::new(py, (own, PyModule(module)))?.into_any());
     }
     if module.downcast::<DeviceModule>().is_some() {
@@ -193,22 +197,62 @@ pub struct PyDevice;
 /// An input or output of a session.
 struct Edge {
     info: ValueInfo,
+    /// Whether some of its sizes are open, so that the shape is not known.
+    is_open: bool,
     /// What `numpy.empty` takes.
     shape: Py<PyAny>,
     dtype: Py<PyAny>,
 }
 
 impl Edge {
+    /// The input or output that a session describes: a map of its name, type and shape.
+    fn described(py: Python<'_>, value: &Value) -> PyResult<Edge> {
+        let wrong = || Class::Call.err(py, format!("the server describes an input or output as {value}"));
+        let Value::Map(map) = value else { return Err(wrong()) };
+        let (Some(Value::String(name)), Some(Value::String(dtype)), Some(Value::List(sizes))) =
+            (map.get("name"), map.get("dtype"), map.get("shape"))
+        else {
+            return Err(wrong());
+        };
+        let dtype = DType::from_name(dtype).ok_or_else(wrong)?;
+        let size = |size: &Value| match size {
+            Value::Integer(size) => usize::try_from(*size).ok(),
+            _ => None,
+        };
+        let shape = sizes.iter().map(size).collect::<Option<Vec<usize>>>();
+        let (is_open, shape) = (shape.is_none(), shape.unwrap_or_default());
+        let info = ValueInfo { name: name.clone(), dtype, shape, constant: None, source: None };
+        let shape = tensor::shape_tuple(py, &info.shape)?;
+        Ok(Edge { dtype: tensor::numpy_dtype(py, dtype)?, shape, info, is_open })
+    }
+
+    /// Checks an array for an input of a server's session, before it crosses.
+    fn check(&self, py: Python<'_>, array: &Lent) -> PyResult<()> {
+        let (name, view) = (self.info.name.clone(), &array.view);
+        let error = if view.dtype != self.info.dtype {
+            SessionError::InputType { name, found: view.dtype, wanted: self.info.dtype }
+        } else if !self.is_open && view.shape != self.info.shape {
+            SessionError::InputShape { name, found: view.shape.clone(), wanted: self.info.shape.clone() }
+        } else {
+            return Ok(());
+        };
+        Err(error::of_session(py, &error))
+    }
+
     fn text(&self) -> String {
         format!("{} {}", self.info.dtype, shape_text(&self.info.shape))
     }
 }
 
-/// A model that is ready to run, any number of times, in one thread at a time.
+/// A model that is ready to run, any number of times, in one thread at a time: here, or on a server (`Remote.load`).
 #[pyclass(frozen, extends = PyModule, name = "Session", module = "tilewright")]
 pub struct PySession {
     edges: Vec<Edge>,
     inputs: usize,
+    /// Whether it is on a server.
+    is_of_server: bool,
+    /// Whether a session of a server was closed.
+    is_closed: AtomicBool,
 }
 
 impl PySession {
@@ -216,15 +260,40 @@ impl PySession {
         let [inputs, outputs] = session.edges();
         let edge = |info: &ValueInfo| {
             let (shape, dtype) = (tensor::shape_tuple(py, &info.shape)?, tensor::numpy_dtype(py, info.dtype)?);
-            Ok(Edge { info: info.clone(), shape, dtype })
+            Ok(Edge { info: info.clone(), is_open: false, shape, dtype })
         };
         let edges = inputs.iter().chain(outputs).map(edge).collect::<PyResult<_>>()?;
-        Ok(PySession { edges, inputs: inputs.len() })
+        Ok(PySession { edges, inputs: inputs.len(), is_of_server: false, is_closed: AtomicBool::new(false) })
     }
 
-    fn of<'a>(slf: &'a Bound<'_, Self>) -> &'a SessionModule {
-        // Only `to_python` makes objects of this class.
-        slf.as_super().get().0.downcast::<SessionModule>().expect("a session")
+    /// A session on a server, which is asked for its inputs and outputs.
+    fn of_server(py: Python<'_>, module: &Module) -> PyResult<PySession> {
+        let ask = |name: &str| {
+            let described = detached(py, || module.function(name)?.call(&[]))?;
+            described.map_err(|error| error::of_call(py, &error))
+        };
+        let edges = |described: &Value| -> PyResult<Vec<Edge>> {
+            let Value::List(list) = described else { return Ok(Vec::new()) };
+            list.iter().map(|one| Edge::described(py, one)).collect()
+        };
+        let mut all = edges(&ask("inputs")?)?;
+        let inputs = all.len();
+        // Outputs of some models are known only for given shapes.
+        all.extend(ask("outputs").and_then(|outputs| edges(&outputs)).unwrap_or_default());
+        Ok(PySession { edges: all, inputs, is_of_server: true, is_closed: AtomicBool::new(false) })
+    }
+
+    /// The session, if it is one of this process.
+    fn here<'a>(slf: &'a Bound<'_, Self>) -> Option<&'a SessionModule> {
+        slf.as_super().get().0.downcast::<SessionModule>()
+    }
+
+    /// Calls one of its functions.
+    fn call<'py>(slf: &Bound<'py, Self>, name: &str, args: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().is_closed.load(Ordering::Relaxed) {
+            return Err(error::of_session(slf.py(), &SessionError::Closed));
+        }
+        slf.as_super().get().call(slf.py(), name, args)
     }
 
     /// The arrays of the inputs, in the model's order.
@@ -256,7 +325,14 @@ impl PySession {
             let (name, remedy) = (edge.info.name.clone(), "pass its array".to_string());
             err(InputError::Missing { name, ty: edge.text(), remedy })
         };
-        list.into_iter().zip(edges).map(|(array, edge)| array.ok_or_else(|| missing(edge))).collect()
+        let whole = |(array, edge): (Option<Lent>, &Edge)| {
+            let array = array.ok_or_else(|| missing(edge))?;
+            if self.is_of_server {
+                edge.check(py, &array)?;
+            }
+            Ok(array)
+        };
+        list.into_iter().zip(edges).map(whole).collect()
     }
 
     /// New arrays for the outputs, or the caller's.
@@ -299,11 +375,12 @@ impl PySession {
     ) -> PyResult<Bound<'py, PyList>> {
         let (py, this) = (slf.py(), slf.get());
         let given = this.given(args, named)?;
+        let Some(session) = PySession::here(slf) else { return PySession::run_on_server(slf, given, out) };
         let edges = this.edges.iter();
         if out.is_none() && given.iter().zip(edges).any(|(array, edge)| array.view.shape != edge.info.shape) {
             // Perhaps another of the model's shapes, for which it has other outputs.
             let given: Vec<Value> = given.into_iter().map(|array| array.into_tensor().into()).collect();
-            return Ok(slf.as_super().get().call(py, "run", &given)?.cast_into()?);
+            return Ok(PySession::call(slf, "run", &given)?.cast_into()?);
         }
         let arrays = this.room(py, out)?;
         let edges = this.edges[this.inputs..].iter();
@@ -322,10 +399,9 @@ impl PySession {
         }
         if arrays.len() != room.len() {
             let names = this.edges[this.inputs..].iter().map(|edge| edge.info.name.clone()).collect();
-            let error = tilewright_runtime::SessionError::OutputCount { given: arrays.len(), names };
+            let error = SessionError::OutputCount { given: arrays.len(), names };
             return Err(error::of_session(py, &error));
         }
-        let session = PySession::of(slf);
         let outcome = detached(py, move || {
             let inputs: Vec<TensorRef> = given
                 .iter()
@@ -348,19 +424,88 @@ impl PySession {
     ) -> PyResult<Bound<'py, PyAny>> {
         let given = slf.get().given(args, named)?;
         let given: Vec<Value> = given.into_iter().map(|array| array.into_tensor().into()).collect();
-        slf.as_super().get().call(slf.py(), "report", &given)
+        PySession::call(slf, "report", &given)
+    }
+
+    /// Runs the model `times` times and measures each run: a dict of `seconds`, an f64 array with the time of each from its
+    /// inputs to its outputs, and `cycles` of a run (None if the device has none).
+    ///
+    /// Raises CallError if `times` is not 1 to 1,048,576, else as `run`.
+    #[pyo3(signature = (times, *args, **named))]
+    fn time<'py>(
+        slf: &Bound<'py, Self>,
+        times: i64,
+        args: &Bound<'py, PyTuple>,
+        named: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let given = slf.get().given(args, named)?.into_iter().map(|array| array.into_tensor().into());
+        let given: Vec<Value> = std::iter::once(times.into()).chain(given).collect();
+        PySession::call(slf, "time", &given)
+    }
+
+    /// Frees its memory, also that of the device, after the frames that were submitted. Every later call raises
+    /// ClosedError. Does nothing if it was closed before. A session is also a context manager, which closes it.
+    ///
+    /// Raises BusyError while another thread runs it.
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        if slf.get().is_closed.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        PySession::call(slf, "close", &[])?;
+        slf.get().is_closed.store(PySession::here(slf).is_none(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(slf: &Bound<'_, Self>) -> bool {
+        let here = PySession::here(slf).map(SessionModule::is_closed);
+        here.unwrap_or_else(|| slf.get().is_closed.load(Ordering::Relaxed))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(slf: &Bound<'_, Self>, _error: &Bound<'_, PyTuple>) -> PyResult<()> {
+        PySession::close(slf)
     }
 
     /// The model's inputs in order: dicts with `name`, `dtype` and `shape`.
     #[getter]
     fn inputs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.as_super().get().call(slf.py(), "inputs", &[])
+        PySession::call(slf, "inputs", &[])
     }
 
     /// The model's outputs in order: dicts with `name`, `dtype` and `shape`.
     #[getter]
     fn outputs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        slf.as_super().get().call(slf.py(), "outputs", &[])
+        PySession::call(slf, "outputs", &[])
+    }
+}
+
+impl PySession {
+    /// Runs the model on the server. `out` receives copies of the outputs.
+    fn run_on_server<'py>(
+        slf: &Bound<'py, Self>,
+        given: Vec<Lent>,
+        out: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let (py, this) = (slf.py(), slf.get());
+        let given: Vec<Value> = given.into_iter().map(|array| array.into_tensor().into()).collect();
+        let outputs = PySession::call(slf, "run", &given)?.cast_into::<PyList>()?;
+        let Some(out) = out else { return Ok(outputs) };
+        let arrays = this.room(py, Some(out))?;
+        if arrays.len() != outputs.len() {
+            let names = this.edges[this.inputs..].iter().map(|edge| edge.info.name.clone()).collect();
+            return Err(error::of_session(py, &SessionError::OutputCount { given: arrays.len(), names }));
+        }
+        for (place, (array, output)) in arrays.iter().zip(outputs.iter()).enumerate() {
+            let copied = tensor::copy(py, array, &output);
+            copied.map_err(|error| Class::Input.err(py, format!("the memory for output {place}: {error}")))?;
+        }
+        PyList::new(py, arrays)
     }
 }
 
@@ -369,6 +514,22 @@ fn overlap(a: &Lent, b: &Lent) -> bool {
     let range = |lent: &Lent| (lent.view.data as usize, lent.view.data as usize + lent.view.len);
     let ((a, a_end), (b, b_end)) = (range(a), range(b));
     a < b_end && b < a_end
+}
+
+/// A name and the file's bytes of an artifact, given as the object or as the path of its file.
+///
+/// # Errors
+/// `ArtifactError`, or `TypeError` if it is neither.
+pub fn file_of(model: &Bound<'_, PyAny>) -> PyResult<(String, Vec<u8>)> {
+    let py = model.py();
+    if let Ok(artifact) = model.cast::<PyArtifact>() {
+        let artifact = PyArtifact::of(artifact);
+        return Ok((artifact.manifest.model.clone(), py.detach(|| artifact.encode())));
+    }
+    let path: PathBuf = model.extract()?;
+    let read = py.detach(|| Artifact::read_with(&path, ParametersAt::Beside(&path)).map(|artifact| artifact.encode()));
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, read.map_err(|error| Class::Artifact.of_error(py, error))?))
 }
 
 /// Reads the artifact in a file, as `compile` or `tilewright compile` writes it.

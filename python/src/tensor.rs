@@ -325,6 +325,22 @@ pub fn empty<'py>(py: Python<'py>, shape: &Py<PyAny>, dtype: &Py<PyAny>) -> PyRe
     EMPTY.import(py, "numpy", "empty")?.call1((shape, dtype))
 }
 
+/// Copies an array's elements to another array of the same type and shape.
+///
+/// # Errors
+/// What NumPy raises.
+pub fn copy(py: Python<'_>, to: &Bound<'_, PyAny>, from: &Bound<'_, PyAny>) -> PyResult<()> {
+    static COPYTO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let [wanted, found] = [from, to].map(|array| array.getattr(intern!(py, "shape")));
+    let (wanted, found) = (wanted?, found?);
+    if !wanted.eq(&found)? {
+        return Err(pyo3::exceptions::PyValueError::new_err(format!(
+            "its shape is {found}, but the output's is {wanted}"
+        )));
+    }
+    COPYTO.import(py, "numpy", "copyto")?.call1((to, from, "no")).map(drop)
+}
+
 /// NumPy's object for an element type.
 pub fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
     static OF_NAME: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

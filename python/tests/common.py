@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import unittest
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,6 +33,35 @@ def expected() -> Any:
 def lenet() -> tw.Artifact:
     """The network, compiled once."""
     return tw.compile(LENET, hw="1x8x8")
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> bool:
+    """Waits until a condition holds; returns whether it does."""
+    end = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < end:
+        time.sleep(0.02)
+    return holds
+
+
+@contextmanager
+def blocked() -> Iterator[tuple[tw.Artifact, threading.Event, threading.Event]]:
+    """A model whose step sets the first event and waits for the second one: i8 4 to i8 4."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def wait(x: Any) -> Any:
+        entered.set()
+        leave.wait(60)
+        return x
+
+    tw.register("test.blocked", wait)
+    builder = tw.GraphBuilder("blocked")
+    x = builder.input("x", "i8", (4,))
+    builder.output("y", builder.packed("test.blocked", x, types=[("i8", [4])])[0])
+    try:
+        yield tw.compile(builder.finish(), offload="none"), entered, leave
+    finally:
+        leave.set()
+        tw.unregister("test.blocked")
 
 
 class Case(unittest.TestCase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tilewright as tw
-from common import LENET, Case, sample
+from common import LENET, Case, blocked, sample, until
 
 # After how many seconds the signal comes. The work that it stops would go on for much longer.
 SECONDS = 0.2
@@ -103,6 +105,73 @@ class Interrupts(Case):
             self.assertLessEqual({entry.name for entry in Path(folder).iterdir()}, {"lenet.twa"})
             if path.exists():
                 tw.load(path)
+
+    def test_code_generation_by_llvm_stops_at_once(self) -> None:
+        builder = tw.GraphBuilder("long")
+        value = builder.input("x", "f32", (1, 64, 64, 3))
+        # No two layers have the same shapes, so each has code of its own.
+        for layer in range(60):
+            shape = (8 + layer, 3, 3, int(value.shape[3]))
+            value = tw.relu(tw.conv2d(value, np.ones(shape, "f4"), pads=[1, 1, 1, 1]))
+        builder.output("y", value)
+        graph = builder.finish()
+        with tempfile.TemporaryDirectory() as cache, mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}):
+            begun = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt), signal_after(1.0):
+                tw.compile(graph, offload="none")
+            self.assertLess(time.monotonic() - begun, 2.5)
+
+    def test_a_run_of_the_design_stops_and_the_device_goes_on(self) -> None:
+        if not shutil.which("verilator"):
+            self.skipTest("needs Verilator; run `make setup`")
+        device = tw.device("rtl", hw="1x4x4")
+        large, image = convolution(56, 256), np.ones((1, 56, 56, 256), "i1")
+        session = large.session(device)
+        self.stops(lambda: session.run(image))
+        small, image = convolution(8, 16), np.ones((1, 8, 8, 16), "i1")
+        np.testing.assert_array_equal(small.session(device).run(image)[0], small.session("fsim").run(image)[0])
+
+    def test_a_build_of_the_design_stops_with_its_programs(self) -> None:
+        if not shutil.which("verilator"):
+            self.skipTest("needs Verilator; run `make setup`")
+        hw = tw.Config("1x4x2").replace(name="unseen", inp_depth=128)
+        with tempfile.TemporaryDirectory() as cache, mock.patch.dict(os.environ, {"XDG_CACHE_HOME": cache}):
+            def running() -> list[str]:
+                found = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, text=True, check=True)
+                return [line for line in found.stdout.splitlines() if cache in line]
+
+            seen: list[str] = []
+
+            def compiling() -> bool:
+                seen.extend(running())
+                return any("cc1plus" in line for line in seen)
+
+            def stop() -> None:
+                if until(compiling):
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            thread = threading.Thread(target=stop)
+            thread.start()
+            with self.assertRaises(KeyboardInterrupt):
+                tw.device("rtl", hw=hw)
+            thread.join()
+            self.assertTrue(any("cc1plus" in line for line in seen), seen)
+            self.assertTrue(until(lambda: not running()), running())
+            self.assertEqual(list(Path(cache).rglob("libtw_core.so")), [])
+
+    def test_waits_for_frames_stop_and_frames_go_on(self) -> None:
+        with blocked() as (artifact, entered, leave):
+            session = artifact.session()
+            image = np.arange(4, dtype="i1")
+            waits = [session.submit(image) for _ in range(4)]
+            self.assertTrue(entered.wait(20))
+            self.stops(waits[0])
+            # Two frames are computed and two wait, so this one has no room.
+            self.stops(lambda: session.submit(image))
+            leave.set()
+            for wait in waits:
+                np.testing.assert_array_equal(wait()[0], image)
+            self.refused(tw.CallError, "waited for already", waits[0])
 
     def test_what_a_handler_raises_is_raised_and_other_signals_go_by(self) -> None:
         class Enough(Exception):

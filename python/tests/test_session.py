@@ -10,7 +10,10 @@ from typing import Any
 
 import numpy as np
 import tilewright as tw
-from common import LENET, Case, expected, lenet, sample
+from common import LENET, Case, blocked, expected, lenet, sample
+
+
+NAMES = ["close", "inputs", "outputs", "report", "run", "specialize", "specialized", "submit", "time"]
 
 
 class Artifacts(Case):
@@ -114,11 +117,64 @@ class Sessions(Case):
             np.testing.assert_array_equal(wait()[0], self.session.run(sample())[0])
         self.refused(tw.CallError, "waited for already", waits[0])
 
+    def test_runs_are_timed(self) -> None:
+        times = self.session.time(3, sample())
+        self.assertEqual((times["seconds"].shape, times["cycles"]), ((3,), self.session.report(sample())["cycles"]))
+        self.assertGreater(times["seconds"].min(), 0)
+        self.refused(tw.CallError, "0 runs cannot be timed", self.session.time, 0, sample())
+        self.refused(tw.InputError, "input input (f32 1x1x28x28) is missing", self.session.time, 1)
+
+    def test_a_closed_session_refuses_every_call_and_gives_its_memory_back(self) -> None:
+        device = tw.device("csim", hw="1x8x8")
+        free = device.free_bytes()
+        with lenet().session(device) as session:
+            self.assertLess(device.free_bytes(), free)
+            wait, run = session.submit(sample()), session.function("run")
+            (wanted,) = session.run(sample())
+            self.assertFalse(session.closed)
+        self.assertEqual(device.free_bytes(), free)
+        self.assertTrue(session.closed)
+        # A frame that was submitted before is finished.
+        np.testing.assert_array_equal(wait()[0], wanted)
+        text = "this session is closed; open another one"
+        shape = [1, 1, 28, 28]
+        arguments: dict[str, tuple[Any, ...]] = {"run": (sample(),), "report": (sample(),), "submit": (sample(),)}
+        arguments |= {"time": (1, sample()), "specialize": (shape,), "specialized": ()}
+        for name, given in arguments.items():
+            self.refused(tw.ClosedError, text, getattr(session, name), *given)
+            self.refused(tw.ClosedError, text, session.function(name), *given)
+        for name in ("inputs", "outputs"):
+            self.refused(tw.ClosedError, text, getattr, session, name)
+        self.refused(tw.ClosedError, text, run, sample())
+        self.refused(tw.ClosedError, text, session.run, sample(), out=np.empty((1, 10), "f4"))
+        self.assertEqual(set(arguments) | {"inputs", "outputs", "close"}, set(session.functions()))
+        session.close()
+        # The device goes on.
+        np.testing.assert_array_equal(lenet().session(device).run(sample())[0], wanted)
+
+    def test_a_session_that_runs_is_neither_run_by_another_thread_nor_closed(self) -> None:
+        with blocked() as (artifact, entered, leave):
+            session = artifact.session()
+            results: list[Any] = []
+            thread = threading.Thread(target=lambda: results.extend(session.run(np.arange(4, dtype="i1"))))
+            thread.start()
+            self.assertTrue(entered.wait(20))
+            text = "another thread runs this session; open a session for each thread"
+            self.refused(tw.BusyError, text, session.run, np.zeros(4, "i1"))
+            self.refused(tw.BusyError, text, session.report, np.zeros(4, "i1"))
+            self.refused(tw.BusyError, text, session.close)
+            self.assertFalse(session.closed)
+            leave.set()
+            thread.join()
+        np.testing.assert_array_equal(results, [[0, 1, 2, 3]])
+        session.close()
+        self.refused(tw.ClosedError, "closed", session.run, np.zeros(4, "i1"))
+
     def test_modules_have_their_functions_as_attributes(self) -> None:
-        self.assertEqual(self.session.functions(), ["inputs", "outputs", "report", "run", "specialize", "specialized", "submit", "time"])
+        self.assertEqual(self.session.functions(), NAMES)
         self.assertEqual(self.session.inputs, lenet().inputs)
         self.assertEqual(self.session.function("outputs")(), lenet().outputs)
-        self.refused(AttributeError, "is named nothing; there are: inputs, outputs", getattr, self.session, "nothing")
+        self.refused(AttributeError, "is named nothing; there are: close, inputs", getattr, self.session, "nothing")
         self.refused(tw.NotFoundError, "is named nothing", self.session.function, "nothing")
 
     def test_sessions_share_a_device(self) -> None:

@@ -29,6 +29,10 @@ class BusyError(Error):
     """A session that another thread runs."""
 
 
+class ClosedError(Error, ValueError):
+    """A session or a connection that was closed."""
+
+
 class NotFoundError(Error, LookupError):
     """A name that nothing has."""
 

@@ -28,7 +28,8 @@ pub(crate) trait Link: Send {
 /// A side that calls, one call at a time.
 pub(crate) struct Caller {
     name: String,
-    line: Mutex<Box<dyn Link>>,
+    /// `None` once it is closed.
+    line: Mutex<Option<Box<dyn Link>>>,
     /// Objects that this side no longer has, which the other side learns with the next call.
     released: Mutex<Vec<u64>>,
     /// Most bytes of a result.
@@ -40,7 +41,17 @@ pub(crate) type Sent<'a> = dyn Fn(u64, u64) + 'a;
 
 impl Caller {
     pub fn new(line: Box<dyn Link>, most: u64) -> Arc<Caller> {
-        Arc::new(Caller { name: line.name().to_string(), line: Mutex::new(line), released: Mutex::default(), most })
+        Arc::new(Caller {
+            name: line.name().to_string(),
+            line: Mutex::new(Some(line)),
+            released: Mutex::default(),
+            most,
+        })
+    }
+
+    /// Ends the session after the call that runs. What the other side has of it is refused from now on.
+    pub fn close(&self) {
+        drop(self.line.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// The other side as a module.
@@ -58,7 +69,8 @@ impl Caller {
         sent: &Sent,
     ) -> Result<Value, AnyError> {
         let Packed { tree, bulk } = pack_list(arguments, &mut Here(self))?;
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = open.as_mut().ok_or_else(|| ClientError::Closed { server: self.name.clone() })?;
         let released = std::mem::take(&mut *self.released.lock().unwrap_or_else(PoisonError::into_inner));
         for id in released {
             line.send(request::Kind::Release(id))?;
@@ -79,7 +91,7 @@ impl Caller {
                 }
                 reply::Kind::Returned(tree) => {
                     // Values refer to this side again.
-                    drop(line);
+                    drop(open);
                     return Ok(unpack(&tree, Bytes::from(bulk), &mut Here(self))?);
                 }
                 reply::Kind::Raised(text) => {

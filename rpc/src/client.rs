@@ -65,6 +65,12 @@ pub enum ClientError {
         /// Why.
         reason: String,
     },
+    /// This side closed the session.
+    #[error("the connection to {server} is closed; open another one")]
+    Closed {
+        /// The server.
+        server: String,
+    },
     /// Another version of the services.
     #[error(
         "{server} is Tilewright {found} and speaks another version of the services than this program; use the same version on both sides"

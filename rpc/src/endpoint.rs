@@ -198,6 +198,28 @@ impl Access {
     }
 }
 
+impl Access {
+    /// The same with parts that a caller gives in place of the environment's: a token, the path of a certificate, and
+    /// whether the token may cross unencrypted.
+    ///
+    /// # Errors
+    /// [`AccessError`].
+    pub fn with(
+        self,
+        token: Option<&str>,
+        certificate: Option<&std::path::Path>,
+        insecure: Option<bool>,
+    ) -> Result<Access, AccessError> {
+        let token = token.map(|text| self::token("the given token", text)).transpose()?;
+        let certificate = certificate.map(|path| read("certificate", path)).transpose()?;
+        Ok(Access {
+            token: token.or(self.token),
+            certificate: certificate.or(self.certificate),
+            insecure: insecure.unwrap_or(self.insecure),
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,7 +43,7 @@ fn argument(text: &str) -> Result<Value> {
 
 impl Call {
     pub fn run(self) -> Result<Verdict> {
-        let remote = open_functions(self.server)?;
+        let remote = open_functions(self.server, None)?;
         let module = remote.module();
         let Some(name) = &self.function else {
             let names: String = module.names().into_iter().map(|name| name + "\n").collect();

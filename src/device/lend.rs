@@ -19,22 +19,16 @@ impl Spec {
     }
 }
 
-/// Starts a server on threads of this process, which lends a device until the result is dropped. `listen` is its address;
-/// with port 0, the system chooses one. Clients must have the token, or else that of the environment's variables, if there
-/// is one.
+/// Starts a server on threads of this process, which lends what [`lends`] made until the result is dropped. `listen` is
+/// its address; with port 0, the system chooses one. Clients must have the token, or else that of the environment's
+/// variables, if there is one.
 ///
 /// # Errors
-/// An address that is none or that is not of this machine, or the same as [`lends`].
-pub fn serve(
-    kind: DeviceKind,
-    config: HwConfig,
-    devices: usize,
-    listen: &str,
-    token: Option<String>,
-) -> anyhow::Result<Running> {
+/// An address that is none or that is not of this machine.
+pub fn serve(lends: Lends, listen: &str, token: Option<String>) -> anyhow::Result<Running> {
     let token = token.map_or_else(token_from_environment, |token| Ok(Some(token)))?;
     let options = Options { token, ..Options::new(listen.parse::<Endpoint>()?) };
-    Ok(Server::bind(options, lends(kind, config, devices)?)?.start()?)
+    Ok(Server::bind(options, lends)?.start()?)
 }
 
 /// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board. It has no functions of

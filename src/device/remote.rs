@@ -30,26 +30,32 @@ pub(super) fn open_remote(
 }
 
 /// Opens a session of a server, which has its device, for artifacts that run there and for its functions. The device must
-/// have `config`, if it is given. `told` receives what it waits for.
+/// have `config`, if it is given. `access` is what the client shows, by default what the environment's variables say.
+/// `told` receives what it waits for.
 ///
 /// # Errors
 /// [`DeviceError::Unsupported`] if the device is no server's, and as [`Remote::with_device`].
 pub fn open_server(
     kind: DeviceKind,
+    access: Option<Access>,
     config: Option<&HwConfig>,
     extras: Extras,
     told: &dyn Fn(&str),
 ) -> Result<Remote, DeviceError> {
     let Extras { strict, max_cycles, spans, .. } = extras;
-    Remote::with_device(lender(kind)?, &access(&kind)?, config, Asked { strict, spans, max_cycles }, told)
+    Remote::with_device(lender(kind)?, &given(&kind, access)?, config, Asked { strict, spans, max_cycles }, told)
 }
 
-/// Opens a session of a server for its functions, without its device.
+/// Opens a session of a server for its functions, without its device. `access` is as for [`open_server`].
 ///
 /// # Errors
 /// As [`open_server`].
-pub fn open_functions(kind: DeviceKind) -> Result<Remote, DeviceError> {
-    Remote::without_device(lender(kind)?, &access(&kind)?)
+pub fn open_functions(kind: DeviceKind, access: Option<Access>) -> Result<Remote, DeviceError> {
+    Remote::without_device(lender(kind)?, &given(&kind, access)?)
+}
+
+fn given(kind: &DeviceKind, access: Option<Access>) -> Result<Access, DeviceError> {
+    access.map_or_else(|| self::access(kind), Ok)
 }
 
 fn lender(kind: DeviceKind) -> Result<&'static Lender, DeviceError> {

@@ -81,7 +81,7 @@ impl Uploaded {
     ) -> Result<Uploaded, UploadError> {
         // Without accelerator code, it runs beside any accelerator.
         let config = artifact.manifest.hardware.as_ref().map(|_| config);
-        let remote = open_server(kind, config, extras, told)?;
+        let remote = open_server(kind, None, config, extras, told)?;
         Uploaded::to(&remote, &kind.to_string(), artifact, told)
     }
 

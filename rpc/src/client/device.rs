@@ -46,6 +46,7 @@ impl From<ClientError> for DeviceError {
             | ClientError::Plain { server }
             | ClientError::Refused { server, .. }
             | ClientError::Lost { server, .. }
+            | ClientError::Closed { server }
             | ClientError::Version { server, .. } => (server.clone(), error.to_string()),
             ClientError::Died { process, .. } => (process.clone(), error.to_string()),
             ClientError::Threads(_) => ("remote".into(), error.to_string()),

@@ -80,6 +80,12 @@ impl Remote {
         Ok(Remote { caller, module, device, _lease: lease })
     }
 
+    /// Ends the session after the call that runs, and gives the device back. Every later call of its functions and modules
+    /// is [`ClientError::Closed`].
+    pub fn close(&self) {
+        self.caller.close();
+    }
+
     /// The server's functions.
     pub fn module(&self) -> &Module {
         &self.module
