@@ -340,3 +340,11 @@ pub fn compile<'py>(
     }
     module::of_artifact(py, outcome.map_err(|error| passes::of_error(py, error))?.artifact)
 }
+
+/// Waits for the code generation of work that was stopped, before the interpreter ends.
+#[cfg(feature = "llvm")]
+#[pyfunction]
+#[pyo3(name = "_finish")]
+pub fn finish(py: Python<'_>) {
+    py.detach(tilewright::model::finish);
+}

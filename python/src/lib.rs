@@ -54,6 +54,11 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, pyo3::types::PyModule>) -> PyResult<()> {
+        #[cfg(feature = "llvm")]
+        {
+            let finish = pyo3::wrap_pyfunction!(crate::compile::finish, module)?;
+            module.py().import("atexit")?.call_method1("register", (finish,))?;
+        }
         tilewright::device::register(tilewright_runtime::Registry::global());
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         module.add("has_llvm", cfg!(feature = "llvm"))?;

@@ -138,7 +138,7 @@ class Servers(Case):
             self.refused(tw.InputError, "visible ASCII", tw.connect, server.device, token="")
             self.refused(tw.InputError, "/nothing.pem", tw.connect, server.device, certificate="/nothing.pem")
             self.refused(tw.DeviceError, "has configuration 1x8x8", tw.connect, server.device, token="0123456789abcdef", hw="1x4x4")
-        self.refused(tw.DeviceError, "cannot be reached", tw.connect, server.device)
+        self.refused(tw.DeviceError, server.address, tw.connect, server.device)
         self.refused(tw.DeviceError, "be asked for what a server does; use remote:HOST:PORT", tw.connect, "csim")
         self.refused(tw.DeviceError, "HOST:PORT", tw.connect, "remote:nowhere")
 

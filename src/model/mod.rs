@@ -43,4 +43,6 @@ pub use request::{CompileRequest, Compiled, DumpIr, FallbackKind};
 pub use several::Shapes;
 pub use uploaded::{UploadError, Uploaded};
 
+#[cfg(feature = "llvm")]
+pub use tilewright_llvm::finish;
 pub use tilewright_sim::rtl::default_cache_dir as cache_dir;

@@ -1,12 +1,12 @@
 //! Code generation that can be stopped.
 //!
 //! LLVM cannot be stopped while it optimizes a module. So it works on a thread of its own, which is left behind when the
-//! work is stopped: it ends after what it is at, and nobody reads its result. The program's exit waits for it, since
-//! LLVM's globals go then.
+//! work is stopped: it ends after what it is at, and nobody reads its result. A program whose work can be stopped calls
+//! [`finish`] before it exits, since LLVM's globals go then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -66,20 +66,15 @@ pub(crate) fn aside<T: Send + 'static>(work: impl FnOnce(&Wanted) -> T + Send + 
     Err(Interrupted.into())
 }
 
-/// Leaves a thread behind until the program exits.
+/// Leaves a thread behind.
 fn leave(thread: JoinHandle<()>) {
-    static AT_EXIT: Once = Once::new();
-    AT_EXIT.call_once(|| {
-        // SAFETY: the function takes no arguments and catches its panics. It runs before LLVM's globals go, which were
-        // made before this call.
-        let _ = unsafe { libc::atexit(wait) };
-    });
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|thread| !thread.is_finished());
     left.push(thread);
 }
 
-extern "C" fn wait() {
+/// Waits for what LLVM still does for work that was stopped.
+pub fn finish() {
     let left = std::mem::take(&mut *LEFT.lock().unwrap_or_else(PoisonError::into_inner));
     for thread in left {
         // Its result does not matter.

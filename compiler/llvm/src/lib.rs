@@ -16,6 +16,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub use aside::finish;
 pub use backend::{LlvmBackend, TunedLayer, compile_functions};
 pub use emit::emit;
 pub use error::EmitError;

@@ -16,7 +16,7 @@ impl Tune {
         let progress = Progress::new("tune", all);
         let mut told = |n: usize| progress.step("trials on the CPU", n, all.max(n));
         let tuning = match self.upload {
-            true => tuned::cpu::tune_cpu_on(graph, request, &open_functions(self.device)?, &mut told),
+            true => tuned::cpu::tune_cpu_on(graph, request, &open_functions(self.device, None)?, &mut told),
             false => tuned::cpu::tune_cpu(graph, request, &mut measure, &mut told),
         };
         progress.end();
