@@ -46,6 +46,15 @@ export interface StepReport {
   [detail: string]: unknown;
 }
 
+/** The value of an attribute. */
+export type Attribute = number | string | Attribute[];
+
+/**
+ * A function that computes an operator: it gets a tensor for each operand and then, if there are any, the attributes as
+ * `Record<string, Attribute>`. It returns a tensor, or a list with one for each output.
+ */
+export type OperatorFunction = (...operands: any[]) => Tensor | Tensor[];
+
 export interface LoadOptions {
   /**
    * The simulator of the accelerator: `fsim` computes values (the default), `csim` also counts cycles. null if
@@ -56,6 +65,11 @@ export interface LoadOptions {
   runtime?: URL | Response | ArrayBuffer | ArrayBufferView | WebAssembly.Module;
   /** A name for the model in messages. */
   name?: string;
+  /**
+   * Functions that compute the model's operators of your own, by the names that the model calls: `DOMAIN.OPERATOR`. They
+   * are called while the model runs, and return their result at once. What they throw is the text of a TilewrightError.
+   */
+  functions?: Record<string, OperatorFunction>;
 }
 
 /** An error of the runtime, with its text. */

@@ -53,10 +53,14 @@ function runtimeModule(place) {
  * @param {import('./index.js').LoadOptions} [options]
  */
 export async function load(source, options = {}) {
-  const { device = 'fsim', runtime: place = PLACE, name = 'the model' } = options;
+  const { device = 'fsim', runtime: place = PLACE, name = 'the model', functions = {} } = options;
+  for (const [own, callable] of Object.entries(functions)) {
+    if (typeof callable !== 'function') throw new TypeError(`functions: ${own} is no function`);
+  }
   const [{ code, artifact }, module] = await Promise.all([bytesOf(source).then(divide), runtimeModule(place)]);
   // Each model has an instance of its own: closing it gives its memory back, and a fault in it is no other's.
   const runtime = await Runtime.start(module);
+  await Promise.all(Object.entries(functions).map(([own, callable]) => runtime.register(own, callable)));
   const opened = await runtime.open(name, artifact, code, code ? needs(code) : null);
   return new Model(runtime, opened, runtime.session(opened, device));
 }

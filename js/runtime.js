@@ -29,6 +29,20 @@ export function arrayOf(dtype) {
   return type[2];
 }
 
+/** The status of a function that fails. */
+const FAILED = 5;
+
+/**
+ * A module that exports the function which it imports, with the type of tw_callback: a table takes no function of
+ * JavaScript, but those of modules.
+ */
+const CALLBACK = Uint8Array.of(
+  0, 0x61, 0x73, 0x6d, 1, 0, 0, 0, // magic and version
+  1, 9, 1, 0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f, // one type: four i32 to an i32
+  2, 7, 1, 1, 0x65, 1, 0x66, 0, 0, // one import, e.f, of that type
+  7, 5, 1, 1, 0x66, 0, 0, // exported as f
+);
+
 /** An error of the runtime, with its text. */
 export class TilewrightError extends Error {
   constructor(text, status) {
@@ -147,6 +161,84 @@ export class Runtime {
       const type = this.put(take, new Uint8Array([code, bits, 1, 0]));
       const lengths = this.put(take, BigInt64Array.from(shape, BigInt));
       return this.made('tw_tensor_new', take, this.put(take, data), type, lengths, shape.length);
+    });
+  }
+
+  /** Makes a value of what a function in JavaScript returned; the caller frees it. */
+  given(result) {
+    if (result === null || result === undefined) return new Uint8Array(VALUE);
+    if (typeof result?.then === 'function') throw new TypeError('it returned a Promise; functions must not be async');
+    if (typeof result === 'number' || typeof result === 'bigint') {
+      const value = new DataView(new ArrayBuffer(VALUE));
+      const whole = typeof result === 'bigint' || Number.isSafeInteger(result);
+      value.setUint32(0, whole ? INTEGER : FLOAT, true);
+      if (whole) value.setBigInt64(8, BigInt(result), true);
+      else value.setFloat64(8, result, true);
+      return new Uint8Array(value.buffer);
+    }
+    if (typeof result === 'string') {
+      const text = new TextEncoder().encode(result);
+      return this.with((take) => this.made('tw_string_new', take, this.put(take, text), text.length));
+    }
+    if (Array.isArray(result)) return this.list(result);
+    const { dtype, shape, data } = result;
+    if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) {
+      throw new TypeError('it returned what is no tensor; return {dtype, shape, data}, or a list of them');
+    }
+    const Elements = arrayOf(dtype);
+    const count = shape.reduce((product, length) => product * length, 1);
+    if (!(data instanceof Elements) || data.length !== count) {
+      throw new TypeError(
+        `it returned a tensor of ${dtype} ${shape.join('x')} with ${data.length} elements of a ${data.constructor.name}`,
+      );
+    }
+    return this.tensor(dtype, shape, data);
+  }
+
+  list(results) {
+    const items = [];
+    try {
+      results.forEach((result) => items.push(this.given(result)));
+      return this.with((take) => {
+        const list = take(VALUE * items.length);
+        items.forEach((value, i) => this.bytes().set(value, list + VALUE * i));
+        return this.made('tw_list_new', take, list, items.length);
+      });
+    } finally {
+      items.forEach((value) => this.free(value));
+    }
+  }
+
+  /** Registers a function under a name: steps of models find it there when their session is opened. */
+  async register(name, callable) {
+    const called = (_context, args, count, result) => {
+      try {
+        const given = Array.from({ length: count }, (_, i) => {
+          const at = (args >>> 0) + VALUE * i;
+          return this.taken(this.bytes().slice(at, at + VALUE));
+        });
+        const value = this.given(callable(...given));
+        this.bytes().set(value, result >>> 0);
+        return 0;
+      } catch (error) {
+        // A fault of the runtime itself has left it in an unknown state.
+        if (this.broken) throw error;
+        const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+        this.with((take) => this.call('tw_set_error', this.putText(take, text.replaceAll('\0', ' '))));
+        return FAILED;
+      }
+    };
+    const { instance } = await WebAssembly.instantiate(CALLBACK, { e: { f: called } });
+    const table = this.exports.__indirect_function_table;
+    const index = table.grow(1);
+    table.set(index, instance.exports.f);
+    this.with((take) => {
+      const made = this.made('tw_function_new', take, this.putText(take, name), index, 0, 0);
+      try {
+        this.check('tw_function_register', this.put(take, made));
+      } finally {
+        this.free(made);
+      }
     });
   }
 

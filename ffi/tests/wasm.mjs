@@ -52,6 +52,49 @@ for (const { model: file, device, runs, accelerated, tolerance } of cases) {
   await assert.rejects(model.run({}), /the model was closed/);
 }
 
+// Functions of JavaScript compute operators of a model's own.
+{
+  const packed = await read('packed.wasm');
+  const seen = [];
+  const functions = {
+    'tests.Peaks': ({ dtype, shape, data }, attributes) => {
+      seen.push(attributes);
+      if (data[0] > 100) throw new RangeError('too much');
+      const scaled = data.map((x) => x * attributes.by);
+      const count = BigInt(data.filter((x) => x > attributes.above).length);
+      return [{ dtype, shape, data: scaled }, { dtype: 'i64', shape: [1], data: BigInt64Array.of(count) }];
+    },
+  };
+  const own = await load(packed, { functions, device: null });
+  const memory = [];
+  for (let i = 0; i < 20; i++) {
+    const { outputs, steps } = await own.report(Float32Array.of(-1, 2, 3, 0.25));
+    assert.deepEqual(outputs.y.data, Float32Array.of(0, 5, 7.5, 0.625));
+    assert.deepEqual(outputs.count.data, BigInt64Array.of(2n));
+    assert.equal(steps.filter((step) => step.place === 'packed' || step.name.includes('peaks')).length > 0, true);
+    memory.push(own.memoryBytes);
+  }
+  assert.equal(memory.at(-1), memory.at(4));
+  assert.deepEqual(seen[0], { above: 0.5, by: 2.5, names: ['a', 'b'] });
+  const fails = (input, text) => assert.rejects(own.run(input), (e) => e instanceof TilewrightError && text.test(e.message));
+  await fails(Float32Array.of(200, 0, 0, 0), /tests.Peaks: RangeError: too much/);
+  assert.deepEqual((await own.run(Float32Array.of(0, 0, 0, 2))).y.data, Float32Array.of(0, 0, 0, 5));
+  for (const [result, text] of [
+    [3, /tests.Peaks.*returned/s],
+    [Promise.resolve(), /returned a Promise; functions must not be async/],
+    [{ dtype: 'f32', shape: [4], data: new Float32Array(3) }, /a tensor of f32 4 with 3 elements of a Float32Array/],
+    [{ dtype: 'f32', shape: [4], data: new Float64Array(4) }, /elements of a Float64Array/],
+    [{ dtype: 'f128', shape: [4], data: new Float64Array(4) }, /elements of type f128 are unknown here/],
+    [{}, /what is no tensor; return \{dtype, shape, data\}/],
+    [[{ dtype: 'f32', shape: [4], data: new Float32Array(4) }], /tests.Peaks/],
+  ]) {
+    const other = await load(packed, { functions: { 'tests.Peaks': () => result }, device: null });
+    await assert.rejects(other.run(new Float32Array(4)), (e) => e instanceof TilewrightError && text.test(e.message), text);
+  }
+  await assert.rejects(load(packed, { device: null }), /calls the function tests.Peaks, which is not registered/);
+  await assert.rejects(load(packed, { functions: { f: 3 } }), /functions: f is no function/);
+}
+
 // Errors say what is wrong, and the model goes on.
 const [first] = cases;
 const bytes = await read(first.model);

@@ -1,6 +1,7 @@
 //! The runtime as WebAssembly and its JavaScript package: networks run in Node and in a page of a browser, and must
 //! answer as here: with the same bits where sums are of integers.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,6 +9,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tilewright::model::wasm::{TARGET, WasmLinker, module};
 use tilewright::model::{self, inference, zoo};
+use tilewright_compiler::graph::op::{Attr, Packed};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, TensorType};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::{Artifact, Registry, Session, Tensor};
@@ -51,6 +54,34 @@ fn compiled(file: &Path, offload: model::Offload, preset: &str, folder: &Path) -
     let linker = WasmLinker::find().expect("it was found before");
     let wasm = module(&artifact, &linker, folder).expect("it links");
     Network { wasm, here: compile(&format!("{}-linux-gnu", std::env::consts::ARCH)) }
+}
+
+/// A graph with an operator of its own between two others, which has attributes and two outputs.
+fn peaks() -> Graph {
+    let mut b = GraphBuilder::new("peaks");
+    let x = b.input("x", TensorType::new(DType::F32, &[4]));
+    let types = vec![b.ty(x).clone(), TensorType::new(DType::I64, &[1])];
+    let attributes = BTreeMap::from([
+        ("above".to_string(), Attr::Float(0.5)),
+        ("by".to_string(), Attr::Float(2.5)),
+        ("names".to_string(), Attr::List(["a", "b"].map(|name| Attr::String(name.into())).to_vec())),
+    ]);
+    let op = Packed { function: "tests.Peaks".into(), attributes, types };
+    let found = b.node_outputs("peaks", op.into(), &[x]).expect("it suits");
+    let y = b.node("y", Op::Relu, &[found[0]]).expect("it suits");
+    b.output("y", y);
+    b.output("count", found[1]);
+    b.finish().expect("a graph")
+}
+
+/// The WebAssembly module of a graph, all of whose steps are on the host.
+fn linked(graph: &Graph, folder: &Path) -> Vec<u8> {
+    let config = HwConfig::load("1x8x8").expect("a preset");
+    let processor = format!("{TARGET},+simd128");
+    let options =
+        model::Options { offload: model::Offload::None, processor: Some(&processor), ..model::Options::new(&config) };
+    let artifact = model::build(graph.clone(), &options, &mut |_, _| {}).expect("it compiles");
+    module(&artifact, &WasmLinker::find().expect("it was found before"), folder).expect("it links")
 }
 
 fn device(name: &str, config: &HwConfig) -> Box<dyn Device> {
@@ -126,6 +157,7 @@ fn networks_answer_in_node_as_on_this_machine() {
             cases.push(case(dir, name, &network, "csim", tolerance));
         }
     }
+    std::fs::write(dir.join("packed.wasm"), linked(&peaks(), dir)).expect("room");
     std::fs::write(dir.join("cases.json"), Value::from(cases).to_string()).expect("room");
     let script = root().join("ffi/tests/wasm.mjs");
     assert_eq!(run(Command::new("node").arg(script).arg(&package).arg(dir)), "all as it should be\n");

@@ -1,8 +1,10 @@
 //! Models whose sizes are open, and operators that are functions of the program.
 
 use std::path::Path;
+use std::process::Command;
 
-use tilewright_runtime::npy;
+use tilewright::model::wasm::WasmLinker;
+use tilewright_runtime::{Artifact, npy};
 use tilewright_runtime::tensor::Tensor;
 use tilewright_testing::proto::{field, number};
 
@@ -25,6 +27,71 @@ fn failed(dir: &Path, arguments: &[&str]) -> String {
     let outcome = tilewright(dir, arguments);
     assert_eq!(outcome.code, 2, "{}", outcome.stdout);
     outcome.stderr
+}
+
+/// Compiles a model for two sizes as WebAssembly; without a linker the calling test skips.
+fn wasm(dir: &Path) -> bool {
+    if let Err(error) = WasmLinker::find() {
+        tilewright_testing::skip(&error.to_string());
+        return false;
+    }
+    std::fs::write(dir.join("m.onnx"), model(b"Relu", b"")).unwrap();
+    fine(dir, &["compile", "m.onnx", "--shapes", "rows=2,3", "--emit", "wasm", "-o", "m.wasm"]);
+    true
+}
+
+#[test]
+fn a_webassembly_module_has_all_sizes() {
+    let folder = tempfile::tempdir().unwrap();
+    if !wasm(folder.path()) {
+        return;
+    }
+    let bytes = std::fs::read(folder.path().join("m.wasm")).unwrap();
+    // The last section is the artifact.
+    let at = bytes.windows(8).position(|window| window == b"TILEWRGT").expect("an artifact");
+    let artifact = Artifact::decode("m.wasm", &bytes[at..]).unwrap();
+    let shapes: Vec<_> = artifact.manifest.of_each_shape().map(|one| one.input_values()[0].shape.clone()).collect();
+    assert_eq!(shapes, [[2, 4], [3, 4]]);
+}
+
+#[test]
+#[ignore = "needs the package of make wasm; make test-full runs it"]
+fn a_webassembly_module_for_several_sizes_runs_data_of_each() {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/build/js");
+    if !tilewright_testing::has_optional("node", "run scripts/setup.sh --wasm") {
+        return;
+    }
+    if !Path::new(package).join("runtime.wasm").exists() {
+        return tilewright_testing::skip("the JavaScript package is not built; run make wasm");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    if !wasm(folder.path()) {
+        return;
+    }
+    let script = "
+        import { readFile } from 'node:fs/promises';
+        const { load } = await import(process.argv[1] + '/index.js');
+        const model = await load(await readFile('m.wasm'));
+        console.log(JSON.stringify([model.inputs, model.outputs]));
+        for (const rows of [3, 2, 5]) {
+            const data = Float32Array.from({ length: 4 * rows }, (_, i) => i - 5);
+            try {
+                const { y } = await model.run({ x: { shape: [rows, 4], data } });
+                console.log(String(y.shape), y.data.every((value, i) => value === Math.max(0, i - 5)));
+            } catch (error) {
+                console.log(error.name, error.message.includes('5x4'));
+            }
+        }
+        console.log(await model.run(new Float32Array(8)).catch((error) => error.name));";
+    let found = Command::new("node")
+        .args(["--input-type=module", "-e", script, "--", package])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
+    let described = r#"[[{"dtype":"f32","name":"x","shape":["rows",4]}],[{"dtype":"f32","name":"y","shape":[null,4]}]]"#;
+    let printed = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert_eq!(printed, format!("{described}\n3,4 true\n2,4 true\nTilewrightError true\nTypeError\n"));
 }
 
 #[test]
