@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 use tilewright::model::wasm::{TARGET, WasmLinker, module};
 use tilewright::model::{self, inference, zoo};
-use tilewright_compiler::graph::op::{Attr, Packed};
-use tilewright_compiler::graph::{DType, Graph, GraphBuilder, Op, TensorType};
+use tilewright_compiler::graph::op::{Attr, Packed, Relu};
+use tilewright_compiler::graph::{DType, Graph, GraphBuilder, TensorType};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::Device;
 use tilewright_runtime::{Artifact, Registry, Session, Tensor};
@@ -64,11 +64,11 @@ fn peaks() -> Graph {
     let attributes = BTreeMap::from([
         ("above".to_string(), Attr::Float(0.5)),
         ("by".to_string(), Attr::Float(2.5)),
-        ("names".to_string(), Attr::List(["a", "b"].map(|name| Attr::String(name.into())).to_vec())),
+        ("names".to_string(), Attr::List(["a", "b"].map(|name| Attr::Text(name.into())).to_vec())),
     ]);
     let op = Packed { function: "tests.Peaks".into(), attributes, types };
     let found = b.node_outputs("peaks", op.into(), &[x]).expect("it suits");
-    let y = b.node("y", Op::Relu, &[found[0]]).expect("it suits");
+    let y = b.node("y", Relu {}, &[found[0]]).expect("it suits");
     b.output("y", y);
     b.output("count", found[1]);
     b.finish().expect("a graph")

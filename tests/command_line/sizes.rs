@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::Command;
 
 use tilewright::model::wasm::WasmLinker;
-use tilewright_runtime::{Artifact, npy};
 use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::{Artifact, npy};
 use tilewright_testing::proto::{field, number};
 
 use super::{fine, tilewright};
@@ -89,7 +89,8 @@ fn a_webassembly_module_for_several_sizes_runs_data_of_each() {
         .output()
         .unwrap();
     assert!(found.status.success(), "{}", String::from_utf8_lossy(&found.stderr));
-    let described = r#"[[{"dtype":"f32","name":"x","shape":["rows",4]}],[{"dtype":"f32","name":"y","shape":[null,4]}]]"#;
+    let described =
+        r#"[[{"dtype":"f32","name":"x","shape":["rows",4]}],[{"dtype":"f32","name":"y","shape":[null,4]}]]"#;
     let printed = String::from_utf8_lossy(&found.stdout).into_owned();
     assert_eq!(printed, format!("{described}\n3,4 true\n2,4 true\nTilewrightError true\nTypeError\n"));
 }
