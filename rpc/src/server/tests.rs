@@ -5,6 +5,7 @@ mod bad;
 pub(crate) mod calls;
 mod differential;
 pub(crate) mod fuzz;
+mod log;
 mod queue;
 mod scrub;
 
@@ -59,6 +60,7 @@ pub(crate) fn with_limits(limits: Limits) -> Options {
 }
 
 pub(crate) fn start(options: Options, lends: Lends) -> Running {
+    log::keep();
     Server::bind(options, lends).expect("it listens").start().expect("it starts")
 }
 

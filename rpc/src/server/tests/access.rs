@@ -22,6 +22,7 @@ fn without_the_token_nobody_is_let_in() {
     let remedy = "set TILEWRIGHT_TOKEN, or TILEWRIGHT_TOKEN_FILE to the path of a file that has the server's token";
     assert_eq!(refused(&running, &Access::default()), format!("remote:SERVER: refuses: no token was given; {remedy}"));
     assert_eq!(refused(&running, &token("secre")), format!("remote:SERVER: refuses: the token is wrong; {remedy}"));
+    log::has(&[" WARN ", ": refused, because the token is wrong"]);
     let client = Client::connect(&endpoint(&running), &token("wrong")).expect("it connects");
     assert!(client.describe().is_err() && client.ping().is_err());
     let device = RemoteDevice::open(&endpoint(&running), &token("secret"), &small(), Asked::default(), &|_| ());

@@ -97,6 +97,7 @@ fn another_version_is_told() {
     let mut raw = Raw::new(&running);
     raw.open(|open| open.protocol = 99);
     let error = raw.error();
+    log::has(&[" WARN ", ": refused, because it speaks version 99 of the services"]);
     assert!(error.starts_with("it speaks version 99 of the services, but this server, Tilewright "), "{error}");
 }
 
@@ -126,9 +127,9 @@ fn messages_beyond_the_limit_end_the_session() {
 #[test]
 fn a_disconnect_in_mid_upload_gives_the_device_back() {
     let running = functional();
-    for _ in 0..3 {
+    for round in 0..3 {
         let mut raw = Raw::new(&running);
-        raw.open(|_| ());
+        raw.open(|open| open.client = format!("half a write {round}"));
         // The one before it may not have given the device back yet.
         while !matches!(raw.next().expect("the session goes on").expect("a reply"), reply::Kind::Opened(_)) {}
         for piece in 0..8 {
@@ -141,6 +142,7 @@ fn a_disconnect_in_mid_upload_gives_the_device_back() {
         assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
         let mut memory = vec![1; 9 * PIECE];
         device.read(0, &mut memory).expect("it is read");
+        log::has(&[&format!("(half a write {round}): gone, after ")]);
         assert!(memory.iter().all(|byte| *byte == 0));
     }
 }
@@ -162,13 +164,13 @@ fn a_client_that_does_not_take_its_replies_does_not_keep_the_device() {
     drop(raw);
 }
 
-/// A device that fails after some accesses, as a board whose cable is pulled.
-pub(super) struct Fragile(pub Fsim, pub usize);
+/// A device that fails after some accesses, as a board whose cable is pulled. The last is its port.
+pub(super) struct Fragile(pub Fsim, pub usize, pub &'static str);
 
 impl Fragile {
     fn touch(&mut self) -> Result<(), DeviceError> {
         self.1 = self.1.saturating_sub(1);
-        let (tool, reason) = ("serial:/dev/ttyUSB0".to_string(), "the board does not answer".to_string());
+        let (tool, reason) = (self.2.to_string(), "the board does not answer".to_string());
         match self.1 {
             0 => Err(DeviceError::Tool { tool, reason, remedy: "plug it in".into() }),
             _ => Ok(()),
@@ -206,7 +208,7 @@ impl Device for Fragile {
 #[test]
 fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
     let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4)))
+        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4, "serial:/dev/ttyUSB0")))
     };
     let lends = Lends {
         name: "fragile".into(),
@@ -229,6 +231,7 @@ fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
         let error = device.read(0, &mut byte).unwrap_err().to_string();
         let at = endpoint(&running);
         assert_eq!(error, format!("remote:{at}: serial:/dev/ttyUSB0: the board does not answer; plug it in"));
+        log::has(&[" WARN ", "): serial:/dev/ttyUSB0: the board does not answer; plug it in"]);
     }
 }
 

@@ -222,7 +222,7 @@ fn with_program() -> Artifact {
 #[test]
 fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_client_is_served() {
     let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9)))
+        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9, "serial:/dev/ttyUSB1")))
     };
     let lends = Lends {
         disposable: false,
@@ -240,7 +240,8 @@ fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_clien
         let run = || call(&session, "run", std::slice::from_ref(&x));
         run().expect("the device still answers");
         let error = (0..20).find_map(|_| run().err()).expect("the device no longer answers");
-        assert!(error.contains("serial:/dev/ttyUSB0: the board does not answer; plug it in"), "{error}");
+        assert!(error.contains("serial:/dev/ttyUSB1: the board does not answer; plug it in"), "{error}");
+        super::log::has(&[" WARN ", "serial:/dev/ttyUSB1: the board does not answer; plug it in"]);
         // Functions that need no device still answer.
         call(remote.module(), "echo", &[]).expect("the session goes on");
     }
@@ -252,9 +253,9 @@ fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_clien
 #[test]
 fn a_client_that_is_gone_in_the_middle_of_an_upload_leaves_nothing() {
     let running = serving(Limits::default());
-    for _ in 0..3 {
+    for round in 0..3 {
         let raw = super::bad::Raw::new(&running);
-        raw.open(|_| ());
+        raw.open(|open| open.client = format!("half an upload {round}"));
         for _ in 0..8 {
             raw.send(crate::wire::request::Kind::Bulk(vec![3; crate::PIECE].into()));
         }
@@ -263,5 +264,6 @@ fn a_client_that_is_gone_in_the_middle_of_an_upload_leaves_nothing() {
         let mut device = plain(&running);
         device.flush().expect("it has the device");
         assert!(begun.elapsed() < std::time::Duration::from_secs(1), "{:?}", begun.elapsed());
+        super::log::has(&[&format!("(half an upload {round}): gone")]);
     }
 }
