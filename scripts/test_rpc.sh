@@ -18,7 +18,8 @@ run() {
     local name=$1 target=$2
     [ -z "$WANTED" ] || [[ " $WANTED " == *" $name "* ]] || return 0
     emulated "$name" "$target" "$3" || return 0
-    "$CARGO" test --target "$target" -p tilewright-rpc --lib
+    # Emulated processors are slower than what the tests allow.
+    PATIENCE=20 "$CARGO" test --target "$target" -p tilewright-rpc --lib
     "$CARGO" build --target "$target" --no-default-features --features zoo --bin tilewright
     serve "$name" "$4" "$emulator" "target/$target/debug/tilewright"
 }

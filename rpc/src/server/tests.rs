@@ -11,6 +11,7 @@ mod scrub;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, DeviceError};
@@ -45,6 +46,12 @@ pub(crate) fn simulator(config: &HwConfig, exact: bool, open: Arc<AtomicUsize>) 
         functions: Registry::new(),
         native: None,
     }
+}
+
+/// Time in which something must be done: so many seconds, times the variable PATIENCE for emulated processors.
+pub(crate) fn within(seconds: u64) -> Duration {
+    let patience = std::env::var("PATIENCE").map_or(1, |text| text.parse().expect("PATIENCE is a number"));
+    Duration::from_secs(seconds * patience)
 }
 
 pub(crate) fn endpoint(running: &Running) -> Endpoint {

@@ -53,7 +53,7 @@ fn a_session_that_does_nothing_loses_the_device_to_one_that_waits() {
     idle.flush().expect("nobody waits, so it keeps the device");
     let begun = Instant::now();
     let mut other = plain(&running);
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < within(3), "{:?}", begun.elapsed());
     let error = idle.flush().unwrap_err().to_string();
     assert!(error.ends_with("the session did nothing for 0 s while others wait; open another one"), "{error}");
     other.flush().expect("it has the device");
@@ -71,7 +71,7 @@ fn a_session_that_has_the_device_for_long_loses_it_to_one_that_waits() {
     let begun = Instant::now();
     let error = loop {
         match busy.flush() {
-            Ok(()) => assert!(begun.elapsed() < Duration::from_secs(5)),
+            Ok(()) => assert!(begun.elapsed() < within(5)),
             Err(error) => break error.to_string(),
         }
     };
@@ -89,7 +89,7 @@ fn more_sessions_than_the_limit_are_refused() {
     drop(first);
     let begun = Instant::now();
     while open(&running, &small(), Asked::default()).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(2));
+        assert!(begun.elapsed() < within(2));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_device_is_back_at_once_when_its_client_is_gone() {
         let begun = Instant::now();
         drop(device);
         drop(plain(&running));
-        assert!(begun.elapsed() < Duration::from_secs(1), "round {round}: {:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(1), "round {round}: {:?}", begun.elapsed());
     }
     assert_eq!(opened.load(Ordering::Relaxed), 40);
 }
@@ -133,6 +133,6 @@ fn a_run_whose_client_is_gone_is_interrupted() {
         let begun = Instant::now();
         drop(raw);
         plain(&running).flush().expect("it has the device");
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(2), "{:?}", begun.elapsed());
     }
 }
