@@ -2,6 +2,7 @@
 # Builds the libraries of the C interface into build/lib, and states their sizes:
 #   libtilewright_runtime.so  sessions and boards
 #   libtilewright_sim.so      the same with the functional simulator and the cycle model
+#   libtilewright_remote.so   the same with devices of servers
 set -eu
 cd "$(dirname "$0")/.."
 CARGO=${CARGO:-cargo}
@@ -15,8 +16,9 @@ build() { # NAME FEATURES...
   mv "build/lib/.$name" "build/lib/$name"
 }
 build libtilewright_runtime.so --no-default-features
-build libtilewright_sim.so
+build libtilewright_sim.so --no-default-features --features sim
+build libtilewright_remote.so
 cp include/tilewright.h include/tilewright.hpp build/include
-for name in libtilewright_runtime.so libtilewright_sim.so; do
+for name in libtilewright_runtime.so libtilewright_sim.so libtilewright_remote.so; do
   echo "build/lib/$name: $(awk "BEGIN { printf \"%.2f\", $(wc -c <build/lib/$name) / 1e6 }") MB"
 done

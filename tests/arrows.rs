@@ -16,7 +16,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-shell", &["tilewright-hw"]),
     ("tilewright-driver", &["tilewright-hw"]),
     ("tilewright-runtime", &["tilewright-hw", "tilewright-driver"]),
-    ("tilewright-ffi", &["tilewright-hw", "tilewright-sim", "tilewright-driver", "tilewright-runtime"]),
+    (
+        "tilewright-ffi",
+        &["tilewright-hw", "tilewright-sim", "tilewright-driver", "tilewright-runtime", "tilewright-rpc"],
+    ),
     ("tilewright-rpc", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
     ("tilewright-tensor", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-tensor", "tilewright-runtime"]),

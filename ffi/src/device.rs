@@ -24,6 +24,10 @@ const DEVICES: &[(&str, Open)] = &[
     ("spi", board),
     #[cfg(not(target_family = "wasm"))]
     ("uio", board),
+    #[cfg(all(feature = "remote", not(target_family = "wasm")))]
+    ("remote", server),
+    #[cfg(all(feature = "remote", not(target_family = "wasm")))]
+    ("tracker", server),
     #[cfg(feature = "sim")]
     ("fsim", |_, config| {
         let bytes = config.memory_bytes();
@@ -52,6 +56,18 @@ pub(crate) fn csim(config: HwConfig, bytes: u64) -> Box<dyn Device> {
 fn board(name: &str, config: HwConfig) -> Result<Box<dyn Device>, AnyError> {
     let port: BoardPort = name.parse()?;
     Ok(Board::open(&port, &config, &|_| ())?.into_device(None))
+}
+
+/// The device of a server, or of one that a tracker chooses. Token and certificate are those of the variables of the
+/// environment that the command line reads.
+#[cfg(all(feature = "remote", not(target_family = "wasm")))]
+fn server(name: &str, config: HwConfig) -> Result<Box<dyn Device>, AnyError> {
+    use tilewright_rpc::client::Asked;
+    use tilewright_rpc::{Access, Lender, RemoteDevice};
+    let lender: Lender = name.parse()?;
+    // The configuration has the device's name, which says nothing to the server.
+    let config = HwConfig { name: "the program's".into(), ..config };
+    Ok(Box::new(RemoteDevice::of(&lender, &Access::from_environment()?, &config, Asked::default(), &|_| ())?))
 }
 
 /// Registers the library's devices, once in a process.

@@ -24,7 +24,10 @@ pub use function::{
     tw_callback, tw_drop, tw_function_call, tw_function_find, tw_function_new, tw_function_register,
     tw_function_unregister,
 };
-pub use module::{tw_artifact_open, tw_artifact_open_bytes, tw_module_function, tw_module_functions, tw_module_kind};
+pub use module::{
+    tw_artifact_open, tw_artifact_open_bytes, tw_artifact_open_bytes_with, tw_artifact_open_with, tw_module_function,
+    tw_module_functions, tw_module_kind,
+};
 pub use session::{tw_session_open, tw_session_run};
 pub use tensor::{tw_tensor_from_dlpack, tw_tensor_new, tw_tensor_to_dlpack, tw_tensor_view};
 pub use value::{

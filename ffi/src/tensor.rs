@@ -42,8 +42,11 @@ pub unsafe extern "C" fn tw_tensor_new(
         };
         // SAFETY: the caller's promise.
         let View { dtype, shape, data, len } = unsafe { View::of(&tensor)? };
+        let mut bytes = Vec::new();
+        let too_large = |_| Failure::new(TW_INVALID_ARGUMENT, format!("no memory has the {len} bytes of the tensor"));
+        bytes.try_reserve_exact(len).map_err(too_large)?;
         // SAFETY: the caller's promise; without elements the pointer is dangling and the length 0.
-        let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
+        bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(data, len) });
         // SAFETY: the caller's promise.
         unsafe { put_value(out, || Value::Tensor(Tensor { dtype, shape, bytes: bytes.into() })) }
     })

@@ -1,6 +1,11 @@
 //! Programs in C and C++ against the library: each is compiled with all warnings, linked with the library of this
 //! build, and run.
 
+#[path = "programs/fuzz.rs"]
+mod fuzz;
+#[path = "programs/remote.rs"]
+mod remote;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -41,7 +46,8 @@ fn compile_with(source: &Path, program: &Path, more: &[String]) {
         .arg(&library)
         .args(more)
         .arg("-ltilewright_c")
-        .arg(format!("-Wl,-rpath,{}", library.display()))
+        // Comes before LD_LIBRARY_PATH, in which cargo puts a folder that may have a library of an earlier build.
+        .arg(format!("-Wl,--disable-new-dtags,-rpath,{}", library.display()))
         .output()
         .expect("the compiler runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -180,7 +186,8 @@ fn a_network_answers_in_c_as_in_rust() {
     let refused = Command::new(&program).arg(&artifact).arg("tpu").stdin(given()).output().expect("it runs");
     let text = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        !refused.status.success() && text.contains("there is no device tpu here; there are: csim, fsim, serial"),
+        !refused.status.success()
+            && text.contains("there is no device tpu here; there are: csim, fsim, remote, serial"),
         "{text}"
     );
 }
