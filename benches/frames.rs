@@ -12,6 +12,7 @@ use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::made_up;
 use tilewright::model::{self, Options, Sizes};
 use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::queue::Queue;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
 use tilewright_runtime::artifact::Place;
 use tilewright_runtime::registry::Registry;
@@ -29,11 +30,14 @@ struct Done {
     changed: Vec<(u64, Vec<u8>)>,
 }
 
-/// A device that computes each command once and then repeats it in real time, for inputs that are always the same.
+/// A device that computes each command once and then repeats it in real time, for inputs that are always the same. As on
+/// a peripheral of the host, the next command starts when somebody sees the end of the one before.
 struct RealTime {
     inner: Box<dyn Device>,
-    done: HashMap<u64, Done>,
-    ended: Vec<(Ticket, RunReport)>,
+    done: HashMap<Command, Done>,
+    queue: Queue,
+    /// The running command, and when it ends.
+    running: Option<(Ticket, Command, Instant)>,
 }
 
 impl RealTime {
@@ -51,8 +55,18 @@ impl RealTime {
         let pieces = before.chunks(PIECE).zip(after.chunks(PIECE)).enumerate();
         let changed = pieces.filter(|(_, (old, new))| old != new);
         let changed = changed.map(|(index, (_, new))| ((index * PIECE) as u64, new.to_vec())).collect();
-        self.done.insert(command.stream_addr, Done { report, changed });
+        self.done.insert(command.clone(), Done { report, changed });
         Ok(())
+    }
+
+    fn start_next(&mut self) {
+        if self.running.is_some() {
+            return;
+        }
+        let Some((ticket, command)) = self.queue.next(Ticket(u64::MAX)) else { return };
+        let cycles = self.done[&command].report.cycles.unwrap_or(0);
+        let takes = Duration::from_secs_f64(cycles as f64 / (self.config().host.clock_mhz * 1e6));
+        self.running = Some((ticket, command, Instant::now() + takes));
     }
 }
 
@@ -78,24 +92,40 @@ impl Device for RealTime {
     }
 
     fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        if !self.done.contains_key(&command.stream_addr) {
+        if !self.done.contains_key(command) {
             self.record(command)?;
         }
-        let started = Instant::now();
-        let done = &self.done[&command.stream_addr];
-        for (addr, bytes) in &done.changed {
-            self.inner.write(*addr, bytes)?;
-        }
-        let ms = done.report.cycles.unwrap_or(0) as f64 / (self.inner.config().host.clock_mhz * 1e3);
-        thread::sleep(Duration::from_secs_f64(ms / 1e3).saturating_sub(started.elapsed()));
-        let ticket = Ticket(self.ended.len() as u64);
-        self.ended.push((ticket, self.done[&command.stream_addr].report.clone()));
+        let config = self.inner.config().clone();
+        let ticket = self.queue.submit(command, &config)?;
+        self.start_next();
         Ok(ticket)
     }
 
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        let at = self.ended.iter().position(|(known, _)| *known == ticket);
-        at.map(|at| self.ended.swap_remove(at).1).ok_or(DeviceError::UnknownTicket(ticket))
+        loop {
+            if let Some(report) = self.poll(ticket, Duration::MAX)? {
+                return Ok(report);
+            }
+        }
+    }
+
+    fn poll(&mut self, ticket: Ticket, at_most: Duration) -> Result<Option<RunReport>, DeviceError> {
+        while let Some((first, command, end)) = self.running.take_if(|(first, ..)| *first <= ticket) {
+            let left = end.saturating_duration_since(Instant::now());
+            if left > at_most {
+                self.running = Some((first, command, end));
+                thread::sleep(at_most);
+                return Ok(None);
+            }
+            thread::sleep(left);
+            let done = &self.done[&command];
+            for (addr, bytes) in &done.changed {
+                self.inner.write(*addr, bytes)?;
+            }
+            self.queue.done(first, Ok(done.report.clone()));
+            self.start_next();
+        }
+        self.queue.take(ticket).map(Some)
     }
 }
 
@@ -106,7 +136,7 @@ fn main() {
     let inputs = made_up(&artifact.manifest.input_values());
     let inner = device::open(DeviceKind::CSIM, &config, Extras::default(), &|_| {}).expect("the device opens");
     let inner = inner.expect("the cycle model is a device");
-    let device = RealTime { inner, done: HashMap::new(), ended: Vec::new() };
+    let device = RealTime { inner, done: HashMap::new(), queue: Queue::default(), running: None };
     let mut session = Session::new(artifact, Registry::global(), Some(Box::new(device))).expect("the network opens");
     let (expected, report) = session.run(&inputs).expect("it runs");
     let accel_s = report.cycles().unwrap_or(0) as f64 / (config.host.clock_mhz * 1e6);

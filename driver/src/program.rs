@@ -39,6 +39,13 @@ pub struct MemoryRegion {
     pub bytes: u64,
 }
 
+impl MemoryRegion {
+    /// Whether a run can change it.
+    pub fn is_written(&self) -> bool {
+        matches!(self.role, Role::Input | Role::Output | Role::Scratch)
+    }
+}
+
 /// A named part of the constants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {

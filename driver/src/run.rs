@@ -2,9 +2,9 @@
 
 use crate::error::DriverError;
 use crate::memory::{ALIGN, Block, DeviceMemory};
-use crate::program::{AccelProgram, MemoryRegion, Role};
+use crate::program::{AccelProgram, Binding, MemoryRegion, Role};
 use std::ops::Deref;
-use tilewright_hw::device::{Base, Command, Device, RunReport};
+use tilewright_hw::device::{Base, Command, Device, RunReport, Ticket};
 use tilewright_hw::isa;
 
 /// A program whose constants and stream are in a device's memory. `P` is a reference to it, or an owning pointer.
@@ -15,6 +15,8 @@ pub struct Loaded<P> {
     blocks: Vec<Block>,
     /// Memory that it allocated for itself.
     taken: Vec<Block>,
+    /// The block that it shares with other programs.
+    shared: Option<Block>,
     command: Command,
 }
 
@@ -81,7 +83,7 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
             device.clean_cache(block.addr, bytes.len() as u64)?;
         }
         let command = command(&program.regions, &blocks, stream, program.insn_count() as u32);
-        Ok(Loaded { program, blocks, taken, command })
+        Ok(Loaded { program, blocks, taken, shared: tensors, command })
     }
 
     /// The command that runs the program, for callers that control the device themselves.
@@ -114,6 +116,29 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
         inputs: &[impl AsRef<[u8]>],
         outputs: &mut [Vec<u8>],
     ) -> Result<RunReport, DriverError> {
+        let ticket = self.submit(device, inputs, self.shared)?;
+        let report = device.wait(ticket)?;
+        self.collect(device, report, outputs, self.shared)
+    }
+
+    /// Whether all memory that a run changes is in the block that programs share, so that a run in another block of the
+    /// same size can be submitted before this one has ended.
+    pub fn is_relocatable(&self) -> bool {
+        let regions = self.program.regions.iter().zip(&self.blocks);
+        regions.filter(|(region, _)| region.is_written()).all(|(_, block)| Some(*block) == self.shared)
+    }
+
+    /// Writes the inputs and submits the command. The tensors are in `tensors`, which is as large as the block that
+    /// programs share and takes its place.
+    ///
+    /// # Errors
+    /// [`DriverError::Input`], or the device's.
+    pub fn submit(
+        &self,
+        device: &mut dyn Device,
+        inputs: &[impl AsRef<[u8]>],
+        tensors: Option<Block>,
+    ) -> Result<Ticket, DriverError> {
         if inputs.len() != self.program.inputs.len() {
             let first_missing = self.program.inputs.get(inputs.len());
             return Err(DriverError::Input {
@@ -131,21 +156,53 @@ impl<P: Deref<Target = AccelProgram>> Loaded<P> {
                     expected: binding.bytes as usize,
                 });
             }
-            let addr = self.blocks[binding.region.0 as usize].addr + binding.offset;
+            let addr = self.address(binding, tensors);
             device.write(addr, bytes)?;
             device.clean_cache(addr, binding.bytes)?;
         }
-        let report = device.run(&self.command)?;
+        if tensors == self.shared {
+            return Ok(device.submit(&self.command)?);
+        }
+        let mut command = self.command.clone();
+        for (base, block) in command.bases.iter_mut().zip(&self.blocks) {
+            base.addr = self.moved(*block, tensors).addr;
+        }
+        Ok(device.submit(&command)?)
+    }
+
+    /// Reads the outputs of a run that was submitted with the same `tensors` and has ended.
+    ///
+    /// # Errors
+    /// [`DriverError::Trapped`], or the device's.
+    pub fn collect(
+        &self,
+        device: &mut dyn Device,
+        report: RunReport,
+        outputs: &mut [Vec<u8>],
+        tensors: Option<Block>,
+    ) -> Result<RunReport, DriverError> {
         if let Some(trap) = report.trap {
             return Err(DriverError::Trapped(trap));
         }
         for (binding, bytes) in self.program.outputs.iter().zip(outputs) {
-            let addr = self.blocks[binding.region.0 as usize].addr + binding.offset;
+            let addr = self.address(binding, tensors);
             bytes.resize(binding.bytes as usize, 0);
             device.invalidate_cache(addr, binding.bytes)?;
             device.read(addr, bytes)?;
         }
         Ok(report)
+    }
+
+    fn address(&self, binding: &Binding, tensors: Option<Block>) -> u64 {
+        self.moved(self.blocks[binding.region.0 as usize], tensors).addr + binding.offset
+    }
+
+    /// The block that takes the place of one of the program's blocks in a run.
+    fn moved(&self, block: Block, tensors: Option<Block>) -> Block {
+        match (self.shared, tensors) {
+            (Some(shared), Some(tensors)) if block == shared => tensors,
+            _ => block,
+        }
     }
 
     /// Frees the program's memory; it must not run again.

@@ -7,6 +7,7 @@ use crate::interrupt::Interrupted;
 use crate::isa::{INSN_BYTES, Unit};
 use crate::regs::{TrapCause, TrapUnit, UnitState};
 use std::ops::Range;
+use std::time::Duration;
 
 /// A base register: address and size of a region in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -18,7 +19,7 @@ pub struct Base {
 }
 
 /// A stream to run, with the bases that it addresses.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Command {
     /// Address of the stream in device memory, 32-byte aligned.
     pub stream_addr: u64,
@@ -265,6 +266,15 @@ pub trait Device: Send {
     /// # Errors
     /// [`DeviceError::UnknownTicket`], [`DeviceError::CycleLimit`], [`DeviceError::Program`], or the transport's.
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError>;
+
+    /// Like [`Device::wait`], but returns `None` if the command has not ended after about `at_most`. A device that
+    /// cannot be asked waits for the end.
+    ///
+    /// # Errors
+    /// As [`Device::wait`].
+    fn poll(&mut self, ticket: Ticket, _at_most: Duration) -> Result<Option<RunReport>, DeviceError> {
+        self.wait(ticket).map(Some)
+    }
 
     /// Submits and waits.
     ///

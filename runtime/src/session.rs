@@ -362,7 +362,8 @@ impl Session {
     }
 
     /// A session of the same loaded model for another frame, with memory of its own for the values. Both can run at the
-    /// same time: while one is on the accelerator, the other can be on the host.
+    /// same time: while one is on the accelerator, the other can be on the host, and its next program can wait in the
+    /// device.
     ///
     /// # Errors
     /// [`SessionError::Memory`], or [`SessionError::Cuda`] if the model does not fit another time into the GPU's memory.

@@ -177,6 +177,12 @@ fn a_model_is_compiled_when_a_shape_is_first_seen() {
         assert!(report.cycles().is_some_and(|cycles| cycles > 0));
     }
     assert_eq!(session.specialized(), 3);
+    // Frames have tensors of their own on the device.
+    let images = [5, 3, 8, 2].map(|seed| Tensor::from_fn(&[1, 8, 17, 12], |i| ((i * seed) % 89) as f32 / 40.0 - 1.0));
+    let alone = images.each_ref().map(|image| session.run(&[image.into()]).unwrap().0);
+    assert!(alone.iter().enumerate().all(|(at, outputs)| !alone[..at].contains(outputs)));
+    let frames = images.each_ref().map(|image| session.submit(vec![image.into()]).unwrap());
+    assert_eq!(frames.map(|frame| frame.wait().unwrap().0), alone);
 
     // Another process finds what is in the cache folder, even if the model could not be compiled any more.
     let again = jit();

@@ -45,7 +45,7 @@ pub struct Interrupts {
 
 /// A core that is a peripheral of this processor.
 ///
-/// The first submitted command starts at once; the others start when the report of the one before is requested. Device
+/// The first submitted command starts at once; the others start when somebody waits for the end of the one before. Device
 /// memory is the buffer: address 0 of the device is its first byte. Accesses past its end are refused, because that
 /// memory belongs to the system.
 #[derive(Debug)]
@@ -68,6 +68,8 @@ struct Running {
     ticket: Ticket,
     command: Command,
     begun: Duration,
+    /// When the status was read last.
+    looked: Duration,
 }
 
 fn access(error: io::Error) -> Fault {
@@ -180,7 +182,7 @@ impl<P: Peripheral> PeripheralDevice<P> {
         while self.running.is_none() {
             let Some((ticket, command)) = self.queue.next(Ticket(u64::MAX)) else { return };
             match self.start(&command) {
-                Ok(begun) => self.running = Some(Running { ticket, command, begun }),
+                Ok(begun) => self.running = Some(Running { ticket, command, begun, looked: begun }),
                 Err(error) => self.queue.done(ticket, Err(error)),
             }
         }
@@ -197,9 +199,19 @@ impl<P: Peripheral> PeripheralDevice<P> {
         Ok(begun)
     }
 
-    fn finish(&mut self, running: &Running) -> Result<RunReport, DeviceError> {
+    /// The command's report, or `None` if it has not ended after `at_most`.
+    fn finish(&mut self, running: &mut Running, at_most: Duration) -> Option<Result<RunReport, DeviceError>> {
         let limit = running.command.cycle_limit.unwrap_or(DEFAULT_CYCLE_LIMIT);
-        let ended = self.wait_for_end(running, limit);
+        let ended = self.look(running, limit, at_most).transpose()?;
+        Some(self.report_of(running, ended, limit))
+    }
+
+    fn report_of(
+        &mut self,
+        running: &Running,
+        ended: Result<bool, Fault>,
+        limit: u64,
+    ) -> Result<RunReport, DeviceError> {
         let report =
             match ended.and_then(|ended| if ended { self.report(&running.command).map(Some) } else { Ok(None) }) {
                 Ok(report) => report,
@@ -222,30 +234,35 @@ impl<P: Peripheral> PeripheralDevice<P> {
         }
     }
 
-    /// Waits until the command has ended or exceeded its cycle limit; returns whether it ended.
-    fn wait_for_end(&mut self, running: &Running, limit: u64) -> Result<bool, Fault> {
-        loop {
-            let came = self.peripheral.wait_for_interrupt(self.options.poll).map_err(no_interrupt)?;
-            if came {
-                // Cleared before the status is read, so that a later end raises it again.
-                self.peripheral.write_reg(regs::IRQ_CLEAR, 1).map_err(access)?;
-                self.peripheral.enable_interrupt().map_err(no_interrupt)?;
-            }
-            let status = self.peripheral.read_reg(regs::STATUS).map_err(access)?;
-            if status & regs::STATUS_BUSY == 0 {
-                let seen = &mut self.interrupts;
-                *(if came { &mut seen.came } else { &mut seen.missed }) += 1;
-                return Ok(true);
-            }
-            let cycle = self.peripheral.read_wide(regs::CYCLES_LO).map_err(access)?;
-            if cycle > limit && status & regs::STATUS_TRAPPED == 0 {
-                return Ok(false);
-            }
-            if self.peripheral.now().saturating_sub(running.begun) > self.options.command {
-                self.reset()?;
-                return Err(Fault::TimedOut { limit: self.options.command, cycle, status });
-            }
+    /// Waits for an interrupt, but no longer than `at_most`; then returns whether the command has ended, `None` if it
+    /// runs. Without an interrupt, it reads the status only if it has waited or not looked for [`PeripheralOptions::poll`].
+    fn look(&mut self, running: &mut Running, limit: u64, at_most: Duration) -> Result<Option<bool>, Fault> {
+        let came = self.peripheral.wait_for_interrupt(at_most.min(self.options.poll)).map_err(no_interrupt)?;
+        if came {
+            // Cleared before the status is read, so that a later end raises it again.
+            self.peripheral.write_reg(regs::IRQ_CLEAR, 1).map_err(access)?;
+            self.peripheral.enable_interrupt().map_err(no_interrupt)?;
+        } else if at_most < self.options.poll
+            && self.peripheral.now().saturating_sub(running.looked) < self.options.poll
+        {
+            return Ok(None);
         }
+        let status = self.peripheral.read_reg(regs::STATUS).map_err(access)?;
+        running.looked = self.peripheral.now();
+        if status & regs::STATUS_BUSY == 0 {
+            let seen = &mut self.interrupts;
+            *(if came { &mut seen.came } else { &mut seen.missed }) += 1;
+            return Ok(Some(true));
+        }
+        let cycle = self.peripheral.read_wide(regs::CYCLES_LO).map_err(access)?;
+        if cycle > limit && status & regs::STATUS_TRAPPED == 0 {
+            return Ok(Some(false));
+        }
+        if running.looked.saturating_sub(running.begun) > self.options.command {
+            self.reset()?;
+            return Err(Fault::TimedOut { limit: self.options.command, cycle, status });
+        }
+        Ok(None)
     }
 
     fn report(&mut self, command: &Command) -> Result<RunReport, Fault> {
@@ -300,11 +317,22 @@ impl<P: Peripheral> Device for PeripheralDevice<P> {
     }
 
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        while let Some(running) = self.running.take_if(|running| running.ticket <= ticket) {
-            let outcome = self.finish(&running);
+        loop {
+            if let Some(report) = self.poll(ticket, self.options.poll)? {
+                return Ok(report);
+            }
+        }
+    }
+
+    fn poll(&mut self, ticket: Ticket, at_most: Duration) -> Result<Option<RunReport>, DeviceError> {
+        while let Some(mut running) = self.running.take_if(|running| running.ticket <= ticket) {
+            let Some(outcome) = self.finish(&mut running, at_most) else {
+                self.running = Some(running);
+                return Ok(None);
+            };
             self.queue.done(running.ticket, outcome);
             self.start_next();
         }
-        self.queue.take(ticket)
+        self.queue.take(ticket).map(Some)
     }
 }

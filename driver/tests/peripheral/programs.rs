@@ -1,5 +1,7 @@
 //! Programs, and what they do on the bus.
 
+use std::time::Duration;
+
 use super::{axi, config, configs, device, options};
 use tilewright_driver::peripheral::PeripheralDevice;
 use tilewright_hw::config::Counters;
@@ -124,6 +126,8 @@ fn commands_run_one_after_the_other_and_the_first_at_once() {
     assert!(!busy(&mut device));
     let tickets: Vec<_> = commands.iter().map(|command| device.submit(command).expect("a ticket")).collect();
     assert!(busy(&mut device), "nobody has waited yet");
+    let early = device.poll(tickets[2], Duration::ZERO).expect("no error");
+    assert_eq!(early, None, "it has just begun");
     // The second command's report does not exist before the first has ended.
     for ticket in [tickets[1], tickets[2], tickets[0]] {
         assert_eq!(device.wait(ticket).expect("a report").retired, [1, 0, 0, 1]);

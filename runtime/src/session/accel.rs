@@ -17,7 +17,7 @@ pub(super) struct Accelerator {
     packed: [Vec<Vec<u8>>; 2],
 }
 
-/// A device, and the block for the programs' tensors, which they use in turn.
+/// A device, and the block for the tensors of a frame's programs, which they use in turn.
 struct Part {
     device: SharedDevice,
     tensors: Option<Block>,
@@ -30,21 +30,30 @@ impl Accelerator {
         programs: impl Iterator<Item = &'p AccelProgram>,
     ) -> Result<Accelerator, DriverError> {
         let regions = programs.flat_map(|p| &p.regions).filter(|r| r.role == Role::Scratch);
-        let tensors = match regions.map(|r| r.bytes).max() {
-            Some(bytes) => device.lock().memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop(),
-            None => None,
-        };
-        Ok(Accelerator { part: Arc::new(Part { device, tensors }), packed: Default::default() })
+        let part = Part::new(device, regions.map(|r| r.bytes).max())?;
+        Ok(Accelerator { part: Arc::new(part), packed: Default::default() })
     }
 
-    /// The same part of the device for another frame: programs run one at a time, and leave nothing there that a later
-    /// one reads.
+    /// Memory for another frame. If the device has none, it is the same part, which frames then use in turn: programs
+    /// leave nothing there that a later one reads.
     pub fn for_another_frame(&self) -> Accelerator {
-        Accelerator { part: self.part.clone(), packed: Default::default() }
+        let own = Part::new(self.part.device.clone(), self.part.tensors.map(|tensors| tensors.bytes));
+        let part = own.map_or_else(|_| self.part.clone(), Arc::new);
+        Accelerator { part, packed: Default::default() }
     }
 
     pub fn device(&self) -> &SharedDevice {
         &self.part.device
+    }
+}
+
+impl Part {
+    fn new(device: SharedDevice, tensor_bytes: Option<u64>) -> Result<Part, DriverError> {
+        let tensors = match tensor_bytes {
+            Some(bytes) => device.lock().memory.plan(&[("tensors".into(), bytes)], ALIGN)?.pop(),
+            None => None,
+        };
+        Ok(Part { device, tensors })
     }
 }
 
@@ -100,7 +109,14 @@ impl LoadedProgram {
             });
         }
         let packing = started.elapsed();
-        let report = self.device.with(|device| self.loaded.run_into(device, &given, results))?;
+        let report = match on.part.tensors {
+            Some(tensors) if self.loaded.is_relocatable() => self.device.run(
+                tensors,
+                |device| self.loaded.submit(device, &given, Some(tensors)),
+                |device, report| self.loaded.collect(device, report, results, Some(tensors)),
+            )?,
+            _ => self.device.with(|device| self.loaded.run_into(device, &given, results))?,
+        };
         let started = Moment::now();
         for ((packing, bytes), result) in self.outputs.iter().zip(outputs).zip(results) {
             unpack(*packing, result, bytes);
