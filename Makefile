@@ -45,6 +45,7 @@
 #   make bench-cuda       ResNet-50 on a GPU against PyTorch (docs/cuda.md); PYTHON=... is a Python with torch
 #   make bench-rpc        round trip and speed of a device of a server, over the loopback interface (docs/remote.md)
 #   make bench-frames     overlap of frames, of which one is on the accelerator while the host computes its part of another
+#   make bench-shapes     first runs of networks at new shapes, and the price of CPU code that shapes share (docs/shapes.md)
 #   make bench-convert    speed of the conversions between dense tensors and the layout of device memory, next to a copy
 #   make bench-report     size of a report, and the time to open and zoom it in Chromium
 
@@ -55,7 +56,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
 
 setup:
 	@scripts/setup.sh
@@ -191,6 +192,9 @@ bench-rpc: setup
 
 bench-frames: setup
 	$(CARGO) bench --bench frames
+
+bench-shapes: setup
+	$(CARGO) bench --bench shapes
 
 # Conversions at the borders of accelerator regions.
 bench-convert: setup

@@ -1,6 +1,6 @@
 //! The interface of code generators: they compile regions of a graph to object code.
 //!
-//! A [`Backend`] takes nodes of a graph and returns [`ObjectCode`]: bytes that the runtime can load, and a list of
+//! A [`Backend`] takes nodes of a graph and returns [`ObjectCode`]: objects that the runtime can load, and a list of
 //! [`Entry`]s to call in order. Each entry computes one or more of the nodes; together they compute all. Backends that
 //! need foreign toolchains are in separate crates.
 //!
@@ -47,11 +47,13 @@ pub struct OwnConstant {
     pub bytes: Vec<u8>,
 }
 
-/// One function of an object file.
+/// A function of an object file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its symbol in the object code.
     pub symbol: String,
+    /// Its object, one of [`ObjectCode::objects`].
+    pub object: usize,
     /// The nodes that it computes, in order.
     pub nodes: Vec<NodeId>,
     /// What it reads, including constants: its first arguments.
@@ -65,8 +67,8 @@ pub struct Entry {
 /// The result of compiling a region.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectCode {
-    /// The object file.
-    pub bytes: Vec<u8>,
+    /// The object files. Only functions of different ones can have equal symbols.
+    pub objects: Vec<Vec<u8>>,
     /// The target of the code: architecture, processor and features, in the toolchain's notation.
     pub target: String,
     /// Its functions, in the order to call them.

@@ -68,6 +68,9 @@ pub struct Options<'c> {
     pub processor: Option<&'c str>,
     /// Prefix of the CPU code's function names, so that several models can be linked into one program.
     pub symbols: Option<&'c str>,
+    /// Whether CPU code is shared by shapes of the model: it is compiled twice at most, instead of for each shape, but runs
+    /// a little slower. The code for the first shape is not shared.
+    pub any_shape: bool,
     /// Use measured CPU times of this machine instead of the model of the configuration's host.
     pub measure: bool,
     /// Optimization level, 0 to 3.
@@ -98,6 +101,7 @@ impl<'c> Options<'c> {
             fallback,
             processor: None,
             symbols: None,
+            any_shape: false,
             measure: false,
             level: 2,
             dump_ir: false,
@@ -170,9 +174,7 @@ pub fn build(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) 
 /// Same as [`build`].
 pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, &str)) -> Result<Built, ModelError> {
     let host = match options.fallback {
-        Fallback::Cpu => {
-            cpu_backend(options.processor, options.symbols, options.records.filter(|_| options.level >= 2))?
-        }
+        Fallback::Cpu => cpu_backend(options)?,
         Fallback::Cuda(precision) => cuda_backend(precision)?,
     };
     let (graph, mut partition) = partitioned(graph, options, dump)?;
@@ -215,7 +217,10 @@ pub fn partitioned(
     let split = partition::Options { offload, keep_values, ..of_level };
     let analytic = Analytic { config: options.config };
     let measured = match options.measure {
-        true => Some(Measured::new(&graph, analytic, cpu_backend(None, None, None)?.as_ref())?),
+        true => {
+            let here = Options { processor: None, symbols: None, records: None, any_shape: false, ..*options };
+            Some(Measured::new(&graph, analytic, cpu_backend(&here)?.as_ref())?)
+        }
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
@@ -298,11 +303,9 @@ pub fn data_object(_: &str, _: &str, _: &[u8]) -> Result<Vec<u8>, String> {
 
 /// The code generator for a processor by its name, or for this machine. It caches the code that it generates.
 #[cfg(feature = "llvm")]
-fn cpu_backend(
-    processor: Option<&str>,
-    symbols: Option<&str>,
-    records: Option<&Records>,
-) -> Result<Box<dyn Backend>, CompileError> {
+fn cpu_backend(options: &Options) -> Result<Box<dyn Backend>, CompileError> {
+    let Options { processor, symbols, any_shape, level, .. } = *options;
+    let records = options.records.filter(|_| level >= 2);
     if processor == Some(C99) {
         return c99_backend(symbols);
     }
@@ -318,6 +321,9 @@ fn cpu_backend(
     }
     if let Some(records) = records {
         backend = backend.with_records(records.clone());
+    }
+    if any_shape {
+        backend = backend.for_any_shape();
     }
     // Without a cache folder, nothing is cached.
     Ok(Box::new(match tilewright_sim::rtl::default_cache_dir() {
@@ -361,7 +367,7 @@ fn cuda_backend(_: Precision) -> Result<Box<dyn Backend>, CompileError> {
 
 /// Fails, because this program was built without the code generator for CPUs.
 #[cfg(not(feature = "llvm"))]
-fn cpu_backend(_: Option<&str>, _: Option<&str>, _: Option<&Records>) -> Result<Box<dyn Backend>, CompileError> {
+fn cpu_backend(_: &Options) -> Result<Box<dyn Backend>, CompileError> {
     Err(tilewright_compiler::backend::BackendError::Toolchain {
         backend: "llvm",
         message: "this program was built without it; build it with the feature `llvm`".to_string(),

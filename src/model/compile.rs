@@ -262,18 +262,18 @@ impl<'g> Build<'g> {
         let regions = [self.manifest.cpu.as_ref().map_or(0, |cpu| cpu.objects.len()), self.manifest.cuda.len()];
         let code = backend.of_region(regions.iter().sum()).compile(&part, &list)?;
         let on_gpu = backend.place() == Place::Cuda;
-        let on_gpu_code = if on_gpu { CudaCode::decode(&code.bytes).unwrap_or_default() } else { CudaCode::default() };
+        let on_gpu_code = code.objects.iter().filter(|_| on_gpu).filter_map(|bytes| CudaCode::decode(bytes).ok());
         let with_products: HashSet<String> =
-            on_gpu_code.entries.into_iter().filter(|e| !e.library.is_empty()).map(|e| e.symbol).collect();
-        let object = self.blob(code.bytes);
+            on_gpu_code.flat_map(|code| code.entries).filter(|e| !e.library.is_empty()).map(|e| e.symbol).collect();
+        let blobs: Vec<BlobId> = code.objects.into_iter().map(|object| self.blob(object)).collect();
         let objects = if on_gpu {
             &mut self.manifest.cuda
         } else {
             let target = CpuTarget { target: code.target.clone(), objects: Vec::new() };
             &mut self.manifest.cpu.get_or_insert(target).objects
         };
-        let place = objects.len() as u32;
-        objects.push(object);
+        let first = objects.len();
+        objects.extend(blobs);
         let own = code.constants.into_iter().map(|constant| self.own(constant)).collect::<Result<Vec<_>, _>>()?;
         let mut inner: HashMap<ValueId, artifact::ValueId> = HashMap::new();
         let mut value = |build: &mut Self, id: ValueId| -> Result<artifact::ValueId, CompileError> {
@@ -305,7 +305,7 @@ impl<'g> Build<'g> {
                 // The first node of a group is the product that the others were fused into.
                 self.products.extend(names.first().and_then(|name| named.get(name)));
             }
-            let workspace_bytes = entry.workspace_bytes as u64;
+            let (place, workspace_bytes) = ((first + entry.object) as u32, entry.workspace_bytes as u64);
             let kind = if on_gpu {
                 StepKind::Cuda { entry: entry.symbol, code: place, workspace_bytes }
             } else {

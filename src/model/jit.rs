@@ -178,6 +178,7 @@ impl OwnedOptions {
             fallback: self.fallback,
             processor: self.processor.as_deref(),
             symbols: self.symbols.as_deref(),
+            any_shape: true,
             measure: self.measure,
             level: self.level,
             dump_ir: false,

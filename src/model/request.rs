@@ -182,6 +182,7 @@ impl CompileRequest {
             fallback: prepared.fallback,
             processor: self.processor.as_deref(),
             symbols: self.symbols.as_deref(),
+            any_shape: false,
             measure: self.measure,
             level: self.level,
             dump_ir: self.dump_ir,

@@ -233,29 +233,70 @@ fn an_artifact_has_the_model_for_several_shapes() {
     assert_eq!(e, format!("heights is not for h=31: {known}"));
 }
 
-/// A trained network with open heights and widths at twenty shapes: each result is right, and nothing is made twice.
-#[test]
-#[ignore = "compiles a network twenty times"]
-fn a_trained_network_runs_at_twenty_shapes() {
-    let (file, config) = (carried("ppocr-cls/model.onnx"), HwConfig::default());
-    let jit = Jit::new(&file, Sizes::default(), &Options::new(&config)).unwrap();
+/// Runs a model in one session on inputs of each shape, twice, and compares the outputs with the graph's evaluation. The
+/// second time, nothing is made.
+fn runs_at_each_shape(file: &Path, level: u8, shapes: &[Vec<Tensor>]) {
+    let (config, cache) = (HwConfig::default(), tempfile::tempdir().unwrap());
+    let jit = Jit::new(file, Sizes::default(), &Options { level, ..Options::new(&config) }).unwrap();
+    let jit = jit.with_cache(Some(cache.path().to_path_buf()));
     let mut session = DynamicSession::new(Box::new(jit), Registry::global(), Some(device(&config)));
-    let given = &arrays(&file, "input")[0];
-    let full = Tensor::try_from(given).unwrap();
-    let values = full.as_slice::<f32>().unwrap();
     for pass in 0..2 {
-        for number in 0..20 {
-            // The network takes no image of less than 48 rows.
-            let [height, width] = [48 + 16 * (number % 5), 64 + 32 * (number / 5)];
-            let x = Tensor::from_fn(&[1, 3, height, width], |i| values[i * 7 % values.len()]);
-            let (outputs, _) = session.run(&[(&x).into()]).unwrap();
+        for inputs in shapes {
+            let given: Vec<tensor::Tensor> = inputs.iter().map(Into::into).collect();
+            let (outputs, _) = session.run(&given).unwrap();
             if pass == 0 {
-                let sizes = Sizes { data: vec![(None, x.shape().to_vec())], ..Sizes::default() };
-                let wanted: tensor::Tensor = (&eval(&model::import(&file, sizes).unwrap(), &[x]).unwrap()[0]).into();
-                let far = largest(&outputs, &[wanted]);
-                assert!(far < 1e-4, "{height}x{width}: {far}");
+                let named = session.inputs().iter().map(|input| input.name.clone());
+                let inputs_of = named.zip(inputs.iter().map(|x| x.shape().to_vec())).collect();
+                let graph = model::import(file, Sizes { inputs: inputs_of, ..Sizes::default() }).unwrap();
+                let (graph, _) = optimize(graph, OptLevel::O2, Default::default()).unwrap();
+                let wanted: Vec<tensor::Tensor> = eval(&graph, inputs).unwrap().iter().map(Into::into).collect();
+                let far = largest(&outputs, &wanted);
+                assert!(far < 1e-4, "{:?}: {far}", given[0].shape);
             }
         }
-        assert_eq!(session.specialized(), 20);
+        assert_eq!(session.specialized(), shapes.len() as u64);
     }
+}
+
+/// A small BERT with an open batch and length.
+fn sentences(count: usize) -> Vec<Vec<Tensor>> {
+    let ids = |batch: usize, length: usize| Tensor::from_fn(&[batch, length], |i| (i * 37 % 64) as i64);
+    let mask = |batch: usize, length: usize| {
+        let row = move |i: usize| i64::from(i % length + 3 * (i / length) < length.max(8));
+        Tensor::from_fn(&[batch, length], row)
+    };
+    let shape = |number: usize| (1 + number % 3, 5 + 11 * number % 92);
+    (0..count).map(shape).map(|(batch, length)| vec![ids(batch, length), mask(batch, length)]).collect()
+}
+
+#[test]
+fn a_language_model_runs_at_any_length() {
+    let file = carried("bert-open/model.onnx");
+    runs_at_each_shape(&file, 2, &sentences(5));
+    let inputs = arrays(&file, "input");
+    let config = HwConfig::default();
+    let jit = Jit::new(&file, Sizes::default(), &Options::new(&config)).unwrap();
+    let mut session = DynamicSession::new(Box::new(jit), Registry::global(), None);
+    let far = largest(&session.run(&inputs).unwrap().0, &arrays(&file, "expected"));
+    assert!(far < 1e-5, "differs from ONNX Runtime by {far}");
+}
+
+#[test]
+#[ignore = "compiles networks twenty times"]
+fn networks_run_at_twenty_shapes() {
+    runs_at_each_shape(&carried("bert-open/model.onnx"), 3, &sentences(20));
+    let image = |n: usize| {
+        let shape = [1 + n % 2, 3, 24 + 4 * (n % 7), 20 + 3 * n];
+        vec![Tensor::from_fn(&shape, |i| ((i * 29) % 101) as f32 / 50.0 - 1.0)]
+    };
+    runs_at_each_shape(&carried("resnet8-open/model_qdq.onnx"), 2, &(0..20).map(image).collect::<Vec<_>>());
+    let file = carried("ppocr-cls/model.onnx");
+    let full = Tensor::try_from(&arrays(&file, "input")[0]).unwrap();
+    let values = full.as_slice::<f32>().unwrap();
+    let image = |number: usize| {
+        // The network takes no image of less than 48 rows.
+        let [height, width] = [48 + 16 * (number % 5), 64 + 32 * (number / 5)];
+        vec![Tensor::from_fn(&[1, 3, height, width], |i| values[i * 7 % values.len()])]
+    };
+    runs_at_each_shape(&file, 2, &(0..20).map(image).collect::<Vec<_>>());
 }

@@ -28,7 +28,7 @@ pub enum Precision {
     F16,
 }
 
-/// Generates CUDA C for any GPU. [`ObjectCode::bytes`] are those of a [`CudaCode`].
+/// Generates CUDA C for any GPU. Its only object is a [`CudaCode`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CudaBackend {
     /// The width of floats.
@@ -144,10 +144,10 @@ impl CudaBackend {
             };
             let inputs = region.inputs.iter().map(|v| Operand::Value(*v)).collect();
             let workspace_bytes = workspace as usize;
-            entries.push(Entry { symbol, nodes, inputs, outputs: region.outputs, workspace_bytes });
+            entries.push(Entry { symbol, nodes, inputs, outputs: region.outputs, object: 0, workspace_bytes });
         }
         let target = if half { "CUDA C, floats of 16 bits" } else { "CUDA C" };
-        Ok(ObjectCode { bytes: code.encode(), target: target.into(), entries, constants: Vec::new() })
+        Ok(ObjectCode { objects: vec![code.encode()], target: target.into(), entries, constants: Vec::new() })
     }
 }
 

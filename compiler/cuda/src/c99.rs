@@ -13,7 +13,7 @@ use crate::{PRELUDE, emit_c};
 /// The target of [`ObjectCode`] that is C99.
 pub const C99_TARGET: &str = "C99";
 
-/// Generates C99 that calls only functions of `math.h`, and uses neither a heap nor threads. [`ObjectCode::bytes`] are
+/// Generates C99 that calls only functions of `math.h`, and uses neither a heap nor threads. Its only object is
 /// the text.
 #[derive(Debug, Clone, Default)]
 pub struct C99Backend {
@@ -55,9 +55,9 @@ impl Backend for C99Backend {
                 }
             };
             let inputs = region.inputs.iter().map(|v| Operand::Value(*v)).collect();
-            entries.push(Entry { symbol, nodes, inputs, outputs: region.outputs, workspace_bytes });
+            entries.push(Entry { symbol, nodes, inputs, outputs: region.outputs, object: 0, workspace_bytes });
         }
-        Ok(ObjectCode { bytes: source.into_bytes(), target: C99_TARGET.into(), entries, constants: Vec::new() })
+        Ok(ObjectCode { objects: vec![source.into_bytes()], target: C99_TARGET.into(), entries, constants: Vec::new() })
     }
 
     fn forms(&self) -> &'static [&'static str] {

@@ -22,7 +22,7 @@ const ANY: Least = Least { rows: 1, columns: 1, steps: 1 };
 fn compile(backend: &CudaBackend, graph: &Graph, least: Least) -> (CudaCode, Vec<tilewright_compiler::backend::Entry>) {
     let nodes: Vec<NodeId> = graph.nodes().map(|(id, _)| id).collect();
     let object = backend.compile_from(graph, &nodes, least).unwrap_or_else(|e| panic!("{e}"));
-    let code = CudaCode::decode(&object.bytes).unwrap();
+    let code = CudaCode::decode(&object.objects[0]).unwrap();
     for e in &object.entries {
         code.entry(&e.symbol, e.inputs.len(), e.outputs.len(), e.workspace_bytes as u64).unwrap();
     }

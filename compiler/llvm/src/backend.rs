@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tilewright_runtime::artifact::Place;
 
 use inkwell::context::Context;
-use tilewright_compiler::backend::{Backend, BackendError, Entry, Listing, ObjectCode, Operand, in_region};
+use tilewright_compiler::backend::{
+    Backend, BackendError, Entry, Listing, ObjectCode, Operand, OwnConstant, in_region,
+};
 use tilewright_compiler::codegen::accel::space::{Decisions, Space};
 use tilewright_compiler::graph::{DType, Graph, NodeId, Op};
 use tilewright_compiler::groups::{groups, is_elementwise};
@@ -17,9 +19,9 @@ use tilewright_compiler::tir;
 
 use crate::aside::{Wanted, aside};
 use crate::constants::Constants;
-use crate::emit::emit;
+use crate::emit::{Open, emit, emit_open};
 use crate::schedule::{Tile, TileSpace, scheduled};
-use crate::{EmitError, Processor, cache};
+use crate::{EmitError, Processor, cache, shared};
 
 /// Compiles graphs to CPU code, by default for this machine.
 #[derive(Debug, Clone)]
@@ -27,6 +29,8 @@ pub struct LlvmBackend {
     processor: Processor,
     cache: Option<PathBuf>,
     symbols: String,
+    /// Whether code is shared by shapes.
+    shared: bool,
     records: Option<Arc<Records>>,
     /// How the code compiled so far uses the records.
     replay: Arc<Mutex<Replay>>,
@@ -62,7 +66,8 @@ impl LlvmBackend {
     /// Creates a backend for another processor. Values computed at compile time, such as packed weights, use code for
     /// this machine if it cannot run the other processor's code.
     pub fn for_processor(processor: Processor) -> LlvmBackend {
-        LlvmBackend { processor, cache: None, symbols: SYMBOLS.into(), records: None, replay: Arc::default() }
+        let (symbols, replay) = (SYMBOLS.into(), Arc::default());
+        LlvmBackend { processor, cache: None, symbols, shared: false, records: None, replay }
     }
 
     /// Returns a backend for this machine with the same cache.
@@ -73,6 +78,13 @@ impl LlvmBackend {
     /// Caches generated code in a folder.
     pub fn with_cache(self, folder: impl Into<PathBuf>) -> LlvmBackend {
         LlvmBackend { cache: Some(folder.into()), ..self }
+    }
+
+    /// Makes code that functions of the same structure share, whatever their extents, if there is a cache
+    /// ([`shared`](crate::shared)). The first one of a structure gets code of its own.
+    #[must_use]
+    pub fn for_any_shape(self) -> LlvmBackend {
+        LlvmBackend { shared: true, ..self }
     }
 
     /// Uses the decisions of records for layers that have one, and counts anew which are used.
@@ -155,6 +167,22 @@ pub fn compile_functions(
     aside(compile).map_err(|e| (all, e))?
 }
 
+/// Compiles one loop program, some of whose numbers are arguments, into an object.
+///
+/// # Errors
+/// [`EmitError`].
+pub(crate) fn compile_open(
+    processor: &Processor,
+    symbol: &str,
+    function: &tir::Function,
+    open: &Open,
+) -> Result<Vec<u8>, EmitError> {
+    let context = Context::create();
+    let module = context.create_module("tilewright");
+    emit_open(&context, &module, processor, symbol, function, open)?;
+    processor.object(&module)
+}
+
 /// Most nodes in one function. Each stage is scheduled in view of all others, so scheduling time grows with the square
 /// of their number.
 const MOST_JOINED: usize = 64;
@@ -175,15 +203,44 @@ impl Backend for LlvmBackend {
     fn compile(&self, graph: &Graph, nodes: &[NodeId]) -> Result<ObjectCode, BackendError> {
         let Planned { functions, mut entries, code_of, own, replay, .. } = self.plan(graph, nodes)?;
         self.replay.lock().unwrap_or_else(PoisonError::into_inner).add(replay);
-        let (bytes, workspaces) = self.code(&functions).map_err(|(i, e)| {
+        let failed = |i: usize, e: EmitError| {
             let entry = functions.get(i).map_or("the whole region", |f| f.0.as_str()).to_string();
             BackendError::Codegen { entry, message: e.to_string() }
-        })?;
-        for (e, place) in entries.iter_mut().zip(code_of) {
-            e.workspace_bytes = workspaces[place];
-        }
+        };
         let target = format!("{} {} {}", self.processor.triple, self.processor.cpu, self.processor.features);
-        Ok(ObjectCode { bytes, target, entries, constants: own.compute(graph, self)? })
+        let mut constants = own.compute(graph, self)?;
+        let Some(cache) = self.cache.as_ref().filter(|_| self.shared) else {
+            let (bytes, workspaces) = self.code(&functions).map_err(|(i, e)| failed(i, e))?;
+            for (e, place) in entries.iter_mut().zip(code_of) {
+                e.workspace_bytes = workspaces[place];
+            }
+            return Ok(ObjectCode { objects: vec![bytes], target, entries, constants });
+        };
+        let mut objects = Vec::with_capacity(functions.len());
+        let mut made = Vec::with_capacity(functions.len());
+        for (i, (symbol, function)) in functions.iter().enumerate() {
+            let code = shared::code(cache, &self.processor, function).map_err(|e| failed(i, e))?;
+            objects.push(code.object);
+            let mut further = Vec::new();
+            let bytes = |words: &[i64]| words.iter().flat_map(|n| n.to_le_bytes()).collect();
+            let floats = |list: &[f32]| list.iter().flat_map(|x| x.to_le_bytes()).collect();
+            for (what, dtype, count, bytes) in [
+                ("sizes", DType::I64, code.sizes.len(), bytes(&code.sizes)),
+                ("factors", DType::F32, code.numbers.len(), floats(&code.numbers)),
+            ] {
+                if count > 0 {
+                    further.push(Operand::Own(constants.len()));
+                    constants.push(OwnConstant { name: format!("{symbol} {what}"), dtype, shape: vec![count], bytes });
+                }
+            }
+            made.push((further, code.workspace_bytes));
+        }
+        for (e, place) in entries.iter_mut().zip(code_of) {
+            let (further, workspace_bytes) = &made[place];
+            (e.symbol, e.object, e.workspace_bytes) = (shared::SYMBOL.into(), place, *workspace_bytes);
+            e.inputs.extend(further);
+        }
+        Ok(ObjectCode { objects, target, entries, constants })
     }
 
     fn replay(&self) -> Replay {
@@ -297,7 +354,14 @@ impl LlvmBackend {
             });
             let symbol = functions[place].0.clone();
             code_of.push(place);
-            entries.push(Entry { symbol, nodes: group, inputs, outputs: region.outputs, workspace_bytes: 0 });
+            entries.push(Entry {
+                symbol,
+                nodes: group,
+                inputs,
+                outputs: region.outputs,
+                object: 0,
+                workspace_bytes: 0,
+            });
         }
         Ok(Planned { functions, sources, entries, code_of, own, replay })
     }

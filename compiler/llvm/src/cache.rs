@@ -15,7 +15,7 @@ const PREFIX: &str = "cpu-";
 /// The file inside a result's folder.
 const FILE: &str = "code";
 /// Size of a checksum in bytes.
-const SUM: usize = 32;
+pub const SUM: usize = 32;
 
 /// Source of the code generator. A change invalidates cached code.
 static EMITTER: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/src/emit");
@@ -51,6 +51,18 @@ fn add(sha: &mut Sha256, bytes: &[u8]) {
     sha.update(bytes);
 }
 
+/// Returns the hash of texts from which code for a processor is generated.
+pub fn hash_of<'t>(processor: &Processor, texts: impl IntoIterator<Item = &'t [u8]>) -> String {
+    let mut sha = Sha256::new();
+    add(&mut sha, generator());
+    let tuned_for = processor.tuned_for.as_deref().unwrap_or_default();
+    [&processor.triple, &processor.cpu, &processor.features, tuned_for]
+        .iter()
+        .for_each(|text| add(&mut sha, text.as_bytes()));
+    texts.into_iter().for_each(|text| add(&mut sha, text));
+    sha.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The location of some functions' code in a cache.
 pub struct Entry {
     cache: PathBuf,
@@ -60,17 +72,8 @@ pub struct Entry {
 impl Entry {
     /// Returns the location for these functions' code for a processor.
     pub fn of(cache: &Path, processor: &Processor, functions: &[(String, tir::Function)]) -> Entry {
-        let mut sha = Sha256::new();
-        add(&mut sha, generator());
-        let tuned_for = processor.tuned_for.as_deref().unwrap_or_default();
-        [&processor.triple, &processor.cpu, &processor.features, tuned_for]
-            .iter()
-            .for_each(|text| add(&mut sha, text.as_bytes()));
-        for (symbol, function) in functions {
-            add(&mut sha, symbol.as_bytes());
-            add(&mut sha, function.to_string().as_bytes());
-        }
-        let key: String = sha.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let texts: Vec<_> = functions.iter().map(|(symbol, f)| [symbol.clone(), f.to_string()]).collect();
+        let key = hash_of(processor, texts.iter().flatten().map(String::as_bytes));
         Entry { cache: cache.to_path_buf(), home: cache.join(format!("{PREFIX}{key}")) }
     }
 

@@ -1,8 +1,8 @@
 //! CPU code generation: compiles loop programs to object code through LLVM.
 //!
 //! [`LlvmBackend`] takes nodes of a graph, fuses element-wise nodes into the node before them, lowers and schedules
-//! each group ([`schedule`]), and emits one position-independent object. The object imports only what the runtime's
-//! loader provides.
+//! each group ([`schedule`]), and emits position-independent objects: one, or one for each function if shapes share code.
+//! An object imports only what the runtime's loader provides.
 
 mod aside;
 mod backend;
@@ -12,6 +12,7 @@ mod emit;
 mod error;
 mod run;
 mod schedule;
+mod shared;
 mod target;
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ use crate::LlvmBackend;
 mod models;
 mod products;
 mod scalars;
+mod shapes;
 
 /// Runs a graph through object code, entry by entry, and prints how long it takes.
 fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
@@ -15,7 +16,8 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
     let begin = std::time::Instant::now();
     let code = backend.compile(graph, &nodes).unwrap_or_else(|e| panic!("{e}"));
     let compiled = begin.elapsed();
-    let module = CpuModule::load(&code.bytes, &ImportTable::standard()).unwrap_or_else(|e| panic!("{e}"));
+    let load = |object: &Vec<u8>| CpuModule::load(object, &ImportTable::standard()).unwrap_or_else(|e| panic!("{e}"));
+    let modules: Vec<CpuModule> = code.objects.iter().map(load).collect();
     let values: Vec<Vec<u64>> = (0..graph.value_count())
         .map(|i| {
             let v = tilewright_compiler::graph::ValueId(i);
@@ -42,7 +44,7 @@ fn run(backend: &LlvmBackend, graph: &Graph, inputs: &[Tensor]) -> Vec<Tensor> {
         let args: Vec<*mut u8> = inputs.chain(outputs).collect();
         let space = workspace.as_mut_ptr() as usize;
         let args = [args, vec![space.next_multiple_of(64) as *mut u8]].concat();
-        let f = module.function(&e.symbol).expect("every entry is a function");
+        let f = modules[e.object].function(&e.symbol).expect("every entry is a function");
         // SAFETY: the arguments are the values that the entry names, of the right sizes, and a workspace of its size.
         assert_eq!(unsafe { f.call(&args) }, 0);
         // Run again to measure the time: entries keep no state and do not write their inputs.

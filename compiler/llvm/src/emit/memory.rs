@@ -3,7 +3,7 @@
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValue, BasicValueEnum, PointerValue};
 use inkwell::{AddressSpace, IntPredicate};
-use tilewright_compiler::te::{DType, Expr, Name};
+use tilewright_compiler::te::{BinOp, DType, Expr, Name};
 use tilewright_compiler::tir::{Action, Affine, Block, Buffer, Stmt, View};
 
 use super::Emitter;
@@ -22,21 +22,39 @@ enum Lanes {
     Apart,
 }
 
-/// Returns how the iterations of `var` access a buffer of this shape.
-fn lanes(shape: &[i64], indices: &[Expr], var: &Name) -> Lanes {
-    let (mut step, mut sum) = (1i64, 0i64);
-    for (e, n) in indices.iter().zip(shape).rev() {
-        match Affine::of(e) {
-            Some(a) => sum += a.coefficient(var) * step,
-            None if e.uses(var) => return Lanes::Apart,
-            None => {}
+/// Returns how the iterations of `var` access a buffer with these dimensions, as far as they are known.
+fn lanes(dims: &[Option<i64>], indices: &[Expr], var: &Name) -> Lanes {
+    let (mut step, mut sum) = (Some(1i64), 0i64);
+    for (e, n) in indices.iter().zip(dims).rev() {
+        match (coefficient(e, var), step) {
+            (Some(0), _) => {}
+            (Some(times), Some(step)) => sum += times * step,
+            _ => return Lanes::Apart,
         }
-        step *= n;
+        step = step.zip(*n).map(|(step, n)| step * n);
     }
     match sum {
         0 => Lanes::Same,
         1 => Lanes::Next,
         _ => Lanes::Apart,
+    }
+}
+
+/// Returns by how much an index grows in each iteration of `var`, or `None` if that is not always the same or not known.
+fn coefficient(e: &Expr, var: &Name) -> Option<i64> {
+    if !e.uses(var) {
+        return Some(0);
+    }
+    match e {
+        Expr::Var(_) => Some(1),
+        Expr::Binary(BinOp::Add, a, b) => Some(coefficient(a, var)? + coefficient(b, var)?),
+        Expr::Binary(BinOp::Sub, a, b) => Some(coefficient(a, var)? - coefficient(b, var)?),
+        Expr::Binary(BinOp::Mul, a, b) => match (Affine::of(a)?.as_constant(), Affine::of(b)?.as_constant()) {
+            (Some(times), _) => Some(times * coefficient(b, var)?),
+            (_, Some(times)) => Some(times * coefficient(a, var)?),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
@@ -58,9 +76,9 @@ impl<'c> Emitter<'_, 'c> {
     fn place(&mut self, b: &Buffer, indices: &[Expr]) -> Result<PointerValue<'c>, EmitError> {
         let mut at: Value<'c> = self.i64(0).into();
         let mut first = |e: &mut Self| -> Result<(), EmitError> {
-            for (i, &n) in indices.iter().zip(&b.shape) {
-                let i = e.expr(i)?.into_int_value();
-                let before = e.builder.build_int_nsw_mul(at.into_int_value(), e.i64(n), "")?;
+            for (axis, i) in indices.iter().enumerate() {
+                let (i, n) = (e.expr(i)?.into_int_value(), e.dim(b, axis)?);
+                let before = e.builder.build_int_nsw_mul(at.into_int_value(), n, "")?;
                 at = e.builder.build_int_nsw_add(before, i, "")?.into();
             }
             Ok(())
@@ -98,7 +116,7 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     fn lanes_of(&self, b: &Buffer, indices: &[Expr]) -> Lanes {
-        self.lane.as_ref().map_or(Lanes::Same, |(var, _)| lanes(&b.shape, indices, var))
+        self.lane.as_ref().map_or(Lanes::Same, |(var, _)| lanes(&self.known_dims(b), indices, var))
     }
 
     pub(super) fn load(&mut self, buffer: &Name, indices: &[Expr]) -> Emitted<'c> {
@@ -175,7 +193,9 @@ impl<'c> Emitter<'_, 'c> {
 
     fn block_vectorizes(&self, b: &Block, var: &Name) -> bool {
         let Action::Store { buffer, indices, .. } = &b.action else { return false };
-        let how = |buffer: &Name, indices: &[Expr]| self.function.buffer(buffer).map(|b| lanes(&b.shape, indices, var));
+        let how = |buffer: &Name, indices: &[Expr]| {
+            self.function.buffer(buffer).map(|b| lanes(&self.known_dims(b), indices, var))
+        };
         let masked = b.guards.iter().any(|g| g.uses(var));
         let target = how(buffer, indices);
         let mut good = !b.reduce.contains(var)

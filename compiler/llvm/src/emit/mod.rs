@@ -8,6 +8,7 @@ mod dot;
 mod expr;
 mod memory;
 mod num;
+mod open;
 mod strict;
 mod value;
 
@@ -21,37 +22,14 @@ use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{FunctionValue, IntValue, PointerValue, VectorValue};
 use tilewright_compiler::te::{DType, Expr, Name};
-use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Scope, Stmt, expand_call};
+use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Stmt, expand_call};
 
 use crate::{Architecture, EmitError, Processor};
+pub(crate) use open::{NUMBERS, Open, SIZES, size};
 use value::{IntOp, Value};
 
-/// Largest local buffer on the stack, in bytes.
-const STACK_BYTES: usize = 4096;
 /// Alignment of each buffer in the workspace.
 const ALIGN: usize = 64;
-
-/// Returns the workspace offset of each local buffer, or `None` if it is on the stack, and the size of the workspace.
-fn workspace(f: &Function) -> (Vec<Option<usize>>, usize) {
-    let mut at = 0;
-    let places = f
-        .locals
-        .iter()
-        .map(|b| {
-            if on_stack(b) {
-                return None;
-            }
-            let place = at;
-            at = (at + b.size_bytes()).next_multiple_of(ALIGN);
-            Some(place)
-        })
-        .collect();
-    (places, at)
-}
-
-fn on_stack(b: &Buffer) -> bool {
-    b.scope == Scope::Local && b.size_bytes() <= STACK_BYTES
-}
 
 /// Adds a function to a module as the packed function `symbol`. Returns the size of its workspace in bytes.
 ///
@@ -64,10 +42,23 @@ pub fn emit<'c>(
     symbol: &str,
     f: &Function,
 ) -> Result<usize, EmitError> {
+    emit_open(context, module, processor, symbol, f, &Open::default())
+}
+
+/// Like [`emit`], for a function of which some numbers are arguments. The size of the workspace is that for the numbers
+/// in `f`.
+pub(crate) fn emit_open<'c>(
+    context: &'c Context,
+    module: &Module<'c>,
+    processor: &Processor,
+    symbol: &str,
+    f: &Function,
+    open: &Open,
+) -> Result<usize, EmitError> {
     let processor = &processor.for_function(has_floats(f));
     let builder = context.create_builder();
     let ptr = context.ptr_type(AddressSpace::default());
-    let (places, bytes) = workspace(f);
+    let (places, bytes) = open.workspace(f);
     let global: Vec<&Buffer> =
         f.params.iter().chain(f.locals.iter().zip(&places).filter(|p| p.1.is_some()).map(|p| p.0)).collect();
 
@@ -84,6 +75,7 @@ pub fn emit<'c>(
         processor,
         symbol,
         function: f,
+        open,
         llvm: inner,
         buffers: BTreeMap::new(),
         vars: BTreeMap::new(),
@@ -96,9 +88,10 @@ pub fn emit<'c>(
         let p = inner.get_nth_param(i as u32).ok_or_else(|| EmitError::Llvm("a parameter is missing".into()))?;
         e.buffers.insert(b.name.clone(), p.into_pointer_value());
     }
-    for b in f.locals.iter().filter(|b| on_stack(b)) {
+    for b in f.locals.iter().filter(|b| open.on_stack(b)) {
         e.allocate(b)?;
     }
+    e.load_sizes()?;
     e.stmt(&f.body)?;
     e.builder.build_return(None)?;
 
@@ -120,8 +113,15 @@ pub fn emit<'c>(
         args.push(element(i)?.into());
     }
     let base = element(f.params.len())?;
-    for place in places.into_iter().flatten() {
-        let offset = context.i64_type().const_int(place as u64, false);
+    let offsets = open.offsets(f);
+    for (at, place) in places.into_iter().flatten().enumerate() {
+        let mut offset = context.i64_type().const_int(place as u64, false);
+        if offsets > 0 {
+            let sizes = f.params.iter().position(|b| b.name.as_str() == SIZES);
+            let sizes =
+                sizes.and_then(|at| args.get(at)).copied().ok_or_else(|| EmitError::Program("no sizes".into()))?;
+            offset = open::word(context, b, sizes, open.sizes + at)?;
+        }
         // SAFETY: the caller's workspace has the size that this function returns, so every offset is inside it.
         let at = unsafe { b.build_in_bounds_gep(context.i8_type(), base, &[offset], "")? };
         args.push(at.into());
@@ -160,6 +160,7 @@ struct Emitter<'a, 'c> {
     processor: &'a Processor,
     symbol: &'a str,
     function: &'a Function,
+    open: &'a Open,
     llvm: FunctionValue<'c>,
     buffers: BTreeMap<Name, PointerValue<'c>>,
     vars: BTreeMap<Name, Value<'c>>,
@@ -181,13 +182,13 @@ impl<'c> Emitter<'_, 'c> {
     fn stmt(&mut self, s: &Stmt) -> Result<(), EmitError> {
         match s {
             Stmt::Seq(items) => items.iter().try_for_each(|s| self.stmt(s)),
-            Stmt::For(l) if l.extent < 1 => Ok(()),
+            Stmt::For(l) if l.extent < 1 && !self.open.extents.contains_key(&l.var) => Ok(()),
             Stmt::For(l) => match l.kind {
                 LoopKind::Unrolled => (0..l.extent).try_for_each(|i| {
                     self.vars.insert(l.var.clone(), self.i64(i).into());
                     self.stmt(&l.body)
                 }),
-                _ if l.extent == 1 => {
+                _ if l.extent == 1 && !self.open.extents.contains_key(&l.var) => {
                     self.vars.insert(l.var.clone(), self.i64(0).into());
                     self.stmt(&l.body)
                 }
@@ -208,6 +209,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits a loop that tests its condition at the end, because it has at least one iteration.
     fn repeat(&mut self, l: &For) -> Result<(), EmitError> {
+        let extent = self.extent(l)?;
         let before = self.builder.get_insert_block().ok_or_else(|| EmitError::Llvm("no block".into()))?;
         let body = self.context.append_basic_block(self.llvm, l.var.as_str());
         let after = self.context.append_basic_block(self.llvm, &format!("{}.end", l.var));
@@ -218,7 +220,7 @@ impl<'c> Emitter<'_, 'c> {
         self.vars.insert(l.var.clone(), i.into());
         self.stmt(&l.body)?;
         let next = self.builder.build_int_nuw_add(i, self.i64(1), "")?;
-        let more = self.builder.build_int_compare(inkwell::IntPredicate::ULT, next, self.i64(l.extent), "")?;
+        let more = self.builder.build_int_compare(inkwell::IntPredicate::ULT, next, extent, "")?;
         let end = self.builder.get_insert_block().ok_or_else(|| EmitError::Llvm("no block".into()))?;
         self.builder.build_conditional_branch(more, body, after)?;
         phi.add_incoming(&[(&self.i64(0), before), (&next, end)]);
@@ -264,7 +266,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Returns whether the loop is the only user of a workspace buffer. Its iterations would share one copy.
     fn shares_scratch(&self, l: &For) -> bool {
-        self.own_buffers(l).iter().any(|b| !on_stack(b))
+        self.own_buffers(l).iter().any(|b| !self.open.on_stack(b))
     }
 
     /// Allocates a buffer on the stack of the current function.
@@ -280,7 +282,7 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits `tw_parallel_for(task, context, extent)`. The context holds the buffers and the outer variables.
     fn parallel(&mut self, l: &For) -> Result<(), EmitError> {
-        let (context, module) = (self.context, self.module);
+        let (context, module, extent) = (self.context, self.module, self.extent(l)?);
         let (ptr, i64t, void) = (context.ptr_type(AddressSpace::default()), context.i64_type(), context.void_type());
         // Each iteration gets its own copy of a stack buffer that only the body uses.
         let own: Vec<Buffer> = self.own_buffers(l).into_iter().cloned().collect();
@@ -304,6 +306,7 @@ impl<'c> Emitter<'_, 'c> {
             processor: self.processor,
             symbol: &name,
             function: self.function,
+            open: self.open,
             llvm: work,
             buffers: BTreeMap::new(),
             vars: BTreeMap::new(),
@@ -365,7 +368,7 @@ impl<'c> Emitter<'_, 'c> {
             };
         }
         let task = task.as_global_value().as_pointer_value();
-        b.build_call(pool, &[task.into(), list.into(), self.i64(l.extent).into()], "")?;
+        b.build_call(pool, &[task.into(), list.into(), extent.into()], "")?;
         Ok(())
     }
 
