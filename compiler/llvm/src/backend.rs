@@ -146,41 +146,38 @@ impl LlvmBackend {
 /// Compiles loop programs into one object. Returns its bytes, and the workspace size of each function in bytes.
 ///
 /// # Errors
-/// The index of the function that failed, and why. If this thread's work is stopped, the index is past the last one.
+/// The index of the function that failed, and why.
 pub fn compile_functions(
     processor: &Processor,
     functions: &[(String, tir::Function)],
 ) -> Result<(Vec<u8>, Vec<usize>), (usize, EmitError)> {
-    let (processor, functions, all) = (processor.clone(), functions.to_vec(), functions.len());
+    let functions = functions.iter().map(|(symbol, f)| (symbol.clone(), f.clone(), Open::default()));
+    compile_open(processor, functions.collect())
+}
+
+/// Like [`compile_functions`], for programs of which some numbers are arguments. The sizes of workspaces are those for
+/// the numbers in the programs.
+///
+/// # Errors
+/// The same as [`compile_functions`].
+pub(crate) fn compile_open(
+    processor: &Processor,
+    functions: Vec<(String, tir::Function, Open)>,
+) -> Result<(Vec<u8>, Vec<usize>), (usize, EmitError)> {
+    let (processor, all) = (processor.clone(), functions.len());
     let compile = move |wanted: &Wanted| {
         let context = Context::create();
         let module = context.create_module("tilewright");
         let mut workspaces = Vec::new();
-        for (i, (symbol, f)) in functions.iter().enumerate() {
+        for (i, (symbol, f, open)) in functions.iter().enumerate() {
             wanted.check().map_err(|e| (i, e.into()))?;
-            workspaces.push(emit(&context, &module, &processor, symbol, f).map_err(|e| (i, e))?);
+            workspaces.push(emit_open(&context, &module, &processor, symbol, f, open).map_err(|e| (i, e))?);
         }
         wanted.check().map_err(|e| (all, e.into()))?;
         let bytes = processor.object(&module).map_err(|e| (all, e))?;
         Ok((bytes, workspaces))
     };
     aside(compile).map_err(|e| (all, e))?
-}
-
-/// Compiles one loop program, some of whose numbers are arguments, into an object.
-///
-/// # Errors
-/// [`EmitError`].
-pub(crate) fn compile_open(
-    processor: &Processor,
-    symbol: &str,
-    function: &tir::Function,
-    open: &Open,
-) -> Result<Vec<u8>, EmitError> {
-    let context = Context::create();
-    let module = context.create_module("tilewright");
-    emit_open(&context, &module, processor, symbol, function, open)?;
-    processor.object(&module)
 }
 
 /// Most nodes in one function. Each stage is scheduled in view of all others, so scheduling time grows with the square

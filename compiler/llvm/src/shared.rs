@@ -272,7 +272,7 @@ pub(crate) fn code(folder: &Path, processor: &Processor, function: &Function) ->
     kept.seen.push(numbers.clone());
     kept.slots = slots(&kept.seen, &floats);
     let (generic, open) = opened(function, &kept.slots);
-    let object = compile_open(processor, SYMBOL, &generic, &open)?;
+    let (object, _) = compile_open(processor, vec![(SYMBOL.into(), generic, open)]).map_err(|(_, e)| e)?;
     file.write(&kept, &object);
     let given = arguments(&kept.slots, &kept.seen, &numbers, &floats).unwrap_or_default();
     Ok(finished(object, function, &kept.slots, given))
