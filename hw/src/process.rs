@@ -49,6 +49,9 @@ impl Running {
         };
         if status.is_some() {
             self.end();
+            // A signal has ended it, and ends this program too: a report of its end would come first sometimes.
+            #[cfg(target_os = "linux")]
+            groups::stay_if_ending();
         }
         Ok(status)
     }
@@ -149,7 +152,7 @@ fn kill_group(child: &Child) {
 /// The process groups of running programs, for the handler of a signal.
 #[cfg(target_os = "linux")]
 mod groups {
-    use std::sync::atomic::{AtomicI32, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
     /// Most programs that a signal ends with all that they started. Those beyond it end by themselves, as the system
     /// kills the first process of each.
@@ -171,8 +174,19 @@ mod groups {
         replace(i32::try_from(child).unwrap_or(0), 0);
     }
 
-    /// Kills all of them. A handler of a signal can call it.
+    /// Whether the handler of a signal ends this program.
+    static ENDING: AtomicBool = AtomicBool::new(false);
+
+    /// Waits for the end of this program if a signal ends it.
+    pub fn stay_if_ending() {
+        while ENDING.load(Ordering::SeqCst) {
+            std::thread::park();
+        }
+    }
+
+    /// Kills all of them, before the signal ends this program. Its handler calls it.
     pub fn kill() {
+        ENDING.store(true, Ordering::SeqCst);
         for group in GROUPS.iter().map(|group| group.load(Ordering::Relaxed)).filter(|group| *group > 0) {
             // SAFETY: the call uses no memory, and is allowed in handlers of signals.
             unsafe { libc::kill(-group, libc::SIGKILL) };

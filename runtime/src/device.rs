@@ -8,17 +8,32 @@ use std::time::Duration;
 
 use tilewright_driver::{Block, DeviceMemory, DriverError};
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Device, RunReport, Ticket};
+use tilewright_hw::device::{Device, DeviceError, RunReport, Ticket};
+use tilewright_hw::interrupt;
 
 /// Time that a thread waits for its program before others can use the device.
 const SLICE: Duration = Duration::from_micros(200);
+
+/// Time after which a thread that waits for another's program looks whether its work was stopped.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A device and what is free of its memory.
 pub(crate) struct Held {
     pub device: Box<dyn Device>,
     pub memory: DeviceMemory,
-    /// Programs that were submitted and have not ended, in their order, with the memory that they change.
-    running: VecDeque<(Ticket, Block)>,
+    /// Programs that were submitted and have not ended, in their order.
+    running: VecDeque<Program>,
+    /// Threads that wait until no program runs. Until they had the device, no further program is submitted.
+    alone: usize,
+}
+
+/// A program that was submitted.
+struct Program {
+    ticket: Ticket,
+    /// The memory that it changes.
+    tensors: Block,
+    /// Nobody waits for its end any more, because the work was stopped or a thread panicked.
+    abandoned: bool,
 }
 
 struct Access {
@@ -51,23 +66,41 @@ impl Access {
         self.lock()
     }
 
-    fn wait_for_an_end<'a>(&'a self, held: MutexGuard<'a, Held>) -> MutexGuard<'a, Held> {
-        self.ended.wait(held).unwrap_or_else(PoisonError::into_inner)
+    /// Waits a while for the end of a program. The first one is looked at here if nobody else waits for it.
+    fn wait_for_an_end<'a>(&'a self, mut held: MutexGuard<'a, Held>) -> MutexGuard<'a, Held> {
+        match held.running.front() {
+            Some(Program { ticket, abandoned: true, .. }) => {
+                let ticket = *ticket;
+                // Its outcome matters to nobody.
+                if !matches!(held.device.poll(ticket, SLICE), Ok(None)) {
+                    held.running.pop_front();
+                    self.ended.notify_all();
+                }
+                self.pass(held)
+            }
+            _ => self.ended.wait_timeout(held, LOOK).unwrap_or_else(PoisonError::into_inner).0,
+        }
     }
 }
 
-/// The entry of a submitted program in the order of waiting. It goes when this is dropped, also after a panic.
+/// The place of a submitted program among those that run. Until the program has ended, it is left abandoned when this is
+/// dropped.
 struct Submitted<'a> {
     access: &'a Access,
     ticket: Option<Ticket>,
+    ended: bool,
 }
 
 impl Drop for Submitted<'_> {
     fn drop(&mut self) {
-        if let Some(own) = self.ticket {
-            self.access.lock().running.retain(|(ticket, _)| *ticket != own);
-            self.access.ended.notify_all();
+        let Some(own) = self.ticket else { return };
+        let mut held = self.access.lock();
+        match self.ended {
+            true => held.running.retain(|program| program.ticket != own),
+            false => held.running.iter_mut().filter(|program| program.ticket == own).for_each(|p| p.abandoned = true),
         }
+        drop(held);
+        self.access.ended.notify_all();
     }
 }
 
@@ -88,7 +121,7 @@ impl SharedDevice {
             name: device.name().into(),
             config: Arc::new(device.config().clone()),
             access: Arc::new(Access {
-                held: Mutex::new(Held { device, memory, running: VecDeque::new() }),
+                held: Mutex::new(Held { device, memory, running: VecDeque::new(), alone: 0 }),
                 wanting: AtomicUsize::new(0),
                 ended: Condvar::new(),
             }),
@@ -113,8 +146,13 @@ impl SharedDevice {
     /// Waits until no program runs, then calls `use_it` with the device.
     pub fn with<R>(&self, use_it: impl FnOnce(&mut dyn Device) -> R) -> R {
         let mut held = self.lock();
+        held.alone += 1;
         while !held.running.is_empty() {
             held = self.access.wait_for_an_end(held);
+        }
+        held.alone -= 1;
+        if held.alone == 0 {
+            self.access.ended.notify_all();
         }
         use_it(held.device.as_mut())
     }
@@ -128,16 +166,17 @@ impl SharedDevice {
         collect: impl FnOnce(&mut dyn Device, RunReport) -> Result<R, DriverError>,
     ) -> Result<R, DriverError> {
         // It is dropped after the lock, which it needs.
-        let mut submitted = Submitted { access: &self.access, ticket: None };
+        let mut submitted = Submitted { access: &self.access, ticket: None, ended: false };
         let mut held = self.lock();
-        while held.running.iter().any(|(_, used)| *used == tensors) {
+        while held.alone > 0 || held.running.iter().any(|program| program.tensors == tensors) {
+            interrupt::check().map_err(DeviceError::from)?;
             held = self.access.wait_for_an_end(held);
         }
         let ticket = submit(held.device.as_mut())?;
-        held.running.push_back((ticket, tensors));
+        held.running.push_back(Program { ticket, tensors, abandoned: false });
         submitted.ticket = Some(ticket);
         let report = loop {
-            if held.running.front().is_some_and(|(first, _)| *first == ticket) {
+            if held.running.front().is_some_and(|first| first.ticket == ticket) {
                 let polled = held.device.poll(ticket, SLICE);
                 match polled.transpose() {
                     Some(report) => break report,
@@ -146,7 +185,9 @@ impl SharedDevice {
             } else {
                 held = self.access.wait_for_an_end(held);
             }
+            interrupt::check().map_err(DeviceError::from)?;
         };
+        submitted.ended = true;
         collect(held.device.as_mut(), report?)
     }
 
@@ -165,8 +206,9 @@ impl std::fmt::Debug for SharedDevice {
 mod tests {
     use std::sync::Barrier;
 
+    use tilewright_hw::device::Command;
     use tilewright_hw::device::queue::Queue;
-    use tilewright_hw::device::{Command, DeviceError};
+    use tilewright_hw::interrupt::{Interrupt, Interrupted};
 
     use super::*;
 
@@ -284,5 +326,29 @@ mod tests {
         assert!(panics.is_err());
         assert_eq!(run(&device, 5, block(0)), 5);
         device.with(|_| ());
+    }
+
+    /// The program goes on in the device, so its memory is not used before it has ended.
+    #[test]
+    fn a_program_that_nobody_waits_for_ends_before_its_memory_is_used() {
+        let device = shared(2);
+        let stop = Interrupt::alone();
+        stop.stop();
+        let submit = |device: &mut dyn Device| {
+            device.write(0, &[])?;
+            Ok(device.submit(&Command::default())?)
+        };
+        let stopped = stop.during(|| device.run(block(0), submit, |_, _| Ok(())));
+        assert!(matches!(stopped, Err(DriverError::Device(DeviceError::Interrupted(Interrupted)))), "{stopped:?}");
+        assert!(device.lock().running[0].abandoned);
+        thread::scope(|scope| {
+            // It waits for the first program, which ends when another one is submitted.
+            let same = scope.spawn(|| run(&device, 7, block(0)));
+            thread::sleep(Duration::from_millis(20));
+            assert!(!same.is_finished());
+            assert_eq!(run(&device, 6, block(1)), 6);
+            assert_eq!(same.join().unwrap(), 7);
+        });
+        assert!(device.lock().running.is_empty());
     }
 }

@@ -16,6 +16,7 @@ mod report;
 pub(crate) mod tests;
 mod values;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -471,7 +472,8 @@ impl Session {
             // no step reads what it writes.
             let mut taken: Vec<Taken> = step.outputs.iter().map(|id| self.values.take(*id)).collect();
             let started = Moment::now();
-            let outcome = {
+            // A function of the program can panic; the outputs go back also then, for the next run.
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(artifact, *id)).collect();
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(Taken::bytes).collect();
                 let step = || step.name.clone();
@@ -489,11 +491,11 @@ impl Session {
                         .map_err(|source| SessionError::Accel { step: step(), source }),
                     (Action::Accel(_) | Action::Cuda, _) => Err(SessionError::NoDevice { step: step() }),
                 }
-            };
+            }));
             for (id, taken) in step.outputs.iter().zip(taken) {
                 self.values.put(*id, taken);
             }
-            let mut done = outcome?;
+            let mut done = outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
             done.wall_s = started.elapsed().as_secs_f64();
             if let Some(watch) = &mut watch {
                 for id in &step.outputs {

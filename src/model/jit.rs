@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sha2::{Digest, Sha256};
 use tilewright_compiler::frontend;
 use tilewright_compiler::graph::{Dim, TensorType};
+use tilewright_compiler::passes::any_added;
 use tilewright_compiler::records::Records;
 use tilewright_driver::StreamCache;
 use tilewright_hw::cache;
@@ -137,6 +138,8 @@ pub struct Jit {
     owned: OwnedOptions,
     /// Hash of the program, the model's bytes and the options.
     key: Vec<u8>,
+    /// Hash of the model's bytes.
+    model: Vec<u8>,
     kept: StreamCache<Artifact>,
     folder: Option<PathBuf>,
 }
@@ -217,6 +220,7 @@ impl Jit {
             import,
             owned,
             key: sha.finalize().to_vec(),
+            model: Sha256::digest(&bytes).to_vec(),
             kept: StreamCache::new(KEPT),
             // A key of the file's bytes says nothing of data in other files.
             folder: cache::folder().filter(|_| !frontend::has_external_data(&bytes)),
@@ -240,7 +244,9 @@ impl Jit {
         let key = sha.finalize();
         self.kept.get(&self.owned.config, &key, || {
             let hex: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-            let path = self.folder.as_ref().map(|folder| folder.join(format!("{PREFIX}{hex}")));
+            // A key says nothing of passes that the program added.
+            let folder = self.folder.as_ref().filter(|_| !any_added());
+            let path = folder.map(|folder| folder.join(format!("{PREFIX}{hex}")));
             if let Some((path, mut known)) = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok()?))) {
                 cache::touch(path);
                 known.path.clone_from(&self.name);
@@ -252,11 +258,14 @@ impl Jit {
                 self.inputs.iter().zip(shapes).map(|(input, shape)| (input.name.clone(), shape.to_vec())).collect();
             let mut artifact = compile_file(&self.file, &import, &self.owned.options())?;
             artifact.path.clone_from(&self.name);
-            if let (Some(folder), Some(path)) = (&self.folder, &path) {
+            // Nor of what is written into the file meanwhile.
+            let is_same =
+                || std::fs::read(&self.file).is_ok_and(|bytes| Sha256::digest(bytes).as_slice() == self.model);
+            if let (Some(folder), Some(path)) = (folder, path.filter(|_| is_same())) {
                 // Nothing depends on the cache, so errors are ignored.
                 let _ = std::fs::create_dir_all(folder);
                 cache::remove_unused(folder, PREFIX);
-                let _ = artifact.write(path);
+                let _ = artifact.write(&path);
             }
             Ok(artifact)
         })

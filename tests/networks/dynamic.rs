@@ -192,9 +192,22 @@ fn a_model_is_compiled_when_a_shape_is_first_seen() {
     let (outputs, _) = session.run(&[(&image(17)).into()]).unwrap();
     let e = session.run(&[(&image(18)).into()]).unwrap_err().to_string();
     assert!(e.contains("heights.onnx for inputs of 1x8x18x12: "), "{e}");
-    std::fs::write(&file, kept).unwrap();
+    std::fs::write(&file, &kept).unwrap();
     assert_eq!(outputs, expected(&file, 17));
     session.run(&[(&image(18)).into()]).unwrap();
+
+    // What another file is compiled to is not kept as that of this one.
+    let stale = jit();
+    let renamed = kept.windows(7).position(|part| part == b"heights").expect("the graph's name");
+    let mut other = kept.clone();
+    other[renamed..renamed + 7].copy_from_slice(b"changed");
+    std::fs::write(&file, other).unwrap();
+    let entries = || std::fs::read_dir(folder.path().join("cache")).unwrap().count();
+    let before = entries();
+    let mut session = DynamicSession::new(Box::new(stale), Registry::global(), Some(device(&config)));
+    session.run(&[(&image(21)).into()]).unwrap();
+    assert_eq!(entries(), before);
+    std::fs::write(&file, kept).unwrap();
 
     let wide = Tensor::from_fn(&[1, 8, 5, 13], |_| 0f32);
     let e = session.run(&[(&wide).into()]).unwrap_err().to_string();

@@ -10,6 +10,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -240,7 +241,9 @@ impl File<'_> {
         let kept = serde_json::to_vec(kept)?;
         let body = [&(kept.len() as u64).to_le_bytes(), &kept[..], object].concat();
         std::fs::create_dir_all(self.folder)?;
-        cache::remove_unused(self.folder, PREFIX);
+        // A new shape can write many files.
+        static CLEANED: Once = Once::new();
+        CLEANED.call_once(|| cache::remove_unused(self.folder, PREFIX));
         let mut file = tempfile::Builder::new().prefix(cache::BUILD_PREFIX).tempfile_in(self.folder)?;
         file.write_all(&Sha256::digest(&body))?;
         file.write_all(&body)?;

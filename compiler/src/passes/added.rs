@@ -66,6 +66,11 @@ pub fn remove(name: &str) -> bool {
     added.len() < before
 }
 
+/// Whether the program added any.
+pub fn any() -> bool {
+    !ADDED.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+}
+
 /// A list of passes with those that the program added.
 pub(super) fn with_added(mut list: Vec<Box<dyn Pass>>) -> Vec<Box<dyn Pass>> {
     for (after, pass) in ADDED.read().unwrap_or_else(PoisonError::into_inner).iter() {

@@ -22,7 +22,7 @@ mod patch;
 pub mod pipelines;
 mod sink_dequantize;
 
-pub use added::{AddError, add, remove};
+pub use added::{AddError, add, any as any_added, remove};
 pub use canonicalize::Canonicalize;
 pub use channels_last::ChannelsLast;
 pub use dead_code::DeadCode;

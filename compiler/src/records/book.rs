@@ -3,15 +3,15 @@
 use super::record::{Outcome, Record};
 use super::workload::Workload;
 use crate::codegen::accel::space::Decisions;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// The best known decisions of layers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Records {
     /// By the hashes of the layer and of its neighborhood.
-    near: HashMap<(String, String), Best>,
+    near: BTreeMap<(String, String), Best>,
     /// By the hash of the layer.
-    alone: HashMap<String, Best>,
+    alone: BTreeMap<String, Best>,
 }
 
 /// Decisions, and why they are the best.
@@ -73,7 +73,7 @@ impl Records {
     }
 }
 
-fn put<K>(entry: std::collections::hash_map::Entry<'_, K, Best>, best: &Best) {
+fn put<K: Ord>(entry: std::collections::btree_map::Entry<'_, K, Best>, best: &Best) {
     entry
         .and_modify(|old| {
             if old.gives_way_to(best) {

@@ -7,6 +7,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::queue::{DEFAULT_CYCLE_LIMIT, Queue};
 use tilewright_hw::device::{Base, Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
 use tilewright_hw::host::{BaseRegisters, Identity, retired_macs};
+use tilewright_hw::interrupt;
 use tilewright_hw::peripheral::Peripheral;
 use tilewright_hw::regs;
 
@@ -320,6 +321,13 @@ impl<P: Peripheral> Device for PeripheralDevice<P> {
         loop {
             if let Some(report) = self.poll(ticket, self.options.poll)? {
                 return Ok(report);
+            }
+            if let Err(stopped) = interrupt::check()
+                && self.running.take_if(|running| running.ticket == ticket).is_some()
+            {
+                self.reset().map_err(|fault| self.error(fault))?;
+                self.start_next();
+                return Err(stopped.into());
             }
         }
     }

@@ -86,6 +86,21 @@ fn a_failing_step_is_named_and_the_session_lives_on() {
 }
 
 #[test]
+fn a_session_runs_again_after_a_function_has_panicked() {
+    let registry = Registry::new();
+    let add = functions().get("add").unwrap();
+    registry.add(Function::new("add", move |args| {
+        assert!(args.tensors(0)?[0].bytes[0] != 13, "bad luck");
+        Ok(add.call(args.values())?)
+    }));
+    let mut session = Session::new(artifact(), &registry, None).unwrap();
+    let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.run(&[x(&[13, 0, 0])])));
+    assert!(panics.is_err());
+    let (outputs, _) = session.run(&[x(&[1, 1, 1])]).unwrap();
+    assert_eq!(outputs[1], x(&[2, 3, 4]));
+}
+
+#[test]
 fn wrong_inputs_are_named() {
     let mut session = Session::new(artifact(), &functions(), None).unwrap();
     let mut message = |inputs: &[Tensor]| session.run(inputs).unwrap_err().to_string();

@@ -142,7 +142,8 @@ fn a_disconnect_in_mid_upload_gives_the_device_back() {
         assert!(begun.elapsed() < within(1), "{:?}", begun.elapsed());
         let mut memory = vec![1; 9 * PIECE];
         device.read(0, &mut memory).expect("it is read");
-        log::has(&[&format!("(half a write {round}): gone, after ")]);
+        // Its requests may have ended before the connection: "gone", or "finished".
+        log::has(&[&format!("(half a write {round}): "), ", after "]);
         assert!(memory.iter().all(|byte| *byte == 0));
     }
 }
