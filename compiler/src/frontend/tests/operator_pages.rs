@@ -30,7 +30,7 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
 
 With `--packed DOMAIN`, the nodes of that domain call functions of your program. The operator `my.ops.Peaks` calls the
 function of that name, which the program registers before it opens a session, from Rust ([`Registry`]), C
-([c.md](c.md)) or Python. The compiler knows nothing of such an operator:
+([c.md](c.md)), Python or [JavaScript](web.md#what-you-can-call). The compiler knows nothing of such an operator:
 
 - The file must declare the element types and shapes of the node's outputs in `value_info`. Shapes can have the symbols
   of the inputs' shapes.

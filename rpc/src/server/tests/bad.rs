@@ -33,6 +33,11 @@ impl Raw {
         Raw { requests, replies: replies.expect("a stream").into_inner() }
     }
 
+    /// Waits until the session has the device. The one before it may not have given it back yet.
+    pub(super) fn until_opened(&mut self) {
+        while !matches!(self.next().expect("the session goes on").expect("a reply"), reply::Kind::Opened(_)) {}
+    }
+
     pub fn send(&self, kind: request::Kind) -> bool {
         self.requests.blocking_send(wire::Request { kind: Some(kind) }).is_ok()
     }
@@ -130,8 +135,7 @@ fn a_disconnect_in_mid_upload_gives_the_device_back() {
     for round in 0..3 {
         let mut raw = Raw::new(&running);
         raw.open(|open| open.client = format!("half a write {round}"));
-        // The one before it may not have given the device back yet.
-        while !matches!(raw.next().expect("the session goes on").expect("a reply"), reply::Kind::Opened(_)) {}
+        raw.until_opened();
         for piece in 0..8 {
             let data = vec![3; PIECE].into();
             raw.send(request::Kind::Write(wire::Write { addr: piece * PIECE as u64, data }));

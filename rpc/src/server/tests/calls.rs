@@ -254,8 +254,9 @@ fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_clien
 fn a_client_that_is_gone_in_the_middle_of_an_upload_leaves_nothing() {
     let running = serving(Limits::default());
     for round in 0..3 {
-        let raw = super::bad::Raw::new(&running);
+        let mut raw = super::bad::Raw::new(&running);
         raw.open(|open| open.client = format!("half an upload {round}"));
+        raw.until_opened();
         for _ in 0..8 {
             raw.send(crate::wire::request::Kind::Bulk(vec![3; crate::PIECE].into()));
         }
