@@ -26,12 +26,18 @@ impl Registry {
     /// Adds a function under its name.
     pub fn add(&self, function: Function) {
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
-        functions.insert(function.name().to_string(), function);
+        let replaced = functions.insert(function.name().to_string(), function);
+        // Dropping a function can call back, and the callback can use the registry.
+        drop(functions);
+        drop(replaced);
     }
 
     /// Removes a function; sessions that were opened before still call it. Returns whether there was one.
     pub fn remove(&self, name: &str) -> bool {
-        self.functions.write().unwrap_or_else(PoisonError::into_inner).remove(name).is_some()
+        let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
+        let removed = functions.remove(name);
+        drop(functions);
+        removed.is_some()
     }
 
     /// The function of that name.
@@ -51,5 +57,42 @@ impl Registry {
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Registry").field(&self.names()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Sender, channel};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::value::Value;
+
+    /// Tells what the registry has when it is dropped.
+    struct Looks(Registry, Sender<Vec<String>>);
+
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            self.1.send(self.0.names()).expect("the test waits");
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_dropped_can_use_the_registry() {
+        let (send, seen) = channel();
+        std::thread::spawn(move || {
+            let registry = Registry::new();
+            let function = || {
+                let looks = Looks(registry.clone(), send.clone());
+                Function::new("f", move |_| Ok(Value::Integer(looks.0.names().len() as i64)))
+            };
+            registry.add(function());
+            registry.add(function());
+            assert!(registry.remove("f"));
+            assert!(!registry.remove("f"));
+        });
+        let next = || seen.recv_timeout(Duration::from_secs(10)).expect("the drop ends");
+        assert_eq!(next(), ["f"]);
+        assert!(next().is_empty());
     }
 }
