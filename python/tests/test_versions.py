@@ -27,4 +27,5 @@ class Versions(Case):
             shutil.copy(FILES / "log-3.jsonl", log)
             found = tw.tune(LENET, log, trials=7, hw="1x4x4", tuned="none")
             self.assertNotIn("schema", " ".join(found["skipped_lines"]))
-            self.assertGreater(found["known_trials"] + found["stale_trials"], 0, found["skipped_lines"])
+            self.assertEqual(found["stale_trials"], 0, "cycles have changed; add a log that this version writes")
+            self.assertGreater(found["known_trials"], 0, found["skipped_lines"])
