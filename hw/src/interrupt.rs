@@ -36,6 +36,8 @@ enum Source {
         begun: Instant,
         /// Milliseconds after `begun`.
         next_poll: AtomicU64,
+        /// The work that this is a part of, if that can be stopped.
+        whole: Option<Interrupt>,
     },
     /// The work that this is a part of, if that can be stopped.
     Whole(Option<Interrupt>),
@@ -55,10 +57,12 @@ impl Drop for Restore {
 }
 
 impl Interrupt {
-    /// Work that stops when `poll` returns true. Only this thread calls it, while it does the work.
+    /// Work that stops when `poll` returns true, or with the work that this thread does now. Only this thread calls
+    /// `poll`, while it does the work.
     pub fn new(poll: fn() -> bool) -> Interrupt {
         let thread = std::thread::current().id();
-        Interrupt::from(Source::Poll { poll, thread, begun: Instant::now(), next_poll: AtomicU64::new(POLL_MS) })
+        let (begun, next_poll, whole) = (Instant::now(), AtomicU64::new(POLL_MS), Interrupt::current());
+        Interrupt::from(Source::Poll { poll, thread, begun, next_poll, whole })
     }
 
     /// A part of the work that this thread does: it stops with all of that work, and [`stop`](Interrupt::stop) stops it
@@ -99,10 +103,11 @@ impl Interrupt {
         if stopped.load(Ordering::Relaxed) {
             return true;
         }
-        let (poll, thread, begun, next_poll) = match source {
-            Source::Poll { poll, thread, begun, next_poll } => (poll, thread, begun, next_poll),
-            Source::Whole(whole) => return whole.as_ref().is_some_and(Interrupt::is_stopped),
-        };
+        let (Source::Poll { whole, .. } | Source::Whole(whole)) = source;
+        if whole.as_ref().is_some_and(Interrupt::is_stopped) {
+            return true;
+        }
+        let Source::Poll { poll, thread, begun, next_poll, .. } = source else { return false };
         let now = begun.elapsed().as_millis() as u64;
         if now < next_poll.load(Ordering::Relaxed) || *thread != std::thread::current().id() {
             return false;
@@ -168,6 +173,16 @@ mod tests {
             whole.stop();
             assert_eq!(second.during(check), Err(Interrupted));
         });
+    }
+
+    #[test]
+    fn work_with_a_poll_function_stops_with_the_whole() {
+        let whole = Interrupt::alone();
+        let inner = whole.during(|| Interrupt::new(|| false));
+        assert_eq!(inner.during(check), Ok(()));
+        whole.stop();
+        assert_eq!(inner.during(check), Err(Interrupted));
+        assert_eq!(Interrupt::new(|| false).during(check), Ok(()));
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn poll() -> bool {
 }
 
 /// Does native work, while other threads of Python run. If a signal's handler raises, as that of Ctrl-C does, the work
-/// stops at its next check.
+/// stops at its next check. It also stops with the work that called the function of Python that does this work.
 ///
 /// # Errors
 /// What the handler raised.
