@@ -39,7 +39,28 @@ const PROCESSORS: [Bare; 2] = [
     },
 ];
 
-/// A program that runs a model twice on its own inputs and compares the outputs.
+/// Fills the stack below the caller with a pattern, and counts the bytes of it that were written since.
+const STACK: &str = "enum { STACK = 32768 };
+static uintptr_t painted;
+
+__attribute__((noinline)) static void paint(void)
+{
+    volatile unsigned char area[STACK];
+    for (int i = 0; i < STACK; i++) area[i] = 0xa5;
+    painted = (uintptr_t)area;
+}
+
+static unsigned stack_bytes(void)
+{
+    const volatile unsigned char *area = (const volatile unsigned char *)painted;
+    unsigned same = 0;
+    while (same < STACK && area[same] == 0xa5) same++;
+    return STACK - same;
+}
+
+";
+
+/// A program that runs a model twice on its own inputs, compares the outputs, and prints how much stack the model used.
 fn main_of(case: &Case) -> String {
     let Case { name, graph, inputs, .. } = case;
     let upper = name.to_uppercase();
@@ -66,8 +87,8 @@ fn main_of(case: &Case) -> String {
     }
     let _ = write!(
         text,
-        "static uint64_t workspace[({upper}_WORKSPACE_BYTES + 7) / 8];\n\nint main(void)\n{{\n    const void *inputs[] = \
-         {{{}}};\n    void *outputs[] = {{{}}};\n    for (int run = 0; run < 2; run++) {{\n        memset(workspace, 0xa5, \
+        "static uint64_t workspace[({upper}_WORKSPACE_BYTES + 7) / 8];\n\n{STACK}int main(void)\n{{\n    const void *inputs[] = \
+         {{{}}};\n    void *outputs[] = {{{}}};\n    paint();\n    for (int run = 0; run < 2; run++) {{\n        memset(workspace, 0xa5, \
          sizeof workspace);\n        if ({name}_run(inputs, outputs, workspace) != 0) return 1;\n",
         list("input", inputs.len()),
         list("found", wanted.len())
@@ -75,7 +96,7 @@ fn main_of(case: &Case) -> String {
     for i in 0..wanted.len() {
         let _ = writeln!(text, "        if (memcmp(found{i}.bytes, wanted{i}.bytes, sizeof found{i}.bytes)) return 2;");
     }
-    text + "    }\n    puts(\"all as it should be\");\n    return 0;\n}\n"
+    text + "    }\n    printf(\"stack %u\\n\", stack_bytes());\n    puts(\"all as it should be\");\n    return 0;\n}\n"
 }
 
 /// Runs a command in a folder, and returns what it prints.
@@ -123,13 +144,32 @@ fn runs(bare: &Bare, case: &Case) {
     let (emulator, options) = bare.emulator.split_first().unwrap();
     let mut options = own(options);
     options.extend(own(&["-nographic", "-semihosting-config", "enable=on,target=native", "-kernel", "program"]));
-    assert!(run(folder, emulator, &options).contains("all as it should be"), "{}", bare.name);
-    // Sizes: text, data and bss of each object.
-    let code: Vec<String> = objects.iter().filter(|name| !name.contains("_constants")).cloned().collect();
+    let printed = run(folder, emulator, &options);
+    assert!(printed.contains("all as it should be"), "{}: {printed}", bare.name);
+    let stack = printed.lines().find_map(|line| line.trim().strip_prefix("stack ")?.parse().ok());
+    let stack: u64 = stack.unwrap_or_else(|| panic!("{}: {printed}", bare.name));
+    // A header line, then text, data and bss of each object.
+    let sizes = run(folder, bare.size, &objects);
+    let of_object = |line: &str| {
+        let mut columns = line.split_whitespace().map(|word| word.parse::<u64>().ok());
+        let [text, data, bss] = [columns.next()??, columns.next()??, columns.next()??];
+        Some([text, data, bss])
+    };
+    let sizes: Vec<[u64; 3]> = sizes.lines().skip(1).filter_map(of_object).collect();
+    assert_eq!(sizes.len(), objects.len(), "{}", bare.name);
+    let code: u64 =
+        objects.iter().zip(&sizes).filter(|(name, _)| !name.contains("_constants")).map(|(_, s)| s[0]).sum();
+    let variables: u64 = sizes.iter().map(|[_, data, bss]| data + bss).sum();
     let header =
         String::from_utf8_lossy(&case.files.iter().find(|(name, _)| name.ends_with(".h")).unwrap().1).into_owned();
-    let workspace = header.lines().find(|line| line.contains("WORKSPACE_BYTES ")).unwrap_or_default();
-    println!("{}: {}\n{}", bare.name, workspace, run(folder, bare.size, &code));
+    let workspace = header.lines().find_map(|line| line.split_once("WORKSPACE_BYTES ")?.1.trim().parse().ok());
+    let workspace: u64 = workspace.expect("the header has the size of the workspace");
+    let ram = workspace + variables + stack;
+    println!(
+        "{} on {}: {ram} bytes of RAM (workspace {workspace}, variables {variables}, stack {stack}), {code} of code",
+        case.name, bare.name
+    );
+    assert!(10 * ram <= 13 * workspace, "{} on {}: {ram} bytes of RAM for {workspace}", case.name, bare.name);
 }
 
 #[test]
