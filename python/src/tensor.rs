@@ -107,6 +107,10 @@ impl Lent {
             Ok(Some(strides)) if !strides.is_none() => Some(strides.extract().map_err(wrong)?),
             _ => None,
         };
+        if let Some(strides) = strides.as_ref().filter(|strides| strides.len() != shape.len()) {
+            let (axes, given) = (shape.len(), strides.len());
+            return Err(format!("its __array_interface__ has {axes} axes in shape, but {given} strides"));
+        }
         let swapped = kind.starts_with('>');
         let dtype = DType::from_npy(&kind).ok_or_else(|| match swapped {
             true => "its elements are big-endian; convert it with .astype".to_string(),
@@ -129,7 +133,7 @@ impl Lent {
             strides: strides.as_mut().map_or(null_mut(), |list| list.as_mut_ptr()),
             byte_offset: 0,
         };
-        // SAFETY: shape and strides are the lists above, of the same length by the protocol.
+        // SAFETY: shape and strides are the lists above, of the same length.
         let view = unsafe { View::of(&tensor) }.map_err(|error| error.to_string())?;
         Ok(Lent { view, read_only, _keep: array.clone().unbind() })
     }

@@ -114,6 +114,11 @@ class Values(Case):
         self.refused(tw.InputError, "complex128 2", self.same, np.ones(2, "c16"))
         self.refused(tw.InputError, ">f4 2: its elements are big-endian", self.same, np.ones(2, ">f4"))
         self.refused(tw.InputError, "strides [2]; make it contiguous", self.same, np.ones(4)[::2])
+
+        class Short:
+            __array_interface__ = {**np.ones((2, 3)).__array_interface__, "strides": (8,)}
+
+        self.refused(tw.InputError, "2 axes in shape, but 1 strides", self.same, Short())
         self.refused(tw.InputError, "object 1", self.same, np.array([object()]))
         endless: list[Any] = []
         endless.append(endless)
