@@ -80,6 +80,15 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(32).unwrap();
 /// How many frames of a shape are computed at once by default.
 const FRAMES: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
+/// What a caller gives of the inputs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Given {
+    /// Types, shapes and elements.
+    Elements,
+    /// Types and shapes; the elements can be missing.
+    Shapes,
+}
+
 /// A shape that is ready.
 struct Ready {
     session: Session,
@@ -200,7 +209,8 @@ impl DynamicSession {
     /// # Errors
     /// As [`Session::run`] and [`DynamicSession::session_for`].
     pub fn run(&mut self, inputs: &[Tensor]) -> Result<(Vec<Tensor>, RunReport), SessionError> {
-        let Some(larger) = self.larger(&refs(inputs))? else { return self.session_for(&refs(inputs))?.run(inputs) };
+        let larger = self.larger(&refs(inputs), Given::Elements)?;
+        let Some(larger) = larger else { return self.session_for(&refs(inputs))?.run(inputs) };
         let padded = larger.pad(&refs(inputs));
         let (outputs, report) = self.session_for(&refs(&padded))?.run(&padded)?;
         Ok((larger.cut(outputs), report))
@@ -208,12 +218,12 @@ impl DynamicSession {
 
     /// The shapes to which these inputs are padded, if they are; the model is then ready for them, so that the system has
     /// the memory.
-    fn larger(&mut self, inputs: &[TensorRef]) -> Result<Option<Larger>, SessionError> {
+    fn larger(&mut self, inputs: &[TensorRef], given: Given) -> Result<Option<Larger>, SessionError> {
         let Some(source) = &self.source else { return Ok(None) };
         if self.ready.iter().any(|ready| ready.session.takes(inputs)) {
             return Ok(None);
         }
-        self.check(inputs)?;
+        self.check(inputs, given)?;
         let larger = source.larger(&inputs.iter().map(|tensor| tensor.shape).collect::<Vec<_>>());
         if let Some(larger) = &larger {
             let pairs = larger.shapes.iter().zip(inputs);
@@ -230,7 +240,7 @@ impl DynamicSession {
     /// # Errors
     /// As [`DynamicSession::session_for`].
     pub fn description_for(&mut self, inputs: &[TensorRef]) -> Result<Manifest, SessionError> {
-        let Some(larger) = self.larger(inputs)? else {
+        let Some(larger) = self.larger(inputs, Given::Shapes)? else {
             return Ok(self.session_for(inputs)?.artifact().manifest.clone());
         };
         let mut manifest = self.last().map(|session| session.artifact().manifest.clone()).ok_or(SessionError::Busy)?;
@@ -246,7 +256,7 @@ impl DynamicSession {
     /// # Errors
     /// As [`Frames::new`], [`Frames::submit`] and [`DynamicSession::session_for`].
     pub fn submit(&mut self, inputs: Vec<Tensor>) -> Result<Pending, SessionError> {
-        if let Some(larger) = self.larger(&refs(&inputs))? {
+        if let Some(larger) = self.larger(&refs(&inputs), Given::Elements)? {
             let padded = larger.pad(&refs(&inputs));
             return Ok(self.submit(padded)?.keeping(larger));
         }
@@ -264,7 +274,8 @@ impl DynamicSession {
     /// # Errors
     /// As [`Session::run_into`] and [`DynamicSession::session_for`].
     pub fn run_into(&mut self, inputs: &[TensorRef], outputs: &mut [TensorMut]) -> Result<RunReport, SessionError> {
-        let Some(larger) = self.larger(inputs)? else { return self.session_for(inputs)?.run_into(inputs, outputs) };
+        let larger = self.larger(inputs, Given::Elements)?;
+        let Some(larger) = larger else { return self.session_for(inputs)?.run_into(inputs, outputs) };
         let padded = larger.pad(inputs);
         let session = self.session_for(&refs(&padded))?;
         session.check_outputs(outputs, |place, shape| larger.kept_shape(place, shape))?;
@@ -276,7 +287,7 @@ impl DynamicSession {
     }
 
     fn specialize(&mut self, inputs: &[TensorRef]) -> Result<(), SessionError> {
-        self.check(inputs)?;
+        self.check(inputs, Given::Shapes)?;
         let Some(source) = &self.source else { return Ok(()) };
         let shapes: Vec<&[usize]> = inputs.iter().map(|tensor| tensor.shape).collect();
         let wrong = |reason: String| SessionError::Specialize {
@@ -308,7 +319,7 @@ impl DynamicSession {
     }
 
     /// Checks inputs against what is known of the model's.
-    fn check(&self, given: &[TensorRef]) -> Result<(), SessionError> {
+    fn check(&self, given: &[TensorRef], what: Given) -> Result<(), SessionError> {
         if self.inputs.len() != given.len() {
             let names = self.inputs.iter().map(|input| input.name.clone()).collect();
             return Err(SessionError::InputCount { given: given.len(), names });
@@ -319,9 +330,8 @@ impl DynamicSession {
             if input.dtype != tensor.dtype {
                 return Err(SessionError::InputType { name: name(), found: tensor.dtype, wanted: input.dtype });
             }
-            // A caller that only asks gives no bytes.
             let bytes = tensor.shape.iter().try_fold(tensor.dtype.size(), |bytes, size| bytes.checked_mul(*size));
-            let whole = tensor.bytes.is_empty() || bytes == Some(tensor.bytes.len());
+            let whole = what == Given::Shapes && tensor.bytes.is_empty() || bytes == Some(tensor.bytes.len());
             let suits = whole
                 && input.dims.len() == tensor.shape.len()
                 && input.dims.iter().zip(tensor.shape).all(|(dim, size)| match dim.size() {
@@ -361,7 +371,7 @@ impl From<Session> for DynamicSession {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::artifact::{BlobId, Dim, Step, StepKind, ValueId, ValueInfo};
+    use crate::artifact::{BlobId, Bucket, Dim, Step, StepKind, ValueId, ValueInfo};
     use crate::function::Function;
     use crate::tensor::DType;
 
@@ -424,6 +434,25 @@ mod tests {
         let rows = Tensor::from_i8(vec![3, 3], &[0; 9]).unwrap();
         assert_eq!(wrong(&mut session, &[rows]), "input x has shape 3x3, but the model expects 2xlength");
         assert_eq!(wrong(&mut session, &[]), "0 inputs given, but the model has 1: x");
+    }
+
+    #[test]
+    fn elements_are_missing_only_where_shapes_count() {
+        let mut parts = [of_length(3), of_length(5)];
+        for part in &mut parts {
+            part.manifest.buckets = vec![Bucket { symbol: "length".into(), outputs: vec![None] }];
+        }
+        let artifact = Artifact::of_shapes(open_input(), &parts).unwrap();
+        let mut session = DynamicSession::of_artifact(artifact, &functions(), None).unwrap();
+        let given = ones(4);
+        let empty = Tensor { bytes: Default::default(), ..given[0].clone() };
+        let only_shape = TensorRef { bytes: &[], ..refs(&given)[0] };
+        assert_eq!(session.description_for(&[only_shape]).unwrap().values[0].shape, [2, 5]);
+        let wrong = "input x has shape 2x4, but the model expects 2xlength";
+        assert_eq!(session.run(std::slice::from_ref(&empty)).unwrap_err().to_string(), wrong);
+        assert_eq!(session.run_into(&[only_shape], &mut []).unwrap_err().to_string(), wrong);
+        assert_eq!(session.submit(vec![empty]).err().unwrap().to_string(), wrong);
+        assert_eq!(session.run(&given).unwrap().0[0].bytes.as_ref(), [18]);
     }
 
     /// Counts what it compiles.
