@@ -73,6 +73,11 @@ impl DeviceMemory {
         Some(block)
     }
 
+    /// Whether a block was taken as it is and not freed since.
+    pub fn has(&self, block: &Block) -> bool {
+        self.taken.contains(block)
+    }
+
     /// Frees blocks.
     pub fn release(&mut self, blocks: &[Block]) {
         self.taken.retain(|b| !blocks.contains(b));
@@ -100,7 +105,9 @@ mod tests {
         let refusal = memory.plan(&named(&[100, 400]), 64).unwrap_err().to_string();
         assert!(refusal.contains("r400 400") && refusal.contains("1000"), "{refusal}");
         assert_eq!(memory.free_bytes(), free);
+        assert!(memory.has(&a[1]) && !memory.has(&Block { bytes: 100, ..a[1] }));
         memory.release(&a[1..2]);
+        assert!(!memory.has(&a[1]));
         assert_eq!(memory.plan(&named(&[150]), 64).unwrap()[0].addr, 128);
     }
 }

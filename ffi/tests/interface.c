@@ -238,8 +238,17 @@ static void devices(void) {
   EXPECT(length == 5 && !memcmp(data, "hello", 5));
   args[1] = integer(INT64_MAX);
   REFUSED(tw_function_call(function, args, 2, &kind), TW_FAILED, "pass the end of device memory");
+  tw_value address = args[0];
   args[0] = integer(-1);
   REFUSED(tw_function_call(function, args, 2, &kind), TW_FAILED, "cannot be negative");
+  OK(tw_value_free(function));
+  OK(tw_module_function(device, "free", &function));
+  args[0] = address;
+  args[1] = integer(99);
+  REFUSED(tw_function_call(function, args, 2, &kind), TW_FAILED, "no block of 99 bytes was allocated at");
+  args[1] = integer(100);
+  OK(tw_function_call(function, args, 2, NULL));
+  REFUSED(tw_function_call(function, args, 2, &kind), TW_FAILED, "no block of 100 bytes was allocated at");
   REFUSED(tw_device_open("tpu", "1x4x4", &kind), TW_NOT_FOUND, "csim");
   REFUSED(tw_device_open("fsim", "no configuration", &kind), TW_FAILED, "fsim");
   REFUSED(tw_device_open("serial:", "1x4x4", &kind), TW_FAILED, "serial:PATH");

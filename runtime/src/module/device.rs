@@ -20,7 +20,7 @@ use crate::value::Value;
 /// | `config` | | the hardware's configuration, as TOML |
 /// | `memory_bytes`, `free_bytes` | | bytes of its memory, and those that are free |
 /// | `alloc` | bytes | address of a block of so many bytes, which nothing else uses |
-/// | `free` | address, bytes | |
+/// | `free` | address and bytes of a block, as they were allocated | |
 /// | `write` | address, bytes | |
 /// | `read` | address, number of bytes | the bytes |
 /// | `run` | address of a stream, instructions, list of bases (each a list of address and bytes), limit of cycles or none | a map with what the device reports: `cycles`, `trap`, `retired`, `macs`, `bytes_read`, `bytes_written`, `counters` |
@@ -50,7 +50,12 @@ const FUNCTIONS: [(&str, Body); 8] = [
     }),
     ("free", |device, args| {
         let block = Block { addr: unsigned(args, 0)?, bytes: unsigned(args, 1)?.max(1) };
-        device.lock().memory.release(&[block]);
+        let mut device = device.lock();
+        if !device.memory.has(&block) {
+            let Block { addr, bytes } = block;
+            return Err(format!("no block of {bytes} bytes was allocated at {addr}, or it was freed before").into());
+        }
+        device.memory.release(&[block]);
         Ok(Value::None)
     }),
     ("write", |device, args| {
