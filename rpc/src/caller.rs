@@ -56,7 +56,10 @@ impl Caller {
 
     /// The other side as a module.
     pub fn root(self: &Arc<Self>, functions: Vec<String>) -> RemoteModule {
-        let object = wire::Object { id: 0, name: self.name.clone(), kind: "server".into(), functions };
+        // Functions can be added to a server later.
+        let has_more_functions = true;
+        let object =
+            wire::Object { id: 0, name: self.name.clone(), kind: "server".into(), functions, has_more_functions };
         RemoteModule { handle: Arc::new(Handle { caller: self.clone(), id: 0 }), object }
     }
 
@@ -141,7 +144,10 @@ impl Functions for RemoteModule {
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
-        // Names that do not fit a message are missing from the list, so the other side says what is unknown.
+        // If the list can lack functions, the other side says which are unknown.
+        if !self.object.has_more_functions && !self.object.functions.iter().any(|known| known == name) {
+            return Ok(None);
+        }
         let (handle, of_module) = (self.handle.clone(), name.to_string());
         Ok(Some(Function::new(name, move |args| handle.caller.call(handle.id, &of_module, args.values(), &|_, _| ()))))
     }
@@ -174,5 +180,50 @@ impl Objects for Here<'_> {
     fn to_function(&mut self, object: wire::Object) -> Result<Function, ValueError> {
         let (handle, name) = (self.handle(object.id), object.name);
         Ok(Function::new(&name, move |args| handle.caller.call(handle.id, "", args.values(), &|_, _| ())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A side that is never called.
+    struct Silent;
+
+    impl Link for Silent {
+        fn name(&self) -> &str {
+            "far"
+        }
+
+        fn send(&mut self, kind: request::Kind) -> Result<(), ClientError> {
+            panic!("{kind:?} is sent")
+        }
+
+        fn next(&mut self) -> Result<reply::Kind, ClientError> {
+            panic!("a reply is waited for")
+        }
+
+        fn nonsense(&mut self) -> ClientError {
+            ClientError::Closed { server: "far".into() }
+        }
+    }
+
+    #[test]
+    fn a_module_has_the_functions_of_its_list() {
+        let caller = Caller::new(Box::new(Silent), 0);
+        let object = |has_more_functions| wire::Object {
+            id: 1,
+            name: "model".into(),
+            kind: "session".into(),
+            functions: vec!["run".into()],
+            has_more_functions,
+        };
+        let module = Here(&caller).to_module(object(false)).unwrap();
+        assert!(module.function("run").is_ok());
+        let unknown = module.function("rum").unwrap_err().to_string();
+        assert_eq!(unknown, "no function of model is named rum; there are: run");
+        // The other side is asked if the list is cut.
+        assert!(Here(&caller).to_module(object(true)).unwrap().function("rum").is_ok());
+        assert!(Module::new(caller.root(Vec::new())).function("added").is_ok());
     }
 }

@@ -147,7 +147,9 @@ impl Kept {
 impl Objects for Kept {
     fn module(&mut self, module: &Module) -> Result<wire::Object, ValueError> {
         let id = self.keep(Object::Module(module.clone()))?;
-        Ok(wire::Object { id, name: module.name(), kind: module.kind().into(), functions: names(module) })
+        let functions = names(module);
+        let has_more_functions = functions.len() < module.names().len();
+        Ok(wire::Object { id, name: module.name(), kind: module.kind().into(), functions, has_more_functions })
     }
 
     fn function(&mut self, function: &Function) -> Result<wire::Object, ValueError> {
