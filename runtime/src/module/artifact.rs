@@ -117,6 +117,24 @@ pub(super) fn outputs(manifest: &Manifest) -> Value {
     manifest.named_outputs().enumerate().map(output).collect()
 }
 
+type Body = fn(&ArtifactModule, Args) -> Result<Value, AnyError>;
+
+/// The functions but those of single steps.
+const FUNCTIONS: [(&str, Body); 6] = [
+    ("session", ArtifactModule::session),
+    ("inputs", |module, _| Ok(inputs(&module.artifact.inputs()))),
+    ("outputs", |module, _| Ok(outputs(&module.artifact.manifest))),
+    ("steps", |module, _| {
+        let steps = module.artifact.manifest.steps.iter();
+        Ok(steps.map(|step| Value::from(step.name.as_str())).collect())
+    }),
+    ("config", |module, _| {
+        let hardware = module.artifact.manifest.hardware.as_ref();
+        Ok(hardware.map_or(Value::None, |hardware| hardware.toml.as_str().into()))
+    }),
+    ("manifest", |module, _| Ok(serde_json::to_string(&module.artifact.manifest)?.into())),
+];
+
 impl Functions for ArtifactModule {
     fn kind(&self) -> &'static str {
         "artifact"
@@ -127,21 +145,14 @@ impl Functions for ArtifactModule {
     }
 
     fn names(&self) -> Vec<String> {
-        let own = ["session", "inputs", "outputs", "steps", "config", "manifest"].map(String::from);
-        own.into_iter().chain(self.host_steps().map(|step| format!("{STEP}{}", step.name))).collect()
+        let own = FUNCTIONS.iter().map(|(name, _)| name.to_string());
+        own.chain(self.host_steps().map(|step| format!("{STEP}{}", step.name))).collect()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
-        let manifest = &self.artifact.manifest;
-        let constant = |value: Value| Ok(Some(Function::new(name, move |_| Ok(value.clone()))));
-        match name {
-            "session" => Ok(Some(Function::new(name, move |args| self.session(args)))),
-            "inputs" => constant(inputs(&self.artifact.inputs())),
-            "outputs" => constant(outputs(manifest)),
-            "steps" => constant(manifest.steps.iter().map(|step| Value::from(step.name.as_str())).collect()),
-            "config" => constant(manifest.hardware.as_ref().map_or(Value::None, |h| h.toml.as_str().into())),
-            "manifest" => constant(serde_json::to_string(manifest)?.into()),
-            _ => name.strip_prefix(STEP).map_or(Ok(None), |step| self.step(step)),
+        match FUNCTIONS.iter().find(|(known, _)| *known == name) {
+            Some((_, body)) => Ok(Some(Function::new(name, move |args| body(&self, args)))),
+            None => name.strip_prefix(STEP).map_or(Ok(None), |step| self.step(step)),
         }
     }
 }

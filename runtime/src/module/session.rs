@@ -200,6 +200,36 @@ impl SessionModule {
     }
 }
 
+type Body = fn(&SessionModule, Args) -> Result<Value, AnyError>;
+
+const FUNCTIONS: [(&str, Body); 9] = [
+    ("run", |module, args| {
+        let (outputs, _) = module.lock()?.run(&args.tensors(0)?)?;
+        Ok(outputs.into_iter().map(Value::Tensor).collect())
+    }),
+    ("report", SessionModule::report),
+    ("time", SessionModule::time),
+    ("submit", SessionModule::submit),
+    ("inputs", |module, _| {
+        module.check_open()?;
+        Ok(module.about[0].clone())
+    }),
+    ("outputs", |module, _| {
+        module.check_open()?;
+        match &module.about[1] {
+            Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),
+            known => Ok(known.clone()),
+        }
+    }),
+    ("specialize", SessionModule::specialize),
+    ("specialized", |module, _| Ok(Value::Integer(module.lock()?.specialized() as i64))),
+    ("close", |module, args| {
+        args.count(0, Some(0))?;
+        module.close()?;
+        Ok(Value::None)
+    }),
+];
+
 impl Functions for SessionModule {
     fn kind(&self) -> &'static str {
         "session"
@@ -210,39 +240,11 @@ impl Functions for SessionModule {
     }
 
     fn names(&self) -> Vec<String> {
-        ["run", "report", "time", "submit", "inputs", "outputs", "specialize", "specialized", "close"]
-            .map(String::from)
-            .to_vec()
+        FUNCTIONS.iter().map(|(name, _)| name.to_string()).collect()
     }
 
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
-        Ok(Some(match name {
-            "run" => Function::new(name, move |args| {
-                let (outputs, _) = self.lock()?.run(&args.tensors(0)?)?;
-                Ok(outputs.into_iter().map(Value::Tensor).collect())
-            }),
-            "report" => Function::new(name, move |args| self.report(args)),
-            "time" => Function::new(name, move |args| self.time(args)),
-            "submit" => Function::new(name, move |args| self.submit(args)),
-            "inputs" => Function::new(name, move |_| {
-                self.check_open()?;
-                Ok(self.about[0].clone())
-            }),
-            "outputs" => Function::new(name, move |_| {
-                self.check_open()?;
-                match &self.about[1] {
-                    Value::None => Err("the outputs depend on the inputs' shapes; call specialize with shapes".into()),
-                    known => Ok(known.clone()),
-                }
-            }),
-            "close" => Function::new(name, move |args| {
-                args.count(0, Some(0))?;
-                self.close()?;
-                Ok(Value::None)
-            }),
-            "specialize" => Function::new(name, move |args| self.specialize(args)),
-            "specialized" => Function::new(name, move |_| Ok(Value::Integer(self.lock()?.specialized() as i64))),
-            _ => return Ok(None),
-        }))
+        let body = FUNCTIONS.iter().find(|(known, _)| *known == name).map(|(_, body)| *body);
+        Ok(body.map(|body| Function::new(name, move |args| body(&self, args))))
     }
 }
