@@ -10,46 +10,43 @@ use tilewright::device::ClientError;
 use tilewright::message::in_one_line;
 use tilewright_runtime::{ArtifactError, CallError, SessionError};
 
-/// A class of `tilewright._errors`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// An argument or an array that a call does not take.
-    Input,
-    /// A file that is no artifact, is damaged, or is for other hardware.
-    Artifact,
-    /// A model that cannot be imported or compiled.
-    Model,
-    /// A configuration that is not valid.
-    Config,
-    /// A device that is not there or fails.
-    Device,
-    /// A session that another thread runs.
-    Busy,
-    /// Something that was closed.
-    Closed,
-    /// A name that nothing has.
-    NotFound,
-    /// A function that fails.
-    Call,
-    /// A graph that is not valid.
-    Graph,
-    /// A pass that fails.
-    Pass,
+/// Defines the classes with their names, in one order.
+macro_rules! classes {
+    ($($(#[$about:meta])* $class:ident = $name:literal,)*) => {
+        /// A class of `tilewright._errors`.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Class {
+            $($(#[$about])* $class,)*
+        }
+
+        const NAMES: &[&str] = &[$($name),*];
+    };
 }
 
-const NAMES: [&str; 11] = [
-    "InputError",
-    "ArtifactError",
-    "ModelError",
-    "ConfigError",
-    "DeviceError",
-    "BusyError",
-    "ClosedError",
-    "NotFoundError",
-    "CallError",
-    "GraphError",
-    "PassError",
-];
+classes! {
+    /// An argument or an array that a call does not take.
+    Input = "InputError",
+    /// A file that is no artifact, is damaged, or is for other hardware.
+    Artifact = "ArtifactError",
+    /// A model that cannot be imported or compiled.
+    Model = "ModelError",
+    /// A configuration that is not valid.
+    Config = "ConfigError",
+    /// A device that is not there or fails.
+    Device = "DeviceError",
+    /// A session that another thread runs.
+    Busy = "BusyError",
+    /// Something that was closed.
+    Closed = "ClosedError",
+    /// A name that nothing has.
+    NotFound = "NotFoundError",
+    /// A function that fails.
+    Call = "CallError",
+    /// A graph that is not valid.
+    Graph = "GraphError",
+    /// A pass that fails.
+    Pass = "PassError",
+}
 
 impl Class {
     fn of<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyType>> {
