@@ -25,7 +25,7 @@ pub struct Call {
     output: Option<std::path::PathBuf>,
 }
 
-/// An argument as its text says.
+/// An argument as its text says. What has no digit is no number, so that `inf` and `nan` are texts.
 fn argument(text: &str) -> Result<Value> {
     if let Some(path) = text.strip_prefix('@') {
         let path = Path::new(path);
@@ -34,9 +34,10 @@ fn argument(text: &str) -> Result<Value> {
             false => Value::Bytes(std::fs::read(path).with_context(|| path.display().to_string())?.into()),
         });
     }
+    let is_number = text.contains(|c: char| c.is_ascii_digit());
     Ok(match (text.parse::<i64>(), text.parse::<f64>()) {
         (Ok(integer), _) => integer.into(),
-        (_, Ok(float)) => float.into(),
+        (_, Ok(float)) if is_number => float.into(),
         _ => text.into(),
     })
 }
@@ -71,6 +72,9 @@ mod tests {
     fn arguments_are_what_they_look_like() {
         let text = |given: &str| argument(given).unwrap().to_string();
         assert_eq!(["-3", "2.5", "abc", "1x"].map(text), ["-3", "2.5", "\"abc\"", "\"1x\""]);
+        for word in ["nan", "inf", "-inf", "infinity", "NaN"] {
+            assert_eq!(text(word), format!("\"{word}\""));
+        }
         assert!(argument("@none").unwrap_err().to_string().contains("none"));
     }
 }
