@@ -154,8 +154,8 @@ fn kill_group(child: &Child) {
 mod groups {
     use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-    /// Most programs that a signal ends with all that they started. Those beyond it end by themselves, as the system
-    /// kills the first process of each.
+    /// Number of process groups that a signal handler can kill. Of programs beyond it, the system kills the first
+    /// process.
     const MOST: usize = 64;
 
     /// A number of 0 is free.

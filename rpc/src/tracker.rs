@@ -100,7 +100,8 @@ impl Tracker for Service {
                 return Err(Status::invalid_argument(format!("{:?} names no kind of devices; {wanted}", station.kind)));
             }
             if !(1..=1024).contains(&station.devices) || station.device.len() + station.config_name.len() > 1024 {
-                return Err(Status::invalid_argument("it says nothing sensible about its devices"));
+                let wanted = "give 1 to 1024 devices, and at most 1024 bytes of device and configuration names";
+                return Err(Status::invalid_argument(wanted));
             }
             address(&station.address, peer.address())
         });

@@ -50,8 +50,8 @@ pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
 }
 
 /// The part of an artifact for data of these shapes; an artifact for one shape is its own part. If no shape is that of
-/// the data, the first one counts that suits but for its outermost dimension, since data can hold several runs. If there
-/// is none either, data of one run can be padded to a larger shape, where the artifact allows it; then that is returned
+/// the data, the first shape that differs only in its outermost dimension is used, since data can hold several runs.
+/// Otherwise, data of one run can be padded to a larger shape, where the artifact allows it; then that is returned
 /// too.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ pub fn for_data(
         let shapes: Vec<&[usize]> = larger.shapes.iter().map(Vec::as_slice).collect();
         Some((artifact.for_shapes(&shapes)?, Some(larger)))
     });
-    // What is wrong with the data is told when they meet the model.
+    // `Session::run` reports what is wrong with the data.
     padded.or_else(|| Some((part(suitable.first().copied())?, None))).ok_or_else(|| {
         let given = given.iter().map(|(name, size)| format!("{name}={size}")).collect::<Vec<_>>().join(", ");
         wrong(format!("is not for {given}: {}", artifact.known_shapes()))

@@ -1,8 +1,8 @@
 //! Code generation that can be stopped.
 //!
 //! LLVM cannot be stopped while it optimizes a module. So it works on a thread of its own, which is left behind when the
-//! work is stopped: it ends after what it is at, and nobody reads its result. A program whose work can be stopped calls
-//! [`finish`] before it exits, since LLVM's globals go then.
+//! work is stopped: it finishes its current step, then exits, and nobody reads its result. A program whose work can be
+//! stopped calls [`finish`] before it exits, since LLVM's globals go then.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};

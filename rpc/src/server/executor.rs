@@ -23,7 +23,7 @@ pub(crate) trait Replies {
     fn send(&mut self, kind: reply::Kind) -> Result<(), Ended>;
 }
 
-/// A device, and what is to be said of it.
+/// A device, its open commands, and the first error that was not reported.
 pub(crate) struct Executor {
     device: Option<SharedDevice>,
     submitted: u64,

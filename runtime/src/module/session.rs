@@ -32,7 +32,8 @@ pub struct SessionModule {
     /// `None` once it is closed.
     session: Mutex<Option<DynamicSession>>,
     is_closed: AtomicBool,
-    /// Its inputs and outputs, which are known while it runs; the outputs of some models only for given shapes.
+    /// Inputs and outputs. Readable while another thread runs the session; outputs are none if they depend on input
+    /// shapes.
     about: [Value; 2],
     edges: [Vec<ValueInfo>; 2],
     name: String,

@@ -11,7 +11,7 @@ use crate::function::AnyError;
 use crate::registry::Registry;
 use crate::tensor::{Tensor, shape_text};
 
-/// A model that can be had for several shapes of its inputs.
+/// A model that can be compiled for several input shapes.
 pub trait Specialize: Send {
     /// Its name in messages.
     fn name(&self) -> &str;
@@ -26,7 +26,7 @@ pub trait Specialize: Send {
     /// Why it cannot be had for these shapes.
     fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError>;
 
-    /// The shapes to which inputs of these shapes are padded, unless the model is to be had for them as they are.
+    /// Larger shapes to pad to; `None` if the model has code for these shapes.
     fn larger(&self, _shapes: &[&[usize]]) -> Option<Larger> {
         None
     }

@@ -51,11 +51,11 @@ impl Pending {
         self.wait_once()?
     }
 
-    /// Like [`Pending::wait`], for the first time that it is not stopped; then the frame goes on and can be waited for
-    /// again.
+    /// Like [`Pending::wait`], but returns [`Interrupted`] if the caller's work is stopped; the frame keeps running and
+    /// can be waited for again.
     ///
     /// # Errors
-    /// [`Interrupted`] if the work of this thread is stopped.
+    /// [`Interrupted`].
     pub(crate) fn wait_once(&self) -> Result<Outcome, Interrupted> {
         let outcome = loop {
             // Without a work that can be stopped, nothing is polled for.
