@@ -173,6 +173,30 @@ class Interrupts(Case):
                 np.testing.assert_array_equal(wait()[0], image)
             self.refused(tw.CallError, "waited for already", waits[0])
 
+    def test_a_run_in_a_function_of_a_server_stops_when_its_client_goes(self) -> None:
+        session = convolution(56, 256).session("csim")
+        begun, ended = threading.Event(), threading.Event()
+        raised: list[str] = []
+
+        def slow() -> None:
+            begun.set()
+            try:
+                session.run(np.ones((1, 56, 56, 256), "i1"))
+            except tw.Error as error:
+                raised.append(str(error))
+                raise
+            finally:
+                ended.set()
+
+        with tw.serve("fsim", hw="1x4x4", functions={"slow": slow}) as server:
+            code = "import sys, tilewright as tw; tw.connect(sys.argv[1], device=False).slow()"
+            client = subprocess.Popen([sys.executable, "-c", code, server.device])
+            self.assertTrue(begun.wait(20))
+            client.kill()
+            client.wait()
+            self.assertTrue(ended.wait(20))
+        self.assertIn("interrupted", " ".join(raised))
+
     def test_what_a_handler_raises_is_raised_and_other_signals_go_by(self) -> None:
         class Enough(Exception):
             pass

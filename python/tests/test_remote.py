@@ -62,6 +62,8 @@ class Servers(Case):
             self.assertIsInstance(session, tw.Session)
             self.assertEqual((seen[-1][0], seen[-1][1]), ("upload", seen[-1][2]))
             self.assertEqual((session.inputs, session.outputs), (lenet().inputs, lenet().outputs))
+            self.assertTrue(hasattr(session, "specialize"))
+            self.assertFalse(hasattr(session, "anything"))
             np.testing.assert_array_equal(session.run(sample())[0], report["outputs"][0])
             found = session.report(input=sample())
             np.testing.assert_array_equal(found["outputs"][0], report["outputs"][0])
