@@ -97,6 +97,11 @@ impl Interrupt {
         self.0.stopped.store(true, Ordering::Relaxed);
     }
 
+    /// Whether there are copies of this, or parts of it: threads that still do some of the work have them.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
     /// Whether the work is to stop. On the thread that made this, asks the poll function if its last answer is old.
     pub fn is_stopped(&self) -> bool {
         let Shared { stopped, source } = &*self.0;

@@ -25,6 +25,8 @@ type Outcome = Result<(Vec<Tensor>, RunReport), SessionError>;
 struct Job {
     inputs: Vec<Tensor>,
     done: SyncSender<Outcome>,
+    /// The work of the caller who submitted it, which stops the frame, too.
+    work: Option<Interrupt>,
 }
 
 /// A model that computes several frames at once. Frames that were submitted are finished even if the caller drops this.
@@ -101,6 +103,7 @@ impl Frames {
     }
 
     /// Submits a frame. It begins when a frame before it is finished; while as many frames wait as run, the caller waits.
+    /// The frame is part of the work that this thread does ([`Interrupt::current`]), also after this returns.
     ///
     /// # Errors
     /// The input variants of [`SessionError`], and [`SessionError::Interrupted`] if the work is stopped while the caller
@@ -109,7 +112,7 @@ impl Frames {
         self.model.check_inputs(&refs(&inputs))?;
         let (done, pending) = sync_channel(1);
         let jobs = self.jobs.as_ref().ok_or(SessionError::Panicked)?;
-        let mut job = Job { inputs, done };
+        let mut job = Job { inputs, done, work: Interrupt::current() };
         while let Some(interrupt) = Interrupt::current() {
             job = match jobs.try_send(job) {
                 Ok(()) => return Ok(Pending { outcome: pending, larger: None }),
@@ -130,9 +133,15 @@ impl Frames {
 fn serve(mut session: Session, waiting: &Mutex<Receiver<Job>>) {
     loop {
         let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Job { inputs, done }) = job else { break };
+        let Ok(Job { inputs, done, work }) = job else { break };
+        let mut run = || match &work {
+            Some(work) => work.during(|| session.run(&inputs)),
+            None => session.run(&inputs),
+        };
         // What a panic leaves in a session's memory is written before it is read.
-        let outcome = catch_unwind(AssertUnwindSafe(|| session.run(&inputs)));
+        let outcome = catch_unwind(AssertUnwindSafe(&mut run));
+        // Who is told of the frame's end finds its work ended.
+        drop(work);
         // Nobody waits if the caller dropped the frame.
         let _ = done.send(outcome.unwrap_or(Err(SessionError::Panicked)));
     }
@@ -197,6 +206,29 @@ mod tests {
         assert_eq!(failed, Err("step add3: add: the sum overflows".into()));
         let wrong = session.submit(vec![]).err().unwrap().to_string();
         assert_eq!(wrong, "0 inputs given, but the model has 1: x");
+    }
+
+    #[test]
+    fn frames_stop_with_the_work_that_submitted_them() {
+        let registry = Registry::new();
+        let add = functions().get("add").unwrap();
+        registry.add(Function::new("add", move |args| {
+            while args.tensors(0)?[0].bytes[0] == 1 {
+                tilewright_hw::interrupt::check()?;
+                thread::sleep(Duration::from_millis(1));
+            }
+            Ok(add.call(args.values())?)
+        }));
+        let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
+        let work = Interrupt::alone();
+        let endless = work.during(|| session.submit(vec![x(&[1, 1, 1])])).unwrap();
+        let other = session.submit(vec![x(&[2, 2, 2])]).unwrap();
+        assert!(work.is_shared());
+        work.stop();
+        let stopped = endless.wait().unwrap_err().to_string();
+        assert!(stopped.contains("the work was interrupted"), "{stopped}");
+        assert!(!work.is_shared(), "the frame no longer goes on");
+        assert_eq!(other.wait().unwrap().0[1], x(&[3, 4, 5]));
     }
 
     #[test]
