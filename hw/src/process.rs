@@ -38,47 +38,72 @@ impl Running {
     /// # Errors
     /// If the system cannot wait for it.
     pub fn wait_until(&mut self, end: Option<Instant>) -> io::Result<Option<ExitStatus>> {
-        let status = match end {
-            None => Some(self.wait()?),
+        let ended = match end {
+            None => self.wait().map(|()| true)?,
             Some(end) => loop {
-                match self.child.try_wait()? {
-                    None if Instant::now() < end => std::thread::sleep(LOOK),
-                    status => break status,
+                match has_ended(&mut self.child, false)? {
+                    false if Instant::now() < end => std::thread::sleep(LOOK),
+                    ended => break ended,
                 }
             },
         };
-        if status.is_some() {
-            self.end();
-            // A signal has ended it, and ends this program too: a report of its end would come first sometimes.
-            #[cfg(target_os = "linux")]
-            groups::stay_if_ending();
-        }
-        Ok(status)
+        if ended { self.reap().map(Some) } else { Ok(None) }
     }
 
-    fn end(&mut self) {
+    /// Takes the status of a program that has ended. Only then can the system use its number again, so its group leaves
+    /// the list of groups before.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
         self.ended = true;
         #[cfg(target_os = "linux")]
         groups::leave(self.child.id());
+        let status = self.child.wait();
+        // A signal has ended it, and ends this program too: a report of its end would come first sometimes.
+        #[cfg(target_os = "linux")]
+        groups::stay_if_ending();
+        status
     }
 
     /// Waits until the program ends or the work is stopped; then the program is killed when this is dropped.
-    fn wait(&mut self) -> io::Result<ExitStatus> {
-        let Some(interrupt) = Interrupt::current() else { return self.child.wait() };
-        loop {
-            if interrupt.is_stopped() {
+    fn wait(&mut self) -> io::Result<()> {
+        let interrupt = Interrupt::current();
+        while !has_ended(&mut self.child, interrupt.is_none())? {
+            if interrupt.as_ref().is_some_and(Interrupt::is_stopped) {
                 return Err(io::Error::other(Interrupted));
             }
-            match self.child.try_wait()? {
-                None => std::thread::sleep(LOOK),
-                Some(status) => return Ok(status),
-            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a program has ended, which it stays to be asked for its status; `wait` waits for its end.
+#[cfg(target_os = "linux")]
+fn has_ended(child: &mut Child, wait: bool) -> io::Result<bool> {
+    let flags = libc::WEXITED | libc::WNOWAIT | if wait { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: zeros are a valid value of this structure of numbers.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        // SAFETY: the call writes to `info` alone, whose process number it sets if the program has ended.
+        let (failed, process) = unsafe { (libc::waitid(libc::P_PID, child.id(), &mut info, flags), info.si_pid()) };
+        match io::Error::last_os_error() {
+            _ if failed == 0 => return Ok(process != 0),
+            error if error.kind() == io::ErrorKind::Interrupted => {}
+            error => return Err(error),
         }
     }
 }
 
+#[cfg(not(target_os = "linux"))]
+fn has_ended(child: &mut Child, wait: bool) -> io::Result<bool> {
+    if wait {
+        return child.wait().map(|_| true);
+    }
+    child.try_wait().map(|status| status.is_some())
+}
+
 /// Runs a program to its end and returns what it printed, like [`Command::output`]. The program has no input. It ends
-/// with this program, and when the work is stopped that this thread does.
+/// with this program, and when the work is stopped that this thread does. On Linux, all that it started is killed when
+/// it ends.
 ///
 /// # Errors
 /// If the system cannot start it or wait for it, or if the work was stopped; see [`is_interrupted`].
@@ -97,7 +122,11 @@ pub fn output(command: &mut Command) -> io::Result<Output> {
     };
     let stdout = read(streams.0.map(|stream| Box::new(stream) as _));
     let stderr = read(streams.1.map(|stream| Box::new(stream) as _));
-    let status = running.wait_until(None)?.ok_or(io::ErrorKind::TimedOut)?;
+    running.wait()?;
+    // What it leaves running may have its streams, which would not end.
+    #[cfg(target_os = "linux")]
+    kill_group(&running.child);
+    let status = running.reap()?;
     let [stdout, stderr] = [stdout, stderr].map(|thread| thread.join().unwrap_or_default());
     Ok(Output { status, stdout, stderr })
 }
@@ -113,8 +142,7 @@ impl Drop for Running {
             #[cfg(target_os = "linux")]
             kill_group(&self.child);
             let _ = self.child.kill();
-            self.end();
-            let _ = self.child.wait();
+            let _ = self.reap();
         }
     }
 }
@@ -219,3 +247,34 @@ pub fn end_children_by_signals() {
 /// Does nothing where programs are no groups of processes.
 #[cfg(not(target_os = "linux"))]
 pub fn end_children_by_signals() {}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_leaves_running_ends_with_it() {
+        let begun = Instant::now();
+        let mut command = Command::new("sh");
+        let left = command.args(["-c", "sleep 1000 & echo $!; exit 3"]);
+        let found = output(left).expect("it runs");
+        assert!(begun.elapsed() < Duration::from_secs(100), "{:?}", begun.elapsed());
+        assert_eq!(found.status.code(), Some(3));
+        let sleep: u32 = String::from_utf8(found.stdout).unwrap().trim().parse().expect("its number");
+        // It is gone, or dead and not waited for yet by the process that inherited it.
+        let state = std::fs::read_to_string(format!("/proc/{sleep}/stat")).unwrap_or_else(|_| "sleep) Z".into());
+        assert!(state.contains(") Z"), "{state}");
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_left_running_until_it_is_dropped() {
+        let mut running = Running::start(Command::new("sleep").arg("1000")).expect("it starts");
+        assert_eq!(running.wait_until(Some(Instant::now())).expect("it is looked for"), None);
+        let sleep = running.child.id();
+        drop(running);
+        assert!(!std::path::Path::new(&format!("/proc/{sleep}")).exists());
+        let mut running = Running::start(&mut Command::new("true")).expect("it starts");
+        let status = running.wait_until(Some(Instant::now() + Duration::from_secs(100))).expect("it ends");
+        assert_eq!(status.and_then(|status| status.code()), Some(0));
+    }
+}
