@@ -1,6 +1,7 @@
 //! The device of a session, for all that uses it meanwhile: the client's requests, and models that run on the server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
@@ -129,7 +130,71 @@ impl Device for Borrowed {
         })
     }
 
+    fn poll(&mut self, ticket: Ticket, at_most: Duration) -> Result<Option<RunReport>, DeviceError> {
+        self.with(|held| {
+            let polled = held.device.poll(ticket, at_most);
+            if !matches!(polled, Ok(None)) {
+                held.open.retain(|open| *open != ticket);
+            }
+            polled
+        })
+    }
+
     fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
         self.with(|held| held.device.scratchpad(mem, entry, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tilewright_sim::Fsim;
+
+    use super::*;
+
+    /// A device whose commands end when it is polled for the third time.
+    struct Slow(Fsim, u32);
+
+    impl Device for Slow {
+        fn config(&self) -> &HwConfig {
+            self.0.config()
+        }
+        fn name(&self) -> &str {
+            "slow"
+        }
+        fn memory_bytes(&self) -> u64 {
+            self.0.memory_bytes()
+        }
+        fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+            self.0.write(addr, bytes)
+        }
+        fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+            self.0.read(addr, bytes)
+        }
+        fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+            self.0.submit(command)
+        }
+        fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+            self.0.wait(ticket)
+        }
+        fn poll(&mut self, ticket: Ticket, _: Duration) -> Result<Option<RunReport>, DeviceError> {
+            self.1 += 1;
+            if self.1 < 3 { Ok(None) } else { self.wait(ticket).map(Some) }
+        }
+    }
+
+    #[test]
+    fn a_poll_of_a_lent_device_is_one_of_the_device_itself() {
+        let config = HwConfig::load("1x4x4").expect("is a preset");
+        let memory = config.memory_bytes();
+        let lent = Lent::new(Box::new(Slow(Fsim::new(config, memory), 0)), None);
+        let mut device = lent.device();
+        let ticket = device.submit(&Command::default()).expect("it is taken");
+        for ended in [false, false, true] {
+            // What is dropped meanwhile must still be waited for.
+            assert_eq!(lent.lock().as_ref().map(|held| held.open.len()), Some(1));
+            let polled = device.poll(ticket, Duration::ZERO).expect("it is polled");
+            assert_eq!(polled.is_some(), ended);
+        }
+        assert_eq!(lent.lock().as_ref().map(|held| held.open.len()), Some(0));
     }
 }
