@@ -186,9 +186,12 @@ impl State {
             match found {
                 Some((id, server)) => {
                     let grant = wire::Grant { kind: Some(Kind::Address(server.station.address.clone())) };
+                    if client.to.try_send(Ok(grant)).is_err() {
+                        // Without its sender, its stream ends. The next one gets the device.
+                        tracing::warn!("{}: ended, because it does not take its messages", client.peer);
+                        continue;
+                    }
                     tracing::info!("{}: has the device of {}", client.peer, server.station.address);
-                    // A client that is gone gives it back by leaving.
-                    let _ = client.to.try_send(Ok(grant));
                     let (id, Waiting { id: place, peer, to, .. }) = (*id, client);
                     self.lent.insert(place, Lent { peer, server: id, to });
                 }

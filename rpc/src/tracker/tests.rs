@@ -209,3 +209,27 @@ fn a_server_is_no_tracker() {
     let client = client(&running);
     assert!(client.list().is_err());
 }
+
+#[test]
+fn a_client_that_takes_no_messages_is_ended_and_the_next_one_gets_the_device() {
+    let pool = Pool::new(100);
+    let station = wire::Station { kind: "small".into(), devices: 1, ..wire::Station::default() };
+    let (_server, _open) = pool.register("server".into(), station).expect("it is listed");
+    let borrow = || pool.borrow("client".into(), "small").expect("a place");
+    let (first, mut granted) = borrow();
+    assert!(matches!(granted.try_recv().expect("it has it").unwrap().kind, Some(wire::grant::Kind::Address(_))));
+    // Each one that leaves is a message to those after it.
+    let before: Vec<_> = (0..30).map(|_| borrow()).collect();
+    let (_stuck, mut unread) = borrow();
+    drop(before);
+    let (next, mut gets) = borrow();
+    drop(first);
+    assert_eq!(std::iter::from_fn(|| unread.try_recv().ok()).count(), 16);
+    assert!(unread.is_closed(), "its stream ends");
+    let kinds: Vec<_> = std::iter::from_fn(|| gets.try_recv().ok()).map(|grant| grant.unwrap().kind).collect();
+    assert!(matches!(kinds.last(), Some(Some(wire::grant::Kind::Address(_)))), "{kinds:?}");
+    let listed = pool.list();
+    assert_eq!((listed[0].lent, listed[0].waiting), (1, 0));
+    drop(next);
+    assert_eq!(pool.list()[0].lent, 0);
+}
