@@ -11,6 +11,7 @@ mod served;
 mod tests;
 
 use std::ffi::OsString;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ use crate::caller::Caller;
 use crate::client::ClientError;
 use crate::host::{Registered, names};
 use crate::runtime::runtime;
-use crate::server::{LOAD, MachineModule, Requests};
+use crate::server::{Busy, LOAD, MachineModule, Requests};
 use crate::wire::{self, frame};
 use pipe::{CALLS, DEVICE, FUNCTIONS, Frames, Link, Replies, Writer};
 use process::Process;
@@ -69,15 +70,17 @@ impl Native {
     }
 
     /// Starts a process that makes a session of an artifact, with the device and functions of `machine`. It is killed
-    /// when the session is dropped, or `stopped` is true.
+    /// when the session is dropped, or `stopped` is true. What it asks of the server is done as a part of `busy`.
     pub(crate) fn load(
         &self,
         name: &str,
         artifact: &Bytes,
         machine: &MachineModule,
         mut stopped: watch::Receiver<bool>,
+        busy: Arc<Busy>,
     ) -> Result<Module, AnyError> {
         let (own, its) = UnixStream::pair()?;
+        let socket = own.try_clone()?;
         let process = Arc::new(self.start(name, its)?);
         let writer = Arc::new(Writer::new(own.try_clone()?));
         let died = |_| ClientError::Died { process: process.name(), reason: process.end() };
@@ -87,7 +90,7 @@ impl Native {
         let mut server = Server::new(machine, writer.clone());
         let (reader, ending) = (Frames::new(own), process.clone());
         std::thread::Builder::new().name("tilewright-native".into()).spawn(move || {
-            server.serve(reader, &replies);
+            server.serve(reader, &replies, &busy);
             ending.end();
         })?;
         let killed = process.clone();
@@ -96,6 +99,8 @@ impl Native {
                 _ = stopped.wait_for(|stopped| *stopped) => killed.kill(),
                 _ = closed => {}
             }
+            // Processes that it started can have its end.
+            let _ = socket.shutdown(Shutdown::Both);
         });
         let link = Link::new(process.name(), CALLS, writer, receiver, Some(process.clone()), Some(open));
         let caller = Caller::new(Box::new(link), machine.budget.most());
@@ -154,7 +159,7 @@ impl Server {
     }
 
     /// Serves it until it ends or sends what it should not.
-    fn serve(&mut self, mut frames: Frames, replies: &mpsc::SyncSender<wire::Reply>) {
+    fn serve(&mut self, mut frames: Frames, replies: &mpsc::SyncSender<wire::Reply>, busy: &Busy) {
         while let Some(wire::Frame { channel, kind: Some(kind) }) = frames.next() {
             let requests = match channel {
                 DEVICE => &mut self.device,
@@ -164,7 +169,7 @@ impl Server {
                 (CALLS, frame::Kind::Reply(reply)) => replies.send(reply).is_ok(),
                 (DEVICE | FUNCTIONS, frame::Kind::Request(request)) => {
                     let mut line = Replies { writer: &self.writer, channel };
-                    requests.execute(request.kind, &mut line, "a process for CPU code").is_ok()
+                    busy.during(|| requests.execute(request.kind, &mut line, "a process for CPU code")).is_ok()
                 }
                 _ => false,
             };

@@ -28,6 +28,7 @@ use tonic::transport::{Identity, Server as Http, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
 pub use crate::native::Native;
+pub(crate) use device::Busy;
 pub(crate) use executor::{Ended, Replies};
 pub(crate) use machine::{Budget, CpuCode, LOAD, MachineModule};
 pub use options::{Limits, Options, ServeError, Tls};
@@ -68,9 +69,16 @@ pub struct Lends {
 }
 
 impl Lends {
-    /// The server's functions, for a session with this device. Processes for CPU code are killed once `stopped` is true.
-    fn module(&self, device: Option<SharedDevice>, limits: &Limits, stopped: &watch::Receiver<bool>) -> Module {
-        let run = |native: &Native| CpuCode::InProcess(native.clone(), stopped.clone());
+    /// The server's functions, for a session with this device. Processes for CPU code are killed once `stopped` is true;
+    /// what they ask of the server is a part of what the session does.
+    fn module(
+        &self,
+        device: Option<SharedDevice>,
+        limits: &Limits,
+        stopped: &watch::Receiver<bool>,
+        busy: &Arc<Busy>,
+    ) -> Module {
+        let run = |native: &Native| CpuCode::InProcess(native.clone(), stopped.clone(), busy.clone());
         Module::new(MachineModule {
             cpu_code: self.native.as_ref().map_or(CpuCode::Refused, run),
             name: format!("the server of {}", self.name),
@@ -251,7 +259,7 @@ impl Machine for Service {
             devices: lends.devices as u32,
             lent: queue.lent() as u32,
             waiting: queue.waiting() as u32,
-            functions: crate::host::names(&lends.module(None, limits, &self.shared.stopping)),
+            functions: crate::host::names(&lends.module(None, limits, &self.shared.stopping, &Arc::default())),
             native: lends.native.is_some(),
             architecture: std::env::consts::ARCH.into(),
         }))

@@ -1,29 +1,42 @@
 //! Processes that do not behave.
 
+use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use tilewright_hw::config::HwConfig;
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
+use tilewright_hw::interrupt::{Interrupt, check};
 use tilewright_runtime::artifact::{CpuTarget, Manifest};
 use tilewright_runtime::{Artifact, SharedDevice};
 use tilewright_sim::Fsim;
 
 use super::*;
-use crate::client::Remote;
+use crate::client::{Asked, Remote};
 use crate::endpoint::Access;
+use crate::host::pieces;
+use crate::server::tests::bad::Raw;
 use crate::server::tests::fuzz::{Random, seconds};
-use crate::server::tests::{calls, endpoint, simulator, small, start, with_limits};
+use crate::server::tests::{calls, endpoint, plain, simulator, small, start, with_limits, within};
 use crate::server::{Budget, CpuCode, Lends, Limits, Running};
+use crate::values::{pack_list, tests::Nothing};
+use crate::wire::request;
 
-/// A server whose processes are those of a shell's command.
-fn with_process(command: &str, limits: Limits) -> Running {
-    let native = Native {
+/// Processes of a shell's command.
+fn shell(command: &str) -> Native {
+    Native {
         program: "/bin/sh".into(),
         arguments: ["-c", command].map(OsString::from).to_vec(),
         variables: vec![("PATH".into(), "/usr/bin:/bin".into())],
         cpu_seconds: 5,
-    };
-    let lends =
-        Lends { functions: calls::functions(), native: Some(native), ..simulator(&small(), false, Arc::default()) };
+    }
+}
+
+/// A server whose processes are those of a shell's command.
+fn with_process(command: &str, limits: Limits) -> Running {
+    let native = Some(shell(command));
+    let lends = Lends { functions: calls::functions(), native, ..simulator(&small(), false, Arc::default()) };
     start(with_limits(limits), lends)
 }
 
@@ -77,6 +90,88 @@ fn a_process_that_does_not_answer_is_killed() {
     assert!(error.contains("longer than its limit") && begun.elapsed() < Duration::from_secs(5), "{error}");
 }
 
+/// Frames as a shell's command that sends them.
+fn sending(frames: &[(u32, frame::Kind)]) -> String {
+    let (own, mut its) = UnixStream::pair().expect("sockets");
+    let writer = Writer::new(own);
+    frames.iter().for_each(|(channel, kind)| writer.send(*channel, kind.clone()).expect("it is sent"));
+    drop(writer);
+    let mut bytes = Vec::new();
+    its.read_to_end(&mut bytes).expect("they arrive");
+    let octal: String = bytes.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    format!("printf '{octal}' >&0; exec cat")
+}
+
+/// A board that runs its commands until they are stopped.
+struct Endless(Fsim, Arc<AtomicU32>);
+
+impl Device for Endless {
+    fn config(&self) -> &HwConfig {
+        self.0.config()
+    }
+    fn name(&self) -> &str {
+        "endless"
+    }
+    fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
+        self.0.write(addr, bytes)
+    }
+    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
+        self.0.read(addr, bytes)
+    }
+    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
+        self.0.submit(command)
+    }
+    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
+        self.1.store(1, Ordering::SeqCst);
+        while check().is_ok() && Interrupt::current().is_some() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.1.store(2, Ordering::SeqCst);
+        self.0.wait(ticket)
+    }
+}
+
+#[test]
+fn a_run_for_a_process_stops_when_its_client_is_gone() {
+    let state = Arc::<AtomicU32>::default();
+    let of_device = state.clone();
+    let open = move |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
+        let memory = config.memory_bytes();
+        Ok(Box::new(Endless(Fsim::new(config.clone(), memory), of_device.clone())))
+    };
+    let request = |kind| (DEVICE, frame::Kind::Request(wire::Request { kind: Some(kind) }));
+    let command = sending(&[request(request::Kind::Submit(wire::Command::default())), request(request::Kind::Wait(0))]);
+    let lends = Lends {
+        native: Some(shell(&command)),
+        disposable: false,
+        open: Box::new(open),
+        ..simulator(&small(), false, Arc::default())
+    };
+    let running = start(with_limits(Limits::default()), lends);
+    let raw = Raw::new(&running);
+    raw.open(|_| ());
+    let arguments = ["m.twa".into(), Value::Bytes(with_code().encode().into())];
+    let packed = pack_list(&arguments, &mut Nothing).expect("they can be sent");
+    pieces(packed.bulk).for_each(|piece| assert!(raw.send(request::Kind::Bulk(piece))));
+    let call = wire::Call { object: 0, name: LOAD.into(), arguments: packed.tree.into() };
+    assert!(raw.send(request::Kind::Call(call)));
+    let reaches = |wanted| {
+        let begun = Instant::now();
+        while state.load(Ordering::SeqCst) != wanted {
+            assert!(begun.elapsed() < within(10), "the device is in state {}", state.load(Ordering::SeqCst));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    reaches(1);
+    drop(raw);
+    reaches(2);
+    // The next session gets the device.
+    plain(&running).flush().expect("it answers");
+}
+
 #[test]
 fn a_program_that_is_missing_is_told() {
     let native = Native { program: "/none".into(), arguments: Vec::new(), variables: Vec::new(), cpu_seconds: 1 };
@@ -106,7 +201,7 @@ fn no_message_of_a_process_stops_its_server() {
         let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
         let mut taken = its.try_clone().expect("a socket");
         let threads = [
-            std::thread::spawn(move || server.serve(Frames::new(own), &replies)),
+            std::thread::spawn(move || server.serve(Frames::new(own), &replies, &Busy::default())),
             std::thread::spawn(move || receiver.into_iter().for_each(drop)),
             std::thread::spawn(move || drop(std::io::copy(&mut taken, &mut std::io::sink()))),
         ];

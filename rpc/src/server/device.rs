@@ -1,7 +1,6 @@
 //! The thread that a session's device runs on.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tilewright_hw::device::DeviceError;
@@ -19,28 +18,44 @@ use crate::report::failure;
 use crate::runtime::runtime;
 use crate::wire::{self, reply};
 
-/// Since when a request is being executed.
-pub(super) struct Busy {
-    begun: Instant,
-    /// Nanoseconds after `begun`, plus one; 0 while nothing is executed.
-    at: AtomicU64,
-    /// Stops what the session does.
+/// What a session does: requests of the client and of its processes for CPU code, and what requests leave to other
+/// threads, such as frames that were submitted.
+pub(crate) struct Busy {
+    /// All of it.
     work: Interrupt,
+    parts: Mutex<Parts>,
+}
+
+struct Parts {
+    /// What is done, each part since when.
+    open: Vec<(Instant, Interrupt)>,
+    /// When it was last found that a part had ended.
+    ended: Instant,
 }
 
 impl Default for Busy {
     fn default() -> Busy {
-        Busy { begun: Instant::now(), at: AtomicU64::new(0), work: Interrupt::alone() }
+        Busy { work: Interrupt::alone(), parts: Mutex::new(Parts { open: Vec::new(), ended: Instant::now() }) }
     }
 }
 
 impl Busy {
-    fn begin(&self) {
-        self.at.store(self.begun.elapsed().as_nanos() as u64 + 1, Ordering::Relaxed);
+    /// Executes a request, as a part of the session's work.
+    pub fn during<T>(&self, request: impl FnOnce() -> T) -> T {
+        let part = self.work.during(Interrupt::part);
+        self.parts().open.push((Instant::now(), part.clone()));
+        part.during(request)
     }
 
-    fn end(&self) {
-        self.at.store(0, Ordering::Relaxed);
+    /// The parts that have not ended.
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = parts.open.len();
+        parts.open.retain(|(_, part)| part.is_shared());
+        if parts.open.len() < before {
+            parts.ended = Instant::now();
+        }
+        parts
     }
 
     /// Stops the work of a session that has ended.
@@ -48,12 +63,15 @@ impl Busy {
         self.work.stop();
     }
 
-    /// How long the request takes so far.
+    /// How long the longest part takes so far.
     pub fn time(&self) -> Option<Duration> {
-        match self.at.load(Ordering::Relaxed) {
-            0 => None,
-            at => Some(self.begun.elapsed().saturating_sub(Duration::from_nanos(at - 1))),
-        }
+        self.parts().open.iter().map(|(since, _)| since.elapsed()).max()
+    }
+
+    /// How long nothing was done, if nothing is.
+    pub fn idle(&self) -> Option<Duration> {
+        let parts = self.parts();
+        parts.open.is_empty().then(|| parts.ended.elapsed())
     }
 }
 
@@ -127,7 +145,7 @@ fn execute(job: Job) -> Option<Lent> {
         }
     };
     let device = lent.as_ref().map(|lent| SharedDevice::new(lent.device()));
-    let module = shared.lends.module(device.clone(), &shared.limits, &line.stopped);
+    let module = shared.lends.module(device.clone(), &shared.limits, &line.stopped, &busy);
     let opened = wire::Opened {
         device: device.as_ref().map_or("", |device| device.name()).to_string(),
         memory_bytes: device.as_ref().map_or(0, |device| device.with(|device| device.memory_bytes())),
@@ -142,9 +160,7 @@ fn execute(job: Job) -> Option<Lent> {
         if *line.stopped.borrow() {
             break;
         }
-        busy.begin();
-        goes_on = session.execute(request.kind, &mut line, &peer).is_ok();
-        busy.end();
+        goes_on = busy.during(|| session.execute(request.kind, &mut line, &peer)).is_ok();
     }
     // Models on the device end before it is taken back.
     drop(session);

@@ -11,6 +11,7 @@ use tilewright_runtime::session::DynamicSession;
 use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
 use tokio::sync::watch;
 
+use super::Busy;
 use crate::native::Native;
 
 /// The function that makes a session of an artifact.
@@ -34,8 +35,8 @@ pub(crate) struct MachineModule {
 /// What happens to artifacts with code for the CPU.
 pub(crate) enum CpuCode {
     Refused,
-    /// It runs in a process of its own, which ends when the flag is set.
-    InProcess(Native, watch::Receiver<bool>),
+    /// It runs in a process of its own, which ends when the flag is set, and whose requests are work of the session.
+    InProcess(Native, watch::Receiver<bool>, Arc<Busy>),
     /// This is that process.
     Here,
 }
@@ -130,11 +131,11 @@ impl MachineModule {
                 )
                 .into());
             }
-            CpuCode::InProcess(native, stopped) if has_native_code(&artifact) => {
+            CpuCode::InProcess(native, stopped, busy) if has_native_code(&artifact) => {
                 if let Some(device) = &self.device {
                     artifact.check_hardware(device.config())?;
                 }
-                native.load(name, bytes, self, stopped.clone())?
+                native.load(name, bytes, self, stopped.clone(), busy.clone())?
             }
             _ => {
                 let session = DynamicSession::of_artifact(artifact, &self.functions, self.device.clone())?;

@@ -74,8 +74,8 @@ pub(super) async fn run(
     });
     let why = match spawned {
         Ok(_) => {
-            let of_device = has_device.then_some(since);
-            forward(&shared, &mut requests, to_device, &mut gone, &mut ended, &busy, of_device).await
+            let of_session = OfSession { shared: &shared, has_device_since: has_device.then_some(since) };
+            forward(&shared, &mut requests, to_device, &mut gone, &mut ended, &busy, of_session).await
         }
         Err(error) => Err(Status::unavailable(format!("the server has no thread for it: {error}"))),
     };
@@ -166,6 +166,44 @@ async fn first(shared: &Shared, requests: &mut Streaming<wire::Request>) -> Resu
     Ok(Wants { client, config, asked, without_device: open.without_device })
 }
 
+/// The limits of a session.
+struct OfSession<'a> {
+    shared: &'a Shared,
+    has_device_since: Option<Instant>,
+}
+
+impl OfSession<'_> {
+    /// Fails if it exceeds one. Its last request came at `last`.
+    fn check(&self, busy: &Busy, last: Instant) -> Result<(), Status> {
+        let OfSession { shared: Shared { limits, queue, .. }, has_device_since } = self;
+        if let Some(time) = busy.time().filter(|time| *time > limits.run) {
+            let text = format!(
+                "one request took {} s, longer than its limit of {} s; raise --max-seconds of the server, or ask for less",
+                time.as_secs(),
+                limits.run.as_secs()
+            );
+            return Err(Status::deadline_exceeded(text));
+        }
+        // Others wait for the device.
+        if has_device_since.is_none() || queue.waiting() == 0 {
+            return Ok(());
+        }
+        if busy.idle().is_some_and(|idle| idle.min(last.elapsed()) > limits.idle) {
+            let text =
+                format!("the session did nothing for {} s while others wait; open another one", limits.idle.as_secs());
+            return Err(Status::aborted(text));
+        }
+        if has_device_since.is_some_and(|since| since.elapsed() > limits.lease) {
+            let text = format!(
+                "the session had the device for {} s and others wait; open another one",
+                limits.lease.as_secs()
+            );
+            return Err(Status::aborted(text));
+        }
+        Ok(())
+    }
+}
+
 /// Hands requests to the device's thread until the session ends. Returns why it ended.
 async fn forward(
     shared: &Shared,
@@ -174,9 +212,8 @@ async fn forward(
     gone: &mut watch::Receiver<bool>,
     ended: &mut watch::Receiver<bool>,
     busy: &Busy,
-    has_device_since: Option<Instant>,
+    of_session: OfSession<'_>,
 ) -> Result<&'static str, Status> {
-    let limits = &shared.limits;
     let mut last = Instant::now();
     let mut check = tokio::time::interval(CHECK);
     // A request that waits for its place in the queue.
@@ -188,24 +225,7 @@ async fn forward(
             () = is_gone(ended) => return Ok("ended by the device"),
             () = is_gone(gone) => return Ok("gone"),
             () = is_gone(&mut stopping) => return Err(Status::unavailable("the server stops")),
-            _ = check.tick() => {
-                if let Some(time) = busy.time().filter(|time| *time > limits.run) {
-                    let text = format!("one request took {} s, longer than its limit of {} s; raise --max-seconds \
-                        of the server, or ask for less", time.as_secs(), limits.run.as_secs());
-                    return Err(Status::deadline_exceeded(text));
-                }
-                let others = has_device_since.is_some() && shared.queue.waiting() > 0;
-                if others && busy.time().is_none() && last.elapsed() > limits.idle {
-                    let text = format!("the session did nothing for {} s while others wait; open another one",
-                        limits.idle.as_secs());
-                    return Err(Status::aborted(text));
-                }
-                if others && has_device_since.is_some_and(|since| since.elapsed() > limits.lease) {
-                    let text = format!("the session had the device for {} s and others wait; open another one",
-                        limits.lease.as_secs());
-                    return Err(Status::aborted(text));
-                }
-            }
+            _ = check.tick() => of_session.check(busy, last)?,
             permit = to_device.reserve(), if held.is_some() => match permit {
                 Ok(permit) => if let Some(request) = held.take() { permit.send(request) },
                 Err(_) => return Ok("ended by the device"),
@@ -227,7 +247,7 @@ async fn forward(
             },
         }
     }
-    finish(to_device, gone, ended).await
+    finish(to_device, gone, ended, || of_session.check(busy, last)).await
 }
 
 /// The client sends nothing more, but may still want replies.
@@ -235,10 +255,15 @@ async fn finish(
     to_device: mpsc::Sender<wire::Request>,
     gone: &mut watch::Receiver<bool>,
     ended: &mut watch::Receiver<bool>,
+    limits: impl Fn() -> Result<(), Status>,
 ) -> Result<&'static str, Status> {
     drop(to_device);
-    tokio::select! {
-        () = is_gone(ended) => Ok("finished"),
-        () = is_gone(gone) => Ok("finished"),
+    let mut check = tokio::time::interval(CHECK);
+    loop {
+        tokio::select! {
+            () = is_gone(ended) => return Ok("finished"),
+            () = is_gone(gone) => return Ok("finished"),
+            _ = check.tick() => limits()?,
+        }
     }
 }

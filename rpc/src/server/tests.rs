@@ -1,7 +1,7 @@
 //! Servers and clients of one process over the loopback interface.
 
 mod access;
-mod bad;
+pub(crate) mod bad;
 pub(crate) mod calls;
 mod differential;
 pub(crate) mod fuzz;

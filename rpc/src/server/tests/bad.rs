@@ -15,7 +15,7 @@ use crate::wire::{self, reply, request};
 use crate::{PIECE, PROTOCOL};
 
 /// A session without the client's own checks.
-pub(super) struct Raw {
+pub(crate) struct Raw {
     pub requests: mpsc::Sender<wire::Request>,
     pub replies: tonic::Streaming<wire::Reply>,
 }
