@@ -14,7 +14,8 @@ pub struct Limits {
     pub connections: usize,
     /// Sessions at the same time, those that wait included.
     pub sessions: usize,
-    /// Time without a request after which a session loses the device, if others wait for it.
+    /// Time without a request after which a session ends: one with a device if others wait for it, one without if as many
+    /// sessions as allowed are open.
     pub idle: Duration,
     /// Time after which a session loses the device, if others wait for it.
     pub lease: Duration,

@@ -54,6 +54,11 @@ impl Queue {
         self.sessions.clone().try_acquire_owned().ok().map(|session| Place { _session: session })
     }
 
+    /// Whether there is no place for another session.
+    pub fn is_full(&self) -> bool {
+        self.sessions.available_permits() == 0
+    }
+
     /// Devices that are lent.
     pub fn lent(&self) -> usize {
         self.all - self.devices.available_permits()

@@ -184,8 +184,12 @@ impl OfSession<'_> {
             );
             return Err(Status::deadline_exceeded(text));
         }
-        // Others wait for the device.
-        if has_device_since.is_none() || queue.waiting() == 0 {
+        let others = match has_device_since {
+            Some(_) => queue.waiting() > 0,
+            // Others are refused.
+            None => queue.is_full(),
+        };
+        if !others {
             return Ok(());
         }
         if busy.idle().is_some_and(|idle| idle.min(last.elapsed()) > limits.idle) {
@@ -222,8 +226,9 @@ async fn forward(
     loop {
         tokio::select! {
             biased;
-            () = is_gone(ended) => return Ok("ended by the device"),
+            // The device's thread ends, too, when its replies no longer arrive.
             () = is_gone(gone) => return Ok("gone"),
+            () = is_gone(ended) => return Ok("ended by the device"),
             () = is_gone(&mut stopping) => return Err(Status::unavailable("the server stops")),
             _ = check.tick() => of_session.check(busy, last)?,
             permit = to_device.reserve(), if held.is_some() => match permit {
@@ -261,8 +266,9 @@ async fn finish(
     let mut check = tokio::time::interval(CHECK);
     loop {
         tokio::select! {
+            biased;
+            () = is_gone(gone) => return Ok("gone"),
             () = is_gone(ended) => return Ok("finished"),
-            () = is_gone(gone) => return Ok("finished"),
             _ = check.tick() => limits()?,
         }
     }

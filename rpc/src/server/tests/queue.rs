@@ -9,7 +9,7 @@ use tilewright_hw::isa::{Insn, Load, encode};
 use super::bad::Raw;
 use super::*;
 use crate::PIECE;
-use crate::client::Client;
+use crate::client::{Client, Remote};
 use crate::wire::{self, reply::Kind as Reply, request::Kind as Request};
 
 #[test]
@@ -57,6 +57,30 @@ fn a_session_that_does_nothing_loses_the_device_to_one_that_waits() {
     let error = idle.flush().unwrap_err().to_string();
     assert!(error.ends_with("the session did nothing for 0 s while others wait; open another one"), "{error}");
     other.flush().expect("it has the device");
+}
+
+#[test]
+fn a_session_without_a_device_that_does_nothing_ends_when_all_places_are_taken() {
+    let limits = Limits { idle: Duration::from_millis(300), sessions: 2, ..Limits::default() };
+    let running = start(with_limits(limits), simulator(&small(), false, Arc::default()));
+    let open = || Remote::without_device(&endpoint(&running).into(), &Access::default());
+    let ask =
+        |remote: &Remote| remote.module().function("none").and_then(|none| none.call(&[])).unwrap_err().to_string();
+    let (first, begun) = (open().expect("a session"), Instant::now());
+    std::thread::sleep(Duration::from_millis(700));
+    let unknown = ask(&first);
+    assert!(unknown.contains("is named none"), "it goes on: {unknown}");
+    let mut others = vec![open().expect("there is a place")];
+    while others.len() < 2 {
+        assert!(begun.elapsed() < within(10), "no session ends");
+        std::thread::sleep(Duration::from_millis(10));
+        // The others do something.
+        others.iter().for_each(|other| drop(ask(other)));
+        others.extend(open());
+    }
+    let ended = ask(&first);
+    assert!(ended.contains("the session did nothing for 0 s while others wait; open another one"), "{ended}");
+    assert!(others.iter().map(ask).all(|unknown| unknown.contains("is named none")));
 }
 
 #[test]
