@@ -9,7 +9,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
 use tilewright_hw::interrupt::{Interrupt, check};
 use tilewright_runtime::artifact::{CpuTarget, Manifest};
-use tilewright_runtime::{Artifact, SharedDevice};
+use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
 use tilewright_sim::Fsim;
 
 use super::*;
@@ -20,8 +20,8 @@ use crate::server::tests::bad::Raw;
 use crate::server::tests::fuzz::{Random, seconds};
 use crate::server::tests::{calls, endpoint, plain, simulator, small, start, with_limits, within};
 use crate::server::{Budget, CpuCode, Lends, Limits, Running};
-use crate::values::{pack_list, tests::Nothing};
-use crate::wire::request;
+use crate::values::{Objects, ValueError, pack, pack_list, tests::Nothing};
+use crate::wire::{reply, request};
 
 /// Processes of a shell's command.
 fn shell(command: &str) -> Native {
@@ -132,6 +132,39 @@ impl Device for Endless {
         self.1.store(2, Ordering::SeqCst);
         self.0.wait(ticket)
     }
+}
+
+/// The object with number 1.
+struct First;
+
+impl Objects for First {
+    fn module(&mut self, module: &Module) -> Result<wire::Object, ValueError> {
+        Ok(wire::Object { id: 1, name: module.name(), kind: module.kind().into(), functions: module.names() })
+    }
+    fn function(&mut self, function: &Function) -> Result<wire::Object, ValueError> {
+        Nothing.function(function)
+    }
+    fn to_module(&mut self, object: wire::Object) -> Result<Module, ValueError> {
+        Nothing.to_module(object)
+    }
+    fn to_function(&mut self, object: wire::Object) -> Result<Function, ValueError> {
+        Nothing.to_function(object)
+    }
+}
+
+#[test]
+fn a_session_has_few_processes() {
+    let module = Value::Module(Module::new(Registered(Registry::new())));
+    let loaded = reply::Kind::Returned(pack(&module, &mut First).expect("it can be sent").tree.into());
+    let loaded = sending(&[(CALLS, frame::Kind::Reply(wire::Reply { kind: Some(loaded) }))]);
+    let running = with_process(&loaded, Limits::default());
+    let remote = remote(&running);
+    let load_one = || remote.load("m.twa", with_code().encode().into(), &|_, _| ());
+    let mut models: Vec<Module> = (0..8).map(|_| load_one().expect("there is room")).collect();
+    let refused = load(&remote);
+    assert!(refused.contains("m.twa needs a process for its CPU code and the session has 8, its limit"), "{refused}");
+    models.pop();
+    load_one().expect("there is room for one");
 }
 
 #[test]

@@ -1,15 +1,16 @@
 //! The server as a module: its functions, and `load`, which makes sessions of uploaded artifacts.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tilewright_runtime::artifact::{Manifest, StepKind};
 use tilewright_runtime::function::{AnyError, Args};
 use tilewright_runtime::module::{Functions, SessionModule};
 use tilewright_runtime::session::DynamicSession;
+use tilewright_runtime::value::Value;
 use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::Busy;
 use crate::native::Native;
@@ -41,12 +42,21 @@ pub(crate) enum CpuCode {
     Here,
 }
 
-/// Bytes of memory that a client's models can take.
+/// What a client's models can take.
 #[derive(Clone)]
 pub(crate) struct Budget {
+    /// Bytes of memory.
     taken: Arc<AtomicU64>,
     most: u64,
+    frames: Arc<Semaphore>,
+    processes: Arc<Semaphore>,
 }
+
+/// Frames of a session that are computed, wait for that, or were not fetched: those of a shape that are computed at the
+/// same time, and 8 more.
+const FRAMES: usize = 10;
+/// Processes of a session for CPU code.
+const PROCESSES: usize = 8;
 
 /// A part of the budget, until it is dropped.
 struct Taken(Budget, u64);
@@ -58,7 +68,27 @@ impl Budget {
     }
 
     pub fn new(most: u64) -> Budget {
-        Budget { taken: Arc::default(), most }
+        let (frames, processes) = (Arc::new(Semaphore::new(FRAMES)), Arc::new(Semaphore::new(PROCESSES)));
+        Budget { taken: Arc::default(), most, frames, processes }
+    }
+
+    /// Room for a frame, until it is dropped.
+    fn frame(&self) -> Result<OwnedSemaphorePermit, AnyError> {
+        let room = self.frames.clone().try_acquire_owned();
+        room.map_err(|_| {
+            format!("{FRAMES} frames were submitted and not waited for, the limit of a session; wait for one").into()
+        })
+    }
+
+    /// Room for a process, until it is dropped.
+    fn process(&self, name: &str) -> Result<OwnedSemaphorePermit, AnyError> {
+        let room = self.processes.clone().try_acquire_owned();
+        room.map_err(|_| {
+            format!(
+                "{name} needs a process for its CPU code and the session has {PROCESSES}, its limit; drop a model, or                  open another session"
+            )
+            .into()
+        })
     }
 
     fn take(&self, name: &str, bytes: u64) -> Result<Taken, AnyError> {
@@ -123,6 +153,7 @@ impl MachineModule {
             return Err(format!("{name} has code for a GPU, which servers do not run; compile it for the CPU").into());
         }
         let taken = self.budget.take(name, need(&artifact))?;
+        let mut process = None;
         let session = match &self.cpu_code {
             CpuCode::Refused if has_native_code(&artifact) => {
                 return Err(format!(
@@ -135,6 +166,7 @@ impl MachineModule {
                 if let Some(device) = &self.device {
                     artifact.check_hardware(device.config())?;
                 }
+                process = Some(self.budget.process(name)?);
                 native.load(name, bytes, self, stopped.clone(), busy.clone())?
             }
             _ => {
@@ -142,7 +174,7 @@ impl MachineModule {
                 Module::new(SessionModule::new(session))
             }
         };
-        Ok(Module::new(Loaded { session, _taken: taken }))
+        Ok(Module::new(Loaded { session, budget: self.budget.clone(), _process: process, _taken: taken }))
     }
 }
 
@@ -171,7 +203,29 @@ impl Functions for MachineModule {
 /// A session that has a part of the budget.
 struct Loaded {
     session: Module,
+    budget: Budget,
+    // After the session, which ends the process.
+    _process: Option<OwnedSemaphorePermit>,
     _taken: Taken,
+}
+
+impl Loaded {
+    /// Submits a frame, which has room until it was waited for or its function is dropped.
+    fn submit(self: &Arc<Self>, submit: &Function, args: Args) -> Result<Value, AnyError> {
+        let room = self.budget.frame()?;
+        let Value::Function(wait) = submit.call(args.values())? else {
+            return Err(format!("{} returned no function", submit.name()).into());
+        };
+        let (session, frame) = (self.clone(), Mutex::new(Some((wait, room))));
+        let wait = Function::new("wait", move |args| {
+            args.count(0, Some(0))?;
+            let _session = &session;
+            let frame = frame.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let (wait, _room) = frame.ok_or("this frame was waited for already")?;
+            Ok(wait.call(&[])?)
+        });
+        Ok(Value::Function(wait))
+    }
 }
 
 impl Functions for Loaded {
@@ -190,9 +244,10 @@ impl Functions for Loaded {
     fn find(self: Arc<Self>, name: &str) -> Result<Option<Function>, AnyError> {
         let function = self.session.function(name)?;
         // Its session's part of the budget lives as long as the function.
-        Ok(Some(Function::new(name, move |args| {
-            let _session = &self;
-            Ok(function.call(args.values())?)
+        let is_submit = name == "submit";
+        Ok(Some(Function::new(name, move |args| match is_submit {
+            true => self.submit(&function, args),
+            false => Ok(function.call(args.values())?),
         })))
     }
 }

@@ -137,6 +137,64 @@ fn an_artifact_is_uploaded_run_and_timed() {
 }
 
 #[test]
+fn frames_that_nobody_waits_for_are_limited() {
+    let running = serving(Limits::default());
+    let remote = without_device(&running);
+    let sessions = [(); 2].map(|()| upload(&remote, &doubling()).expect("it is loaded"));
+    let x: Value = Tensor::from_f32(vec![4], &[1.0, 2.0, 3.0, 4.5]).unwrap().into();
+    let submit = |index: usize| match call(&sessions[index % 2], "submit", std::slice::from_ref(&x))? {
+        Value::Function(wait) => Ok(wait),
+        other => Err(other.kind().to_string()),
+    };
+    let mut waits: Vec<Function> = (0..10).map(|index| submit(index).expect("there is room")).collect();
+    let refused = submit(0).unwrap_err();
+    assert!(refused.contains("10 frames were submitted and not waited for") && refused.contains("wait for one"));
+    let last = waits.pop().expect("there are ten");
+    let Value::List(outputs) = last.call(&[]).expect("it is finished") else { panic!("no list") };
+    let Value::Tensor(y) = &outputs[0] else { panic!("no tensor") };
+    assert_eq!(y.to_f64(), [2.0, 4.0, 6.0, 9.0]);
+    let again = last.call(&[]).unwrap_err().to_string();
+    assert!(again.contains("this frame was waited for already"), "{again}");
+    waits.push(submit(1).expect("there is room for one"));
+    submit(0).unwrap_err();
+    // Those that are dropped make room.
+    waits.clear();
+    (0..10).for_each(|index| waits.push(submit(index).expect("there is room")));
+}
+
+#[test]
+fn frames_count_as_runs_and_stop_with_their_session() {
+    let (functions, stopped) = (functions(), Arc::<AtomicUsize>::default());
+    let count = stopped.clone();
+    functions.add(Function::new("double", move |_| {
+        while tilewright_hw::interrupt::check().is_ok() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        Err("stopped".into())
+    }));
+    let lends = Lends { functions, ..simulator(&small(), false, Arc::default()) };
+    let running = start(with_limits(Limits { run: Duration::from_millis(300), ..Limits::default() }), lends);
+    let remote = without_device(&running);
+    let session = upload(&remote, &doubling()).expect("it is loaded");
+    let x: Value = Tensor::from_f32(vec![4], &[1.0; 4]).unwrap().into();
+    let _frames = [(); 2].map(|()| call(&session, "submit", std::slice::from_ref(&x)).expect("it is submitted"));
+    let begun = std::time::Instant::now();
+    let ended = loop {
+        assert!(begun.elapsed() < within(10), "the session goes on");
+        match call(remote.module(), "echo", &[]) {
+            Ok(_) => std::thread::sleep(Duration::from_millis(10)),
+            Err(error) => break error,
+        }
+    };
+    assert!(ended.contains("longer than its limit") && ended.contains("--max-seconds"), "{ended}");
+    while stopped.load(Ordering::SeqCst) < 2 {
+        assert!(begun.elapsed() < within(10), "the frames go on");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
 fn what_cannot_run_is_refused_before_anything_is_used() {
     let running = serving(Limits { memory: 1 << 20, ..Limits::default() });
     let remote = without_device(&running);

@@ -87,7 +87,24 @@ impl Random {
 
     /// A call and its bytes. Mostly they are a call that a client could make, sometimes random bytes.
     fn call(&mut self) -> Vec<Kind> {
-        let names = ["load", "load", "double", "echo", "adder", "run", "report", "time", "specialize", "", "none"];
+        let names = [
+            "load",
+            "load",
+            "double",
+            "echo",
+            "adder",
+            "run",
+            "report",
+            "time",
+            "submit",
+            "submit",
+            "specialize",
+            "specialized",
+            "close",
+            "",
+            "",
+            "none",
+        ];
         let name = names[self.next() as usize % names.len()];
         let arguments: Vec<Value> = match name {
             "load" => vec!["m".into(), Value::Bytes(self.artifact().into())],
