@@ -139,7 +139,8 @@ struct First;
 
 impl Objects for First {
     fn module(&mut self, module: &Module) -> Result<wire::Object, ValueError> {
-        Ok(wire::Object { id: 1, name: module.name(), kind: module.kind().into(), functions: module.names() })
+        let (name, kind, functions) = (module.name(), module.kind().into(), module.names());
+        Ok(wire::Object { id: 1, name, kind, functions, ..wire::Object::default() })
     }
     fn function(&mut self, function: &Function) -> Result<wire::Object, ValueError> {
         Nothing.function(function)
