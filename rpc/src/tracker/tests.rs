@@ -168,7 +168,7 @@ fn wrong_requests_are_refused() {
     assert!(register(good.clone(), "wrong").contains("the token is wrong"));
     assert!(register(Station { kind: "a b".into(), ..good.clone() }, "right").contains("\"a b\" names no kind"));
     assert!(register(Station { address: "here".into(), ..good.clone() }, "right").contains("\"here\" is no address"));
-    assert!(register(Station { devices: 0, ..good.clone() }, "right").contains("nothing sensible"));
+    assert!(register(Station { devices: 0, ..good.clone() }, "right").contains("give 1 to 1024 devices"));
     let client = TrackerClient::connect(&endpoint(&tracker), &access("right")).expect("it connects");
     let unknown = |client: &TrackerClient| client.borrow("large", &|_| ()).map(|_| ()).unwrap_err().to_string();
     assert!(unknown(&client).contains("no server lends a device of kind large, no server is registered"));
