@@ -40,7 +40,9 @@ fn a_signal_ends_the_compilers_of_the_design_too() {
     // Ctrl-C, and what `kill` sends.
     for signal in [2, 15] {
         let cache = tempfile::tempdir().expect("a folder");
-        let program = Command::new(env!("CARGO_BIN_EXE_tilewright"))
+        // What runs these tests in the background may ignore Ctrl-C, which programs inherit.
+        let program = Command::new("env")
+            .args(["--default-signal", env!("CARGO_BIN_EXE_tilewright")])
             .args(["run", "zoo:lenet-int8", "--hw", "1x4x4", "--device", "rtl", "--input", "random"])
             .env("XDG_CACHE_HOME", cache.path())
             .stdin(Stdio::null())
