@@ -155,8 +155,8 @@ pub fn compile_functions(
     compile_open(processor, functions.collect())
 }
 
-/// Like [`compile_functions`], for programs of which some numbers are arguments. The sizes of workspaces are those for
-/// the numbers in the programs.
+/// Like [`compile_functions`], but some numbers of each program are arguments. The workspace sizes that it returns hold
+/// for the numbers that the program has now.
 ///
 /// # Errors
 /// The same as [`compile_functions`].

@@ -12,7 +12,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tilewright_compiler::te::{DType, Expr, Name};
 use tilewright_compiler::tir::{Buffer, Function, LoopKind, Scope, Stmt};
@@ -128,7 +127,7 @@ fn slots(seen: &[Vec<i64>], floats: &[bool]) -> Slots {
     let column = |at: usize| seen.iter().map(|numbers| numbers[at]).collect::<Vec<_>>();
     let slot = |(at, is_float): (usize, &bool)| {
         let column = column(at);
-        if column.iter().all(|n| *n == column[0]) {
+        if column.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
         }
         let arguments = &mut known[usize::from(*is_float)];
@@ -197,16 +196,8 @@ fn opened(function: &Function, slots: &Slots) -> (Function, Open) {
     (function, open)
 }
 
-/// What a file of the cache has beside its object.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Kept {
-    /// Numbers of the functions for which code was made.
-    seen: Vec<Vec<i64>>,
-    /// Arguments of the code, if it has any.
-    slots: Slots,
-}
-
-/// The code of one structure in the cache.
+/// The code of one structure in the cache, with the numbers of the functions for which it was made. They say which numbers
+/// are arguments.
 struct File<'a> {
     folder: &'a Path,
     path: PathBuf,
@@ -218,28 +209,28 @@ impl File<'_> {
         File { folder, path: folder.join(format!("{PREFIX}{key}")) }
     }
 
-    fn read(&self, count: usize) -> Option<(Kept, Vec<u8>)> {
+    fn read(&self, count: usize) -> Option<(Vec<Vec<i64>>, Vec<u8>)> {
         let bytes = std::fs::read(&self.path).ok()?;
         let (sum, rest) = bytes.split_at_checked(SUM)?;
         if Sha256::digest(rest).as_slice() != sum {
             return None;
         }
         let (length, rest) = rest.split_first_chunk::<8>()?;
-        let (kept, object) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-        let kept: Kept = serde_json::from_slice(kept).ok()?;
-        let fits = !kept.seen.is_empty() && kept.seen.iter().all(|numbers| numbers.len() == count);
+        let (seen, object) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+        let seen: Vec<Vec<i64>> = serde_json::from_slice(seen).ok()?;
+        let fits = !seen.is_empty() && seen.iter().all(|numbers| numbers.len() == count);
         cache::touch(&self.path);
-        (fits && kept.slots.len() == count).then(|| (kept, object.to_vec()))
+        fits.then(|| (seen, object.to_vec()))
     }
 
     /// Stores code. Errors are ignored, because nothing depends on the cache.
-    fn write(&self, kept: &Kept, object: &[u8]) {
-        let _ = self.try_write(kept, object);
+    fn write(&self, seen: &[Vec<i64>], object: &[u8]) {
+        let _ = self.try_write(seen, object);
     }
 
-    fn try_write(&self, kept: &Kept, object: &[u8]) -> std::io::Result<()> {
-        let kept = serde_json::to_vec(kept)?;
-        let body = [&(kept.len() as u64).to_le_bytes(), &kept[..], object].concat();
+    fn try_write(&self, seen: &[Vec<i64>], object: &[u8]) -> std::io::Result<()> {
+        let seen = serde_json::to_vec(seen)?;
+        let body = [&(seen.len() as u64).to_le_bytes(), &seen[..], object].concat();
         std::fs::create_dir_all(self.folder)?;
         // A new shape can write many files.
         static CLEANED: Once = Once::new();
@@ -265,24 +256,25 @@ pub(crate) fn code(folder: &Path, processor: &Processor, function: &Function) ->
     }
     let file = File::of(folder, processor, function);
     let (numbers, floats) = numbers(function);
-    let (mut kept, object) = match file.read(numbers.len()) {
-        Some((kept, object)) => (kept, Some(object)),
-        None => (Kept { slots: vec![None; numbers.len()], seen: Vec::new() }, None),
-    };
-    if let (Some(object), Some(given)) = (object, arguments(&kept.slots, &kept.seen, &numbers, &floats)) {
-        return Ok(finished(object, function, &kept.slots, given));
+    let (mut seen, object) =
+        file.read(numbers.len()).map_or_else(Default::default, |(seen, object)| (seen, Some(object)));
+    let known = slots(&seen, &floats);
+    if let (Some(object), Some(given)) = (object, arguments(&known, &seen, &numbers, &floats)) {
+        let (_, open) = opened(function, &known);
+        return Ok(finished(object, function, &open, given));
     }
-    kept.seen.push(numbers.clone());
-    kept.slots = slots(&kept.seen, &floats);
-    let (generic, open) = opened(function, &kept.slots);
-    let (object, _) = compile_open(processor, vec![(SYMBOL.into(), generic, open)]).map_err(|(_, e)| e)?;
-    file.write(&kept, &object);
-    let given = arguments(&kept.slots, &kept.seen, &numbers, &floats).unwrap_or_default();
-    Ok(finished(object, function, &kept.slots, given))
+    seen.push(numbers.clone());
+    let slots = slots(&seen, &floats);
+    let (generic, open) = opened(function, &slots);
+    let functions = vec![(SYMBOL.into(), generic, open.clone())];
+    let (object, _) = compile_open(processor, functions).map_err(|(_, e)| e)?;
+    file.write(&seen, &object);
+    let given = arguments(&slots, &seen, &numbers, &floats).unwrap_or_default();
+    Ok(finished(object, function, &open, given))
 }
 
-fn finished(object: Vec<u8>, function: &Function, slots: &Slots, given: (Vec<i64>, Vec<f32>)) -> Code {
-    let (_, open) = opened(function, slots);
+/// Completes the sizes by the offsets of local buffers.
+fn finished(object: Vec<u8>, function: &Function, open: &Open, given: (Vec<i64>, Vec<f32>)) -> Code {
     let (places, workspace_bytes) = open.workspace(function);
     let (mut sizes, numbers) = given;
     if open.offsets(function) > 0 {
@@ -298,7 +290,7 @@ pub(crate) fn open_all(folder: &Path, processor: &Processor, function: &Function
     let (numbers, _) = numbers(function);
     let other = numbers.iter().map(|n| n.wrapping_add(1)).collect();
     let file = File::of(folder, processor, function);
-    file.write(&Kept { slots: vec![None; numbers.len()], seen: vec![other] }, &[]);
+    file.write(&[other], &[]);
 }
 
 /// How often code was made for this folder.
@@ -306,10 +298,10 @@ pub(crate) fn open_all(folder: &Path, processor: &Processor, function: &Function
 pub(crate) fn made_in(folder: &Path) -> usize {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
     let shared = files.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX)));
-    let kept = shared.filter_map(|path| {
+    let seen = shared.filter_map(|path| {
         let bytes = std::fs::read(&path).ok()?;
         let length = u64::from_le_bytes(bytes[SUM..SUM + 8].try_into().ok()?) as usize;
-        serde_json::from_slice::<Kept>(&bytes[SUM + 8..SUM + 8 + length]).ok()
+        serde_json::from_slice::<Vec<Vec<i64>>>(&bytes[SUM + 8..SUM + 8 + length]).ok()
     });
-    kept.map(|kept| kept.seen.len()).sum()
+    seen.map(|seen| seen.len()).sum()
 }

@@ -45,8 +45,8 @@ pub fn emit<'c>(
     emit_open(context, module, processor, symbol, f, &Open::default())
 }
 
-/// Like [`emit`], for a function of which some numbers are arguments. The size of the workspace is that for the numbers
-/// in `f`.
+/// Like [`emit`], but some numbers of the function are arguments. The workspace size that it returns holds for the
+/// numbers that `f` has now.
 pub(crate) fn emit_open<'c>(
     context: &'c Context,
     module: &Module<'c>,

@@ -32,7 +32,7 @@ pub(crate) struct Open {
     pub sizes: usize,
     /// Loops whose extent is a size, by their variable. It is at least 1.
     pub extents: NameMap<u32>,
-    /// Buffers of which some dimensions are sizes.
+    /// For each buffer, the dimensions that are sizes.
     pub dims: NameMap<BTreeMap<usize, u32>>,
 }
 
