@@ -16,6 +16,7 @@ pub use remote::Remote;
 
 use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE, Lender};
 use crate::runtime::runtime;
+use crate::stream::Connector;
 use crate::tracker::{Lease, TrackerClient};
 use crate::wire::machine_client::MachineClient;
 use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
@@ -148,7 +149,6 @@ impl Connection {
         let mut to = tonic::transport::Endpoint::from_shared(format!("{scheme}://{endpoint}"))
             .map_err(|error| unreachable(&error))?
             .connect_timeout(CONNECT)
-            .tcp_nodelay(true)
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW)
             .max_frame_size(FRAME)
@@ -160,7 +160,8 @@ impl Connection {
                 .domain_name(endpoint.host.clone());
             to = to.tls_config(tls).map_err(|error| unreachable(&error))?;
         }
-        let channel = to.connect().await.map_err(|error| unreachable(&error))?;
+        let channel =
+            to.connect_with_connector(Connector(endpoint.clone())).await.map_err(|error| unreachable(&error))?;
         let token = access.token.as_ref().and_then(|token| format!("Bearer {token}").parse().ok());
         Ok(Connection { name, channel, token })
     }

@@ -20,6 +20,7 @@ pub mod native;
 mod report;
 mod runtime;
 pub mod server;
+mod stream;
 pub mod tracker;
 mod values;
 

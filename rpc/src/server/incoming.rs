@@ -8,11 +8,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
-use tokio_stream::Stream;
 use tonic::transport::server::{Connected, TcpConnectInfo};
+
+use crate::stream::Stream;
 
 /// Time in which a connection must begin.
 const BEGIN: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ impl Incoming {
     }
 }
 
-impl Stream for Incoming {
+impl tokio_stream::Stream for Incoming {
     type Item = io::Result<Connection>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context) -> Poll<Option<io::Result<Connection>>> {
@@ -58,11 +59,10 @@ impl Stream for Incoming {
                 tracing::warn!("{peer}: refused, because too many connections are open");
                 continue;
             };
-            let _ = stream.set_nodelay(true);
             let deadline = Some(Box::pin(sleep(BEGIN)));
             let begun = 0;
             return Poll::Ready(Some(Ok(Connection {
-                stream,
+                stream: Stream::new(stream),
                 peer,
                 begins: self.begins,
                 begun,
@@ -75,7 +75,7 @@ impl Stream for Incoming {
 
 /// A connection, which is closed if it does not begin as it should.
 pub(super) struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     peer: SocketAddr,
     begins: &'static [u8],
     /// Bytes of `begins` that arrived.
@@ -96,7 +96,7 @@ impl Connected for Connection {
     type ConnectInfo = TcpConnectInfo;
 
     fn connect_info(&self) -> TcpConnectInfo {
-        self.stream.connect_info()
+        self.stream.tcp().connect_info()
     }
 }
 
