@@ -11,7 +11,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 /// The crates of the workspace, each with the crates that its library can use.
 const ARROWS: &[(&str, &[&str])] = &[
     ("tilewright-hw", &[]),
-    ("tilewright-testing", &[]),
+    ("tilewright-testing", &["tilewright-hw"]),
     ("tilewright-sim", &["tilewright-hw"]),
     ("tilewright-shell", &["tilewright-hw"]),
     ("tilewright-driver", &["tilewright-hw"]),

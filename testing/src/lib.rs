@@ -1,10 +1,12 @@
 //! Helpers that the tests of all crates share: where to find models that are not in the repository, how a test reports
-//! that it skips, files in TFLite's and ONNX's formats, and a browser that opens pages.
+//! that it skips, files in TFLite's and ONNX's formats, a browser that opens pages, and a
+//! device with hooks.
 //!
 //! A skip must not look like a success. Each skip prints a line to standard output and appends a line to the file that
 //! `TILEWRIGHT_SKIPS` names, with test and reason separated by a tab. `make test` counts and prints these at its end.
 
 pub mod browser;
+pub mod device;
 pub mod flat;
 pub mod proto;
 pub mod standin;

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
+use tilewright_hw::device::{Device, DeviceError};
 use tilewright_hw::interrupt::{Interrupt, check};
 use tilewright_runtime::artifact::{CpuTarget, Manifest};
 use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
 use tilewright_sim::Fsim;
+use tilewright_testing::device::{Hooked, HostAccess};
 
 use super::*;
 use crate::client::{Asked, Remote};
@@ -102,36 +103,19 @@ fn sending(frames: &[(u32, frame::Kind)]) -> String {
     format!("printf '{octal}' >&0; exec cat")
 }
 
-/// A board that runs its commands until they are stopped.
-struct Endless(Fsim, Arc<AtomicU32>);
-
-impl Device for Endless {
-    fn config(&self) -> &HwConfig {
-        self.0.config()
-    }
-    fn name(&self) -> &str {
-        "endless"
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.0.memory_bytes()
-    }
-    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.0.write(addr, bytes)
-    }
-    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.0.read(addr, bytes)
-    }
-    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        self.0.submit(command)
-    }
-    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        self.1.store(1, Ordering::SeqCst);
-        while check().is_ok() && Interrupt::current().is_some() {
-            std::thread::sleep(Duration::from_millis(1));
+/// A board that runs its commands until they are stopped. `state` is 1 while it does, then 2.
+fn endless(config: &HwConfig, state: Arc<AtomicU32>) -> Box<dyn Device> {
+    let hook = move |access| {
+        if access == HostAccess::Wait {
+            state.store(1, Ordering::SeqCst);
+            while check().is_ok() && Interrupt::current().is_some() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            state.store(2, Ordering::SeqCst);
         }
-        self.1.store(2, Ordering::SeqCst);
-        self.0.wait(ticket)
-    }
+        Ok(())
+    };
+    Box::new(Hooked::new("endless", Fsim::new(config.clone(), config.memory_bytes())).before(hook))
 }
 
 /// The object with number 1.
@@ -173,8 +157,7 @@ fn a_run_for_a_process_stops_when_its_client_is_gone() {
     let state = Arc::<AtomicU32>::default();
     let of_device = state.clone();
     let open = move |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        let memory = config.memory_bytes();
-        Ok(Box::new(Endless(Fsim::new(config.clone(), memory), of_device.clone())))
+        Ok(endless(config, of_device.clone()))
     };
     let request = |kind| (DEVICE, frame::Kind::Request(wire::Request { kind: Some(kind) }));
     let command = sending(&[request(request::Kind::Submit(wire::Command::default())), request(request::Kind::Wait(0))]);

@@ -148,45 +148,20 @@ impl Device for Borrowed {
 #[cfg(test)]
 mod tests {
     use tilewright_sim::Fsim;
+    use tilewright_testing::device::Hooked;
 
     use super::*;
-
-    /// A device whose commands end when it is polled for the third time.
-    struct Slow(Fsim, u32);
-
-    impl Device for Slow {
-        fn config(&self) -> &HwConfig {
-            self.0.config()
-        }
-        fn name(&self) -> &str {
-            "slow"
-        }
-        fn memory_bytes(&self) -> u64 {
-            self.0.memory_bytes()
-        }
-        fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-            self.0.write(addr, bytes)
-        }
-        fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-            self.0.read(addr, bytes)
-        }
-        fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-            self.0.submit(command)
-        }
-        fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-            self.0.wait(ticket)
-        }
-        fn poll(&mut self, ticket: Ticket, _: Duration) -> Result<Option<RunReport>, DeviceError> {
-            self.1 += 1;
-            if self.1 < 3 { Ok(None) } else { self.wait(ticket).map(Some) }
-        }
-    }
 
     #[test]
     fn a_poll_of_a_lent_device_is_one_of_the_device_itself() {
         let config = HwConfig::load("1x4x4").expect("is a preset");
         let memory = config.memory_bytes();
-        let lent = Lent::new(Box::new(Slow(Fsim::new(config, memory), 0)), None);
+        let mut polls = 0;
+        let slow = Hooked::new("slow", Fsim::new(config, memory)).ended(move || {
+            polls += 1;
+            polls == 3
+        });
+        let lent = Lent::new(Box::new(slow), None);
         let mut device = lent.device();
         let ticket = device.submit(&Command::default()).expect("it is taken");
         for ended in [false, false, true] {

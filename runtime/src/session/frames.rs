@@ -163,20 +163,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::function::Function;
-    use crate::registry::Registry;
     use crate::session::DynamicSession;
-    use crate::session::tests::{artifact, functions, x};
+    use crate::session::tests::{artifact, panicking_at_13, with_hook, x};
 
     /// Each step of a frame waits until a step of another frame has begun too, so this ends only if frames overlap.
     #[test]
     fn frames_run_at_the_same_time_and_keep_their_order() {
-        let (registry, both) = (Registry::new(), Arc::new(Barrier::new(2)));
-        let add = functions().get("add").unwrap();
-        registry.add(Function::new("add", move |args| {
+        let both = Barrier::new(2);
+        let registry = with_hook(move |_| {
             both.wait();
-            Ok(add.call(args.values())?)
-        }));
+            Ok(())
+        });
         let session = Session::new(artifact(), &registry, None).unwrap();
         let mut session = DynamicSession::from(session);
         let pending: Vec<Pending> = (0..8).map(|i| session.submit(vec![x(&[i, i, i])]).unwrap()).collect();
@@ -189,13 +186,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_fails_leaves_the_others_alone() {
-        let registry = Registry::new();
-        let add = functions().get("add").unwrap();
-        registry.add(Function::new("add", move |args| {
-            assert!(args.tensors(0)?[0].bytes[0] != 13, "bad luck");
-            Ok(add.call(args.values())?)
-        }));
-        let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
+        let mut session = DynamicSession::from(Session::new(artifact(), &panicking_at_13(), None).unwrap());
         let mut submit = |i| session.submit(vec![x(&[i, 0, 0])]);
         let pending = [1, 13, 127, 2].map(|i| submit(i).unwrap());
         let done =
@@ -210,15 +201,15 @@ mod tests {
 
     #[test]
     fn frames_stop_with_the_work_that_submitted_them() {
-        let registry = Registry::new();
-        let add = functions().get("add").unwrap();
-        registry.add(Function::new("add", move |args| {
-            while args.tensors(0)?[0].bytes[0] == 1 {
+        let registry = with_hook(|first| {
+            if first != 1 {
+                return Ok(());
+            }
+            loop {
                 tilewright_hw::interrupt::check()?;
                 thread::sleep(Duration::from_millis(1));
             }
-            Ok(add.call(args.values())?)
-        }));
+        });
         let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
         let work = Interrupt::alone();
         let endless = work.during(|| session.submit(vec![x(&[1, 1, 1])])).unwrap();
@@ -233,12 +224,10 @@ mod tests {
 
     #[test]
     fn submitted_frames_are_finished_when_the_session_is_dropped() {
-        let registry = Registry::new();
-        let add = functions().get("add").unwrap();
-        registry.add(Function::new("add", move |args| {
+        let registry = with_hook(|_| {
             thread::sleep(Duration::from_millis(5));
-            Ok(add.call(args.values())?)
-        }));
+            Ok(())
+        });
         let mut session = DynamicSession::from(Session::new(artifact(), &registry, None).unwrap());
         let pending = session.submit(vec![x(&[1, 1, 1])]).unwrap();
         drop(session);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::artifact::{BlobId, Manifest, Step, ValueInfo};
-use crate::function::Function;
+use crate::function::{AnyError, Function};
 use crate::value::Value;
 
 /// `y = x + w` over three bytes, then `z = y + y`.
@@ -47,6 +47,25 @@ pub(crate) fn functions() -> Registry {
     functions
 }
 
+/// [`functions`], where `add` calls `before` with the first byte of its first tensor.
+pub(crate) fn with_hook(before: impl Fn(u8) -> Result<(), AnyError> + Send + Sync + 'static) -> Registry {
+    let registry = Registry::new();
+    let add = functions().get("add").unwrap();
+    registry.add(Function::new("add", move |args| {
+        before(args.tensors(0)?[0].bytes[0])?;
+        Ok(add.call(args.values())?)
+    }));
+    registry
+}
+
+/// [`functions`], where `add` panics if the first byte of its first tensor is 13.
+pub(crate) fn panicking_at_13() -> Registry {
+    with_hook(|first| {
+        assert!(first != 13, "bad luck");
+        Ok(())
+    })
+}
+
 pub(crate) fn x(values: &[i8]) -> Tensor {
     Tensor::from_i8(vec![1, values.len()], values).unwrap()
 }
@@ -87,13 +106,7 @@ fn a_failing_step_is_named_and_the_session_lives_on() {
 
 #[test]
 fn a_session_runs_again_after_a_function_has_panicked() {
-    let registry = Registry::new();
-    let add = functions().get("add").unwrap();
-    registry.add(Function::new("add", move |args| {
-        assert!(args.tensors(0)?[0].bytes[0] != 13, "bad luck");
-        Ok(add.call(args.values())?)
-    }));
-    let mut session = Session::new(artifact(), &registry, None).unwrap();
+    let mut session = Session::new(artifact(), &panicking_at_13(), None).unwrap();
     let panics = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| session.run(&[x(&[13, 0, 0])])));
     assert!(panics.is_err());
     let (outputs, _) = session.run(&[x(&[1, 1, 1])]).unwrap();

@@ -127,6 +127,7 @@ impl Clock for DeviceClock<'_> {
 mod tests {
     use tilewright_compiler::frontend::Sizes;
     use tilewright_sim::{Csim, CsimOptions, Fsim};
+    use tilewright_testing::device::{Hooked, HostAccess};
 
     use super::super::tune;
     use super::*;
@@ -150,57 +151,22 @@ mod tests {
         Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default())
     }
 
-    /// Counts more cycles in each run, by up to a tenth of a percent, and fails after some runs.
-    struct Board {
-        model: Csim,
-        runs: u64,
-        left: u64,
-    }
-
-    impl Device for Board {
-        fn config(&self) -> &HwConfig {
-            self.model.config()
-        }
-        fn name(&self) -> &str {
-            "board"
-        }
-        fn memory_bytes(&self) -> u64 {
-            self.model.memory_bytes()
-        }
-        fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-            self.model.write(addr, bytes)
-        }
-        fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-            self.model.read(addr, bytes)
-        }
-        fn submit(
-            &mut self,
-            command: &tilewright_hw::device::Command,
-        ) -> Result<tilewright_hw::device::Ticket, DeviceError> {
-            self.model.submit(command)
-        }
-        fn wait(&mut self, ticket: tilewright_hw::device::Ticket) -> Result<RunReport, DeviceError> {
-            if self.left == 0 {
-                return Err(DeviceError::Tool {
-                    tool: "board".into(),
-                    reason: "it is unplugged".into(),
-                    remedy: "plug it in".into(),
-                });
+    /// Counts more cycles in each run, by up to a tenth of a percent, and fails after `left` runs.
+    fn board(config: &HwConfig, mut left: u64) -> Box<dyn Device> {
+        let (board, mut runs) = (Hooked::new("board", csim(config)), 0);
+        let board = board.before(move |access| {
+            let (tool, reason, remedy) = ("board".into(), "it is unplugged".into(), "plug it in".into());
+            match (access, left) {
+                (HostAccess::Wait, 0) => return Err(DeviceError::Tool { tool, reason, remedy }),
+                (HostAccess::Wait, _) => left -= 1,
+                _ => {}
             }
-            self.left -= 1;
-            self.runs += 1;
-            let mut report = self.model.wait(ticket)?;
-            report.cycles = report.cycles.map(|cycles| cycles + cycles * (self.runs % 7) / 7000);
-            Ok(report)
-        }
-        fn scratchpad(
-            &mut self,
-            mem: tilewright_hw::config::Mem,
-            entry: u32,
-            count: u32,
-        ) -> Result<Vec<u8>, DeviceError> {
-            self.model.scratchpad(mem, entry, count)
-        }
+            Ok(())
+        });
+        Box::new(board.report(move |report| {
+            runs += 1;
+            report.cycles = report.cycles.map(|cycles| cycles + cycles * (runs % 7) / 7000);
+        }))
     }
 
     #[test]
@@ -229,9 +195,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let config = HwConfig::load("1x16x16").unwrap();
-        let board = |left| -> Option<(Box<dyn Device>, bool)> {
-            Some((Box::new(Board { model: csim(&config), runs: 0, left }), false))
-        };
+        let board = |left| Some((board(&config, left), false));
         let first = tuned(&log, board(u64::MAX)).unwrap().report;
         assert_eq!((first.trials, first.known, first.stale), (12, 0, 0));
         // Cycles that differ a little are those of the log.

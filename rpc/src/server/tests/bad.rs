@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use tilewright_hw::device::{Command, RunReport, Ticket};
+use tilewright_testing::device::{Hooked, HostAccess};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -169,51 +169,20 @@ fn a_client_that_does_not_take_its_replies_does_not_keep_the_device() {
     drop(raw);
 }
 
-/// A device that fails after some accesses, as a board whose cable is pulled. The last is its port.
-pub(super) struct Fragile(pub Fsim, pub usize, pub &'static str);
-
-impl Fragile {
-    fn touch(&mut self) -> Result<(), DeviceError> {
-        self.1 = self.1.saturating_sub(1);
-        let (tool, reason) = (self.2.to_string(), "the board does not answer".to_string());
-        match self.1 {
-            0 => Err(DeviceError::Tool { tool, reason, remedy: "plug it in".into() }),
-            _ => Ok(()),
-        }
-    }
-}
-
-impl Device for Fragile {
-    fn config(&self) -> &HwConfig {
-        self.0.config()
-    }
-    fn name(&self) -> &str {
-        "fragile"
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.0.memory_bytes()
-    }
-    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.touch()?;
-        self.0.write(addr, bytes)
-    }
-    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.touch()?;
-        self.0.read(addr, bytes)
-    }
-    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        self.0.submit(command)
-    }
-    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        self.touch()?;
-        self.0.wait(ticket)
-    }
+/// A device that fails after some accesses, as a board whose cable is pulled.
+pub(super) fn fragile(config: &HwConfig, accesses: usize, port: &'static str) -> Box<dyn Device> {
+    let mut left = accesses;
+    Box::new(Hooked::new("fragile", Fsim::new(config.clone(), config.memory_bytes())).before(move |access| {
+        left = if access == HostAccess::Submit { left } else { left.saturating_sub(1) };
+        let (reason, remedy) = ("the board does not answer".into(), "plug it in".into());
+        if left == 0 { Err(DeviceError::Tool { tool: port.into(), reason, remedy }) } else { Ok(()) }
+    }))
 }
 
 #[test]
 fn a_device_that_fails_under_a_client_is_told_and_the_next_client_is_served() {
     let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 4, "serial:/dev/ttyUSB0")))
+        Ok(fragile(config, 4, "serial:/dev/ttyUSB0"))
     };
     let lends = Lends {
         name: "fragile".into(),

@@ -7,7 +7,7 @@ use tilewright_runtime::tensor::{DType, Tensor};
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{Artifact, Function, Module};
 
-use super::bad::Fragile;
+use super::bad::fragile;
 use super::*;
 use crate::client::Remote;
 use crate::endpoint::Access;
@@ -280,7 +280,7 @@ fn with_program() -> Artifact {
 #[test]
 fn a_device_that_is_unplugged_under_an_uploaded_model_is_told_and_the_next_client_is_served() {
     let make = |config: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-        Ok(Box::new(Fragile(Fsim::new(config.clone(), config.memory_bytes()), 9, "serial:/dev/ttyUSB1")))
+        Ok(fragile(config, 9, "serial:/dev/ttyUSB1"))
     };
     let lends = Lends {
         disposable: false,

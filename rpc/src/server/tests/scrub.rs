@@ -3,40 +3,10 @@
 use std::sync::Mutex;
 
 use tilewright_hw::config::Mem;
-use tilewright_hw::device::{Command, RunReport, Ticket};
 use tilewright_sim::random::generate;
+use tilewright_testing::device::Hooked;
 
 use super::*;
-
-/// A device that stays, as a board does.
-struct Board(Arc<Mutex<Csim>>, HwConfig);
-
-impl Device for Board {
-    fn config(&self) -> &HwConfig {
-        &self.1
-    }
-    fn name(&self) -> &str {
-        "board"
-    }
-    fn memory_bytes(&self) -> u64 {
-        self.0.lock().unwrap().memory_bytes()
-    }
-    fn write(&mut self, addr: u64, bytes: &[u8]) -> Result<(), DeviceError> {
-        self.0.lock().unwrap().write(addr, bytes)
-    }
-    fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
-        self.0.lock().unwrap().read(addr, bytes)
-    }
-    fn submit(&mut self, command: &Command) -> Result<Ticket, DeviceError> {
-        self.0.lock().unwrap().submit(command)
-    }
-    fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        self.0.lock().unwrap().wait(ticket)
-    }
-    fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
-        self.0.lock().unwrap().scratchpad(mem, entry, count)
-    }
-}
 
 #[test]
 fn memory_and_scratchpads_of_a_board_are_cleared() {
@@ -46,9 +16,9 @@ fn memory_and_scratchpads_of_a_board_are_cleared() {
         config.host.memory_mib = 64;
         let csim = Csim::new(config.clone(), config.memory_bytes(), CsimOptions::default());
         let board = Arc::new(Mutex::new(csim));
-        let (of_server, own) = (board.clone(), config.clone());
+        let of_server = board.clone();
         let open_board = move |_: &HwConfig, _: Asked, _: &dyn Fn(&str)| -> Result<Box<dyn Device>, DeviceError> {
-            Ok(Box::new(Board(of_server.clone(), own.clone())))
+            Ok(Box::new(Hooked::sharing("board", &of_server)))
         };
         let lends = Lends {
             name: "board".into(),
