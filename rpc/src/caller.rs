@@ -8,7 +8,7 @@ use tilewright_runtime::module::Functions;
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{CallError, Function, Module};
 
-use crate::client::ClientError;
+use crate::connection::ClientError;
 use crate::host::pieces;
 use crate::values::{Objects, Packed, ValueError, pack_list, unpack};
 use crate::wire::{self, reply, request};

@@ -86,7 +86,7 @@ impl std::str::FromStr for Lender {
         };
         let (address, kind) = tracker.split_once('/').unwrap_or((tracker, ""));
         let address = address.parse().map_err(LenderError::Tracker)?;
-        match crate::tracker::is_kind(kind) {
+        match is_kind(kind) {
             true => Ok(Lender::Tracker(address, kind.to_string())),
             false => Err(LenderError::Kind(text.to_string())),
         }
@@ -218,6 +218,12 @@ impl Access {
             insecure: insecure.unwrap_or(self.insecure),
         })
     }
+}
+
+/// Whether a text can name a kind of devices.
+pub fn is_kind(text: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    (1..=64).contains(&text.len()) && text.chars().all(is_part)
 }
 
 #[cfg(test)]

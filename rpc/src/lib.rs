@@ -14,6 +14,7 @@
 
 mod caller;
 pub mod client;
+mod connection;
 pub mod endpoint;
 mod host;
 pub mod native;
@@ -35,6 +36,9 @@ pub(crate) mod wire {
 
 /// Version of the services. Machines of different versions do not work together.
 pub const PROTOCOL: u32 = 2;
+
+/// The function of a server that makes a session of an artifact.
+pub(crate) const LOAD: &str = "load";
 
 /// Bytes of data in one message; larger data are sent in pieces. Pieces that fit the processor's cache cross faster.
 pub(crate) const PIECE: usize = 1 << 18;

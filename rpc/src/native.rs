@@ -22,16 +22,17 @@ use std::sync::mpsc;
 use bytes::Bytes;
 use tilewright_runtime::function::AnyError;
 use tilewright_runtime::value::Value;
-use tilewright_runtime::{Module, Registry};
+use tilewright_runtime::{Module, Registry, SharedDevice};
 use tokio::sync::{oneshot, watch};
 
 pub use served::serve;
 
+use crate::LOAD;
 use crate::caller::Caller;
-use crate::client::ClientError;
+use crate::connection::ClientError;
 use crate::host::{Registered, names};
 use crate::runtime::runtime;
-use crate::server::{Busy, LOAD, MachineModule, Requests};
+use crate::server::{Busy, Requests};
 use crate::wire::{self, frame};
 use pipe::{CALLS, DEVICE, FUNCTIONS, Frames, Link, Replies, Writer};
 use process::Process;
@@ -41,6 +42,14 @@ const OWN_BYTES: u64 = 4 << 30;
 
 /// Variables that the process keeps: where libraries are, how many threads to use. It gets no token.
 const KEPT: [&str; 2] = ["LD_LIBRARY_PATH", "RAYON_NUM_THREADS"];
+
+/// What a process can use of its server.
+pub(crate) struct Offer {
+    pub device: Option<SharedDevice>,
+    pub functions: Registry,
+    /// Bytes of memory, and of a call, at most.
+    pub most: u64,
+}
 
 /// How CPU code of clients runs.
 #[derive(Debug, Clone)]
@@ -69,13 +78,13 @@ impl Native {
         })
     }
 
-    /// Starts a process that makes a session of an artifact, with the device and functions of `machine`. It is killed
+    /// Starts a process that makes a session of an artifact, with what `offer` has. It is killed
     /// when the session is dropped, or `stopped` is true. What it asks of the server is done as a part of `busy`.
     pub(crate) fn load(
         &self,
         name: &str,
         artifact: &Bytes,
-        machine: &MachineModule,
+        offer: &Offer,
         mut stopped: watch::Receiver<bool>,
         busy: Arc<Busy>,
     ) -> Result<Module, AnyError> {
@@ -84,10 +93,10 @@ impl Native {
         let process = Arc::new(self.start(name, its)?);
         let writer = Arc::new(Writer::new(own.try_clone()?));
         let died = |_| ClientError::Died { process: process.name(), reason: process.end() };
-        writer.send(CALLS, frame::Kind::Begin(self.begin(machine))).map_err(died)?;
+        writer.send(CALLS, frame::Kind::Begin(self.begin(offer))).map_err(died)?;
         let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
         let (open, closed) = oneshot::channel::<()>();
-        let mut server = Server::new(machine, writer.clone());
+        let mut server = Server::new(offer, writer.clone());
         let (reader, ending) = (Frames::new(own), process.clone());
         std::thread::Builder::new().name("tilewright-native".into()).spawn(move || {
             server.serve(reader, &replies, &busy);
@@ -103,7 +112,7 @@ impl Native {
             let _ = socket.shutdown(Shutdown::Both);
         });
         let link = Link::new(process.name(), CALLS, writer, receiver, Some(process.clone()), Some(open));
-        let caller = Caller::new(Box::new(link), machine.budget.most());
+        let caller = Caller::new(Box::new(link), offer.most);
         match caller.call(0, LOAD, &[name.into(), Value::Bytes(artifact.clone())], &|_, _| ())? {
             Value::Module(module) => Ok(module),
             other => Err(format!("the process returned {}, not a session", other.kind()).into()),
@@ -124,15 +133,15 @@ impl Native {
         Ok(Process::new(child, name, self.cpu_seconds))
     }
 
-    fn begin(&self, machine: &MachineModule) -> wire::Begin {
-        let device = machine.device.as_ref();
-        let most = machine.budget.most();
+    fn begin(&self, offer: &Offer) -> wire::Begin {
+        let device = offer.device.as_ref();
+        let most = offer.most;
         wire::Begin {
             device: device.map_or_else(String::new, |device| device.name().into()),
             memory_bytes: device.map_or(0, |device| device.with(|device| device.memory_bytes())),
             config_name: device.map_or_else(String::new, |device| device.config().name.clone()),
             config: device.map_or_else(String::new, |device| device.config().to_toml()),
-            functions: names(&Module::new(Registered(machine.functions.clone()))),
+            functions: names(&Module::new(Registered(offer.functions.clone()))),
             cpu_seconds: self.cpu_seconds,
             address_bytes: OWN_BYTES.saturating_add(most.saturating_mul(3)),
             model_bytes: most,
@@ -148,12 +157,12 @@ struct Server {
 }
 
 impl Server {
-    fn new(machine: &MachineModule, writer: Arc<Writer>) -> Server {
+    fn new(offer: &Offer, writer: Arc<Writer>) -> Server {
         let nothing = Module::new(Registered(Registry::new()));
-        let functions = Module::new(Registered(machine.functions.clone()));
+        let functions = Module::new(Registered(offer.functions.clone()));
         Server {
-            device: Requests::new(machine.device.clone(), nothing, 0),
-            functions: Requests::new(None, functions, machine.budget.most()),
+            device: Requests::new(offer.device.clone(), nothing, 0),
+            functions: Requests::new(None, functions, offer.most),
             writer,
         }
     }

@@ -1,12 +1,15 @@
 //! The server: lends devices of its machine to clients, one session after another.
 
 mod access;
+mod busy;
 mod device;
 mod executor;
 mod incoming;
+mod lends;
 mod lent;
 mod machine;
 mod options;
+mod peer;
 mod queue;
 mod replies;
 mod requests;
@@ -19,84 +22,28 @@ use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tilewright_hw::config::HwConfig;
-use tilewright_hw::device::{Device, DeviceError};
-use tilewright_runtime::{Module, Registry, SharedDevice};
 use tokio::sync::{oneshot, watch};
-use tonic::transport::server::{Router, TcpConnectInfo};
+use tonic::transport::server::Router;
 use tonic::transport::{Identity, Server as Http, ServerTlsConfig};
 use tonic::{Request, Response, Status, Streaming};
 
 pub use crate::native::Native;
-pub(crate) use device::Busy;
+pub(crate) use busy::Busy;
 pub(crate) use executor::{Ended, Replies};
-pub(crate) use machine::{Budget, CpuCode, LOAD, MachineModule};
+pub use lends::{Lends, OpenDevice};
+pub(crate) use machine::{Budget, CpuCode, MachineModule};
 pub use options::{Limits, Options, ServeError, Tls};
+pub(crate) use peer::Peer;
 pub(crate) use requests::Requests;
 
-use crate::client::Asked;
 use crate::runtime::runtime;
 use crate::tracker::Registration;
 use crate::wire::machine_server::{Machine, MachineServer};
 use crate::{FRAME, MESSAGE, PROTOCOL, WINDOW, wire};
 use access::Guard;
 use incoming::Incoming;
+use lends::Shared;
 use queue::Queue;
-
-/// Opens a device for a session: the configuration, what the client asks, and what to tell it meanwhile. The session uses
-/// it in work that is [stopped](tilewright_hw::interrupt) when the client is gone.
-pub type OpenDevice =
-    dyn Fn(&HwConfig, Asked, &dyn Fn(&str)) -> Result<Box<dyn Device>, DeviceError> + Send + Sync + 'static;
-
-/// What a server lends. Simulators and boards come from the caller.
-pub struct Lends {
-    /// The device's name, as `--device` accepts it on the server.
-    pub name: String,
-    /// The hardware's configuration. A client's must be the same, but for the memory model of simulators.
-    pub config: HwConfig,
-    /// Devices that can be lent at the same time: 1 for a board.
-    pub devices: usize,
-    /// Whether each session gets a new device that is thrown away after it, as simulators are. Other devices are
-    /// scrubbed.
-    pub disposable: bool,
-    /// Opens a device.
-    pub open: Box<OpenDevice>,
-    /// Functions that clients can call by name, and that uploaded artifacts can use. They run on the threads of the
-    /// sessions, several at a time. `load` is the server's own.
-    pub functions: Registry,
-    /// How CPU code of clients runs; without it, uploaded artifacts cannot have any.
-    pub native: Option<Native>,
-}
-
-impl Lends {
-    /// The server's functions, for a session with this device. Processes for CPU code are killed once `stopped` is true;
-    /// what they ask of the server is a part of what the session does.
-    fn module(
-        &self,
-        device: Option<SharedDevice>,
-        limits: &Limits,
-        stopped: &watch::Receiver<bool>,
-        busy: &Arc<Busy>,
-    ) -> Module {
-        let run = |native: &Native| CpuCode::InProcess(native.clone(), stopped.clone(), busy.clone());
-        Module::new(MachineModule {
-            cpu_code: self.native.as_ref().map_or(CpuCode::Refused, run),
-            name: format!("the server of {}", self.name),
-            functions: self.functions.clone(),
-            device,
-            budget: Budget::new(limits.memory),
-        })
-    }
-}
-
-/// What all sessions share.
-struct Shared {
-    lends: Arc<Lends>,
-    limits: Limits,
-    queue: Queue,
-    /// True, or without its sender, once the server stops.
-    stopping: watch::Receiver<bool>,
-}
 
 /// A server that listens but serves nobody yet.
 pub struct Server {
@@ -232,7 +179,7 @@ fn http(options: &Options) -> Result<Http, ServeError> {
         Some(tls) => {
             let identity = Identity::from_pem(&tls.certificate, &tls.key);
             let config = ServerTlsConfig::new().identity(identity).timeout(Duration::from_secs(10));
-            http.tls_config(config).map_err(|error| ServeError::Tls(crate::client::with_causes(&error)))
+            http.tls_config(config).map_err(|error| ServeError::Tls(crate::connection::with_causes(&error)))
         }
     }
 }
@@ -277,30 +224,5 @@ impl Machine for Service {
         let (replies, sender) = replies::pair();
         tokio::spawn(session::run(self.shared.clone(), place, peer, request.into_inner(), sender));
         Ok(Response::new(replies))
-    }
-}
-
-/// Who asks.
-pub(crate) struct Peer(Option<SocketAddr>);
-
-impl Peer {
-    pub fn of<T>(request: &Request<T>) -> Peer {
-        let of = |info: &TcpConnectInfo| info.remote_addr();
-        let plain = request.extensions().get::<TcpConnectInfo>().and_then(of);
-        let tls = request.extensions().get::<tonic::transport::server::TlsConnectInfo<TcpConnectInfo>>();
-        Peer(plain.or_else(|| tls.and_then(|info| of(info.get_ref()))))
-    }
-
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.0
-    }
-}
-
-impl std::fmt::Display for Peer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(address) => write!(f, "{address}"),
-            None => f.write_str("a client"),
-        }
     }
 }

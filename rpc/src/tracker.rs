@@ -15,6 +15,8 @@ use tonic::{Request, Response, Status};
 
 pub use client::{Lease, Listed, Registration, Station, TrackerClient};
 
+pub use crate::endpoint::is_kind;
+
 use crate::endpoint::Endpoint;
 use crate::runtime::runtime;
 use crate::server::{Limits, Options, Peer, ServeError, Server};
@@ -41,12 +43,6 @@ pub fn bind(options: Options) -> Result<Server, ServeError> {
 /// Limits of a tracker: each server and each client has a connection of its own.
 pub fn limits(servers_and_clients: usize) -> Limits {
     Limits { connections: servers_and_clients, sessions: servers_and_clients, ..Limits::default() }
-}
-
-/// Whether a text can name a kind of devices.
-pub fn is_kind(text: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    (1..=64).contains(&text.len()) && text.chars().all(is_part)
 }
 
 struct Service {

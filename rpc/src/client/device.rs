@@ -6,13 +6,14 @@ use bytes::Bytes;
 use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
 
-use super::{ClientError, Connection, Line};
+use super::{Line, connect};
+use crate::PIECE;
 use crate::caller::Link;
+use crate::connection::{ClientError, Connection};
 use crate::endpoint::{Access, Endpoint, Lender};
 use crate::report::{self, broken};
 use crate::tracker::Lease;
 use crate::wire::{self, reply, request};
-use crate::{PIECE, client};
 
 /// What a client wants of a device beyond running commands.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -85,13 +86,13 @@ impl RemoteDevice {
         asked: Asked,
         told: &dyn Fn(&str),
     ) -> Result<RemoteDevice, DeviceError> {
-        let (connection, lease) = Connection::to(lender, access, told)?;
+        let (connection, lease) = connect(lender, access, told)?;
         let device = RemoteDevice::on(connection, config, asked, told)?;
         Ok(RemoteDevice { _lease: lease, ..device })
     }
 
     pub(crate) fn on(
-        connection: client::Connection,
+        connection: Connection,
         config: &HwConfig,
         asked: Asked,
         told: &dyn Fn(&str),

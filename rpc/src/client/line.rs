@@ -4,8 +4,8 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use super::{ClientError, Connection};
 use crate::caller::Link;
+use crate::connection::{ClientError, Connection, client_name};
 use crate::runtime::runtime;
 use crate::wire::{self, reply, request};
 use crate::{PROTOCOL, QUEUE};
@@ -101,10 +101,4 @@ impl Link for Line {
     fn nonsense(&mut self) -> ClientError {
         self.end("the server sent a reply that does not fit the request".into())
     }
-}
-
-/// Who asks, for the server's log.
-pub(crate) fn client_name() -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    format!("{} process {}", host.trim(), std::process::id())
 }

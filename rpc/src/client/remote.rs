@@ -9,11 +9,12 @@ use tilewright_runtime::function::AnyError;
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{CallError, Module};
 
-use super::{Asked, ClientError, Connection, Line};
+use super::{Asked, Line, connect};
+use crate::LOAD;
 use crate::caller::Caller;
+use crate::connection::ClientError;
 use crate::endpoint::{Access, Lender};
 use crate::report::{self, broken};
-use crate::server::LOAD;
 use crate::tracker::Lease;
 use crate::wire;
 
@@ -63,7 +64,7 @@ impl Remote {
     }
 
     fn open(lender: &Lender, access: &Access, open: wire::Open, told: &dyn Fn(&str)) -> Result<Remote, DeviceError> {
-        let (connection, lease) = Connection::to(lender, access, told)?;
+        let (connection, lease) = connect(lender, access, told)?;
         let name = connection.name.clone();
         let (line, opened) = Line::open(connection, open, told)?;
         let opened = opened.map_err(|failure| report::error(failure, &name))?;

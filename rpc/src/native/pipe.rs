@@ -8,7 +8,7 @@ use prost::Message;
 use tokio::sync::oneshot;
 
 use super::process::Process;
-use crate::client::ClientError;
+use crate::connection::ClientError;
 use crate::server::Ended;
 use crate::wire::{self, frame, reply, request};
 use crate::{MESSAGE, caller, server};

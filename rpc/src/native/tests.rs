@@ -20,7 +20,7 @@ use crate::host::pieces;
 use crate::server::tests::bad::Raw;
 use crate::server::tests::fuzz::{Random, seconds};
 use crate::server::tests::{calls, endpoint, plain, simulator, small, start, with_limits, within};
-use crate::server::{Budget, CpuCode, Lends, Limits, Running};
+use crate::server::{Lends, Limits, Running};
 use crate::values::{Objects, ValueError, pack, pack_list, tests::Nothing};
 use crate::wire::{reply, request};
 
@@ -203,18 +203,13 @@ fn a_program_that_is_missing_is_told() {
 fn no_message_of_a_process_stops_its_server() {
     let config = small();
     let device = Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(Some(10_000));
-    let machine = MachineModule {
-        name: "fuzzed".into(),
-        functions: calls::functions(),
-        device: Some(SharedDevice::new(Box::new(device))),
-        budget: Budget::new(4 << 20),
-        cpu_code: CpuCode::Refused,
-    };
+    let device = Some(SharedDevice::new(Box::new(device)));
+    let offer = Offer { device, functions: calls::functions(), most: 4 << 20 };
     let (begun, mut random) = (Instant::now(), Random(0x1234_5678_9abc_def1));
     let mut rounds = 0;
     while begun.elapsed() < Duration::from_secs(seconds() / 2) || rounds < 3 {
         let (own, its) = UnixStream::pair().expect("sockets");
-        let mut server = Server::new(&machine, Arc::new(Writer::new(own.try_clone().expect("a socket"))));
+        let mut server = Server::new(&offer, Arc::new(Writer::new(own.try_clone().expect("a socket"))));
         let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
         let mut taken = its.try_clone().expect("a socket");
         let threads = [

@@ -5,6 +5,8 @@ use subtle::ConstantTimeEq;
 use tonic::service::interceptor::InterceptedService;
 use tonic::{Request, Status};
 
+use super::peer::Peer;
+
 /// Lets clients in.
 #[derive(Clone)]
 pub(crate) struct Guard {
@@ -35,7 +37,7 @@ impl Guard {
             return Ok(request);
         }
         let what = if given.is_some() { "the token is wrong" } else { "no token was given" };
-        tracing::warn!("{}: refused, because {what}", super::Peer::of(&request));
+        tracing::warn!("{}: refused, because {what}", Peer::of(&request));
         let remedy = "set TILEWRIGHT_TOKEN, or TILEWRIGHT_TOKEN_FILE to the path of a file that has the server's token";
         Err(Status::unauthenticated(format!("{what}; {remedy}")))
     }

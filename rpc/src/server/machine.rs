@@ -12,11 +12,9 @@ use tilewright_runtime::value::Value;
 use tilewright_runtime::{Artifact, Function, Module, Registry, SharedDevice};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use super::Busy;
-use crate::native::Native;
-
-/// The function that makes a session of an artifact.
-pub(crate) const LOAD: &str = "load";
+use super::busy::Busy;
+use crate::LOAD;
+use crate::native::{Native, Offer};
 
 /// A server's functions.
 ///
@@ -62,11 +60,6 @@ const PROCESSES: usize = 8;
 struct Taken(Budget, u64);
 
 impl Budget {
-    /// Most bytes.
-    pub fn most(&self) -> u64 {
-        self.most
-    }
-
     pub fn new(most: u64) -> Budget {
         let (frames, processes) = (Arc::new(Semaphore::new(FRAMES)), Arc::new(Semaphore::new(PROCESSES)));
         Budget { taken: Arc::default(), most, frames, processes }
@@ -144,6 +137,11 @@ fn need(artifact: &Artifact) -> u64 {
 }
 
 impl MachineModule {
+    /// What processes for CPU code can use of it.
+    fn offer(&self) -> Offer {
+        Offer { device: self.device.clone(), functions: self.functions.clone(), most: self.budget.most }
+    }
+
     fn load(&self, args: Args) -> Result<Module, AnyError> {
         args.count(2, Some(2))?;
         let (name, bytes) = (args.get::<String>(0)?, args.get::<Bytes>(1)?);
@@ -167,7 +165,7 @@ impl MachineModule {
                     artifact.check_hardware(device.config())?;
                 }
                 process = Some(self.budget.process(name)?);
-                native.load(name, bytes, self, stopped.clone(), busy.clone())?
+                native.load(name, bytes, &self.offer(), stopped.clone(), busy.clone())?
             }
             _ => {
                 let session = DynamicSession::of_artifact(artifact, &self.functions, self.device.clone())?;

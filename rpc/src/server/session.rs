@@ -7,8 +7,9 @@ use tilewright_hw::config::HwConfig;
 use tokio::sync::{mpsc, watch};
 use tonic::{Status, Streaming};
 
-use super::Shared;
-use super::device::{self, Busy, Job};
+use super::busy::Busy;
+use super::device::{self, Job, Wants};
+use super::lends::Shared;
 use super::queue::{Abandoned, Place};
 use super::replies::Sender;
 use crate::client::Asked;
@@ -112,14 +113,6 @@ pub(super) async fn run(
 /// Waits for a flag, or for the end of the one who sets it.
 async fn is_gone(gone: &mut watch::Receiver<bool>) {
     let _ = gone.wait_for(|gone| *gone).await;
-}
-
-/// What a session wants.
-pub(super) struct Wants {
-    pub client: String,
-    pub config: HwConfig,
-    pub asked: Asked,
-    pub without_device: bool,
 }
 
 /// Reads and checks the first message.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tonic::{Status, Streaming};
 
-use crate::client::{ClientError, Connection, client_name};
+use crate::connection::{ClientError, Connection, client_name};
 use crate::endpoint::{Access, Endpoint};
 use crate::runtime::runtime;
 use crate::wire::grant::Kind;

@@ -179,7 +179,8 @@ fn wrong_requests_are_refused() {
     assert!(unknown(&other).contains("the token is wrong"));
     // Another version.
     let name = "tracker:x".to_string();
-    let connection = crate::client::Connection::open(name, &endpoint(&tracker), &access("right")).expect("it connects");
+    let connection =
+        crate::connection::Connection::open(name, &endpoint(&tracker), &access("right")).expect("it connects");
     let wanted = wire::Wanted { protocol: 99, kind: "small".into(), client: String::new() };
     let reply = runtime().unwrap().block_on(Rpc::new(connection.channel.clone()).borrow(connection.request(wanted)));
     assert!(reply.unwrap_err().message().contains("it speaks version 99 of the services"));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::*;
-use crate::client::Connection;
+use crate::connection::Connection;
 use crate::runtime::runtime;
 use crate::wire::{self, reply, request};
 use crate::{PIECE, PROTOCOL};
