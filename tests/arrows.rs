@@ -20,7 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "tilewright-ffi",
         &["tilewright-hw", "tilewright-sim", "tilewright-driver", "tilewright-runtime", "tilewright-rpc"],
     ),
-    ("tilewright-rpc", &["tilewright-hw", "tilewright-driver", "tilewright-runtime"]),
+    ("tilewright-rpc", &["tilewright-hw", "tilewright-runtime"]),
     ("tilewright-tensor", &["tilewright-hw", "tilewright-driver"]),
     ("tilewright-compiler", &["tilewright-hw", "tilewright-driver", "tilewright-tensor", "tilewright-runtime"]),
     ("tilewright-llvm", &["tilewright-hw", "tilewright-driver", "tilewright-runtime", "tilewright-compiler"]),
@@ -62,9 +62,15 @@ const WITHOUT_CYCLES: &[&str] = &[
     "compiler/src/records",
     "compiler/src/tune",
     "hw/src/flow",
+    "rpc/src",
+    "runtime/src",
     "src",
     "tensor/src/mapping",
 ];
+
+/// Files that import each other nevertheless, because their types contain each other: values can be functions and
+/// modules, whose arguments and results are values.
+const KNOTS: &[(&str, &[&str])] = &[("runtime/src", &["function.rs", "module.rs", "value.rs"])];
 
 /// Folders whose files must not import those of another folder: the partition calls the accelerator's code, never back.
 const NEVER: &[(&str, &str)] = &[
@@ -117,7 +123,10 @@ fn files_import_each_other_in_no_cycle() {
     let cycles: Vec<String> = WITHOUT_CYCLES
         .iter()
         .flat_map(|folder| {
-            imports::cycles(&root.join(folder)).into_iter().map(move |cycle| format!("{folder}: {cycle}"))
+            let cycles = imports::cycles(&root.join(folder)).into_iter();
+            let others =
+                cycles.filter(move |cycle| !KNOTS.iter().any(|(of, files)| of == folder && cycle.files == *files));
+            others.map(move |cycle| format!("{folder}: {cycle}"))
         })
         .collect();
     assert!(cycles.is_empty(), "{}", cycles.join("\n"));

@@ -6,10 +6,12 @@
 
 mod planes;
 mod rows;
+mod runs;
 #[cfg(test)]
 mod tests;
 
-use crate::artifact::{Image, Packing};
+use crate::artifact::Packing;
+use runs::Runs;
 
 /// Converts a dense tensor to its bytes in device memory. [`Packing::device_bytes`] is their number.
 ///
@@ -61,87 +63,5 @@ pub fn unpack(packing: Packing, packed: &[u8], dense: &mut [u8]) {
     match packing {
         Packing::Nchw(_) => planes::unpack(&runs, packed, dense),
         _ => rows::unpack(&runs, packed, dense),
-    }
-}
-
-/// An image as runs of pixels that follow each other in both layouts: its rows, or all pixels if no row is padded.
-struct Runs {
-    /// Images.
-    n: usize,
-    /// Channels.
-    c: usize,
-    /// Channels of a block.
-    block: usize,
-    /// Blocks of channels.
-    blocks: usize,
-    /// Runs of an image.
-    count: usize,
-    /// Pixels of a run.
-    len: usize,
-    /// Padding pixels on the device, before and after a run.
-    pads: [usize; 2],
-    /// Value of padding channels and pixels.
-    fill: u8,
-}
-
-impl Runs {
-    fn of(image: &Image) -> Runs {
-        let layout = image.layout();
-        let whole = image.pads == [0; 2];
-        Runs {
-            n: image.n,
-            c: image.c,
-            block: image.block,
-            blocks: layout.blocks(),
-            count: if whole { 1 } else { image.h },
-            len: if whole { image.h * image.w } else { image.w },
-            pads: image.pads,
-            fill: image.fill as u8,
-        }
-    }
-
-    fn check(&self, dense: &[u8], packed: &[u8]) {
-        assert_eq!(dense.len(), self.n * self.count * self.len * self.c, "bytes of the dense tensor");
-        assert_eq!(packed.len(), self.n * self.blocks * self.count * self.stride(), "bytes in device memory");
-    }
-
-    /// Whether there is no element.
-    fn is_empty(&self) -> bool {
-        self.n * self.c * self.count * self.len == 0
-    }
-
-    /// Whether an image is one pixel, so that its channels follow each other in both layouts.
-    fn is_vector(&self) -> bool {
-        self.count * self.len == 1 && self.pads == [0; 2]
-    }
-
-    /// Bytes from one run of a block to the next on the device.
-    fn stride(&self) -> usize {
-        (self.pads[0] + self.len + self.pads[1]) * self.block
-    }
-
-    /// Byte of a run's first padding pixel on the device.
-    fn start(&self, n: usize, block: usize, run: usize) -> usize {
-        ((n * self.blocks + block) * self.count + run) * self.stride()
-    }
-
-    /// The bytes on the device of some of a run's pixels.
-    fn pixels(&self, n: usize, block: usize, run: usize, pixels: std::ops::Range<usize>) -> std::ops::Range<usize> {
-        let first = self.start(n, block, run) + self.pads[0] * self.block;
-        first + pixels.start * self.block..first + pixels.end * self.block
-    }
-
-    /// Channels of a block that are not padding.
-    fn channels(&self, block: usize) -> usize {
-        (self.c - block * self.block).min(self.block)
-    }
-
-    /// Fills the padding pixels of a run.
-    fn pad(&self, n: usize, block: usize, run: usize, packed: &mut [u8]) {
-        if self.pads != [0; 2] {
-            let row = &mut packed[self.start(n, block, run)..][..self.stride()];
-            row[..self.pads[0] * self.block].fill(self.fill);
-            row[(self.pads[0] + self.len) * self.block..].fill(self.fill);
-        }
     }
 }

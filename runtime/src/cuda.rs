@@ -6,10 +6,13 @@
 mod code;
 #[cfg(feature = "cuda")]
 mod compile;
+mod error;
 #[cfg(feature = "cuda")]
 mod gpu;
 #[cfg(feature = "cuda")]
 mod libraries;
+#[cfg(feature = "cuda")]
+mod present;
 #[cfg(feature = "cuda")]
 mod products;
 #[cfg(feature = "cuda")]
@@ -22,42 +25,13 @@ pub use code::{Arg, CudaCall, CudaCode, CudaEntry, Factor, Launch, Lie, Numbers,
 use compile::compiler_version;
 #[cfg(feature = "cuda")]
 pub use compile::{Form, compile, compile_cached};
+pub use error::CudaError;
 #[cfg(feature = "cuda")]
 pub use gpu::{Gpu, Program};
 #[cfg(feature = "cuda")]
 pub use libraries::{Library, load_from};
 #[cfg(feature = "cuda")]
 pub use stream::{GpuMemory, Mark};
-
-/// Why there is no GPU, or why an operation on it failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CudaError {
-    /// A required part is missing.
-    #[error("device cuda is not available: {reason}; {remedy}")]
-    Unavailable {
-        /// What is missing.
-        reason: String,
-        /// What to do.
-        remedy: String,
-    },
-    /// The compiler rejected the code.
-    #[error("NVRTC rejected the generated code: {log}")]
-    Compile {
-        /// The compiler's log.
-        log: String,
-    },
-    /// The artifact's code does not fit the step that calls it.
-    #[error("the artifact's CUDA code is damaged: {0}; compile the model again")]
-    Damaged(String),
-    /// The driver reported an error.
-    #[error("{what} failed: {reason}")]
-    Driver {
-        /// The operation.
-        what: String,
-        /// The driver's error.
-        reason: String,
-    },
-}
 
 /// Checks that a GPU can be used on this machine.
 ///

@@ -1,6 +1,7 @@
 //! Modules: named groups of functions. An artifact is one, and so are each of its sessions and each device.
 
 mod artifact;
+mod described;
 mod device;
 mod session;
 

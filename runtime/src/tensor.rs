@@ -1,10 +1,15 @@
 //! Values at the runtime's interface: an element type, a shape and the bytes.
 
+mod borrowed;
+
 use std::fmt;
 
 use bytes::Bytes;
 use half::f16;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use borrowed::refs;
+pub use borrowed::{TensorMut, TensorRef};
 
 /// An element of a tensor, exactly: 64-bit integers are not rounded to floats.
 #[derive(Debug, Clone, Copy, PartialEq)]

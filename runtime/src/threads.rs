@@ -18,8 +18,6 @@ use gate::Gate;
 
 /// Polls of an idle thread before it sleeps: about 200 microseconds, which cover the steps between two loops.
 const LOOKS: u32 = 1 << 13;
-/// Polls of a waiting thread before it yields the processor.
-const LOOKS_BEFORE_YIELDING: u32 = 1 << 10;
 
 /// A team of threads that includes the caller's. Clones share the same threads, which end with the last clone.
 #[derive(Debug, Clone)]

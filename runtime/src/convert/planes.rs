@@ -1,6 +1,6 @@
 //! Channels first on the host: tiles of channels and pixels are transposed in registers.
 
-use super::Runs;
+use super::runs::Runs;
 
 /// Channels, and pixels, of the smallest tile: as many bytes as a word has.
 const SIDE: usize = 8;

@@ -1,6 +1,6 @@
 //! Channels last on the host: each pixel's block of channels is copied at once.
 
-use super::Runs;
+use super::runs::Runs;
 
 /// Bytes of dense pixels that are converted for one block of channels after the other, so that they are still in the
 /// cache for the next block.

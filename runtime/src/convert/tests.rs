@@ -4,6 +4,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::*;
+use crate::artifact::Image;
 
 /// Packs element by element, by the definition of the layout.
 fn defined(packing: Packing, dense: &[u8]) -> Vec<u8> {

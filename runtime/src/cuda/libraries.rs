@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CudaError, sys};
+use super::CudaError;
 
 /// A library of CUDA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,11 +59,6 @@ impl Library {
         }
     }
 
-    /// Whether it is installed, with all functions that are called.
-    pub fn is_present(self) -> bool {
-        self.need().is_ok()
-    }
-
     /// How to get it.
     fn remedy(self) -> &'static str {
         match self {
@@ -75,18 +70,6 @@ impl Library {
             Library::CublasLt => {
                 "install cuBLAS of the CUDA toolkit (or the Python package nvidia-cublas with its lib folder on LD_LIBRARY_PATH)"
             }
-        }
-    }
-
-    /// Checks that it is installed, with all functions that are called. None of it must be called otherwise.
-    ///
-    /// # Errors
-    /// [`CudaError::Unavailable`].
-    pub fn need(self) -> Result<(), CudaError> {
-        match self {
-            Library::Driver => sys::driver().map(drop),
-            Library::Nvrtc => sys::nvrtc().map(drop),
-            Library::CublasLt => sys::cublaslt().map(drop),
         }
     }
 

@@ -9,12 +9,10 @@ use object::{
 };
 
 use super::LoadError;
-use super::machine::{Machine, Need};
+use super::machine::{Machine, Need, STUB};
 
 /// Images stay below this size, so that 32 bits reach from every place to every other.
 const MAX_IMAGE: u64 = 1 << 31;
-/// Bytes of a jump to a far import: as many as the longest jump needs.
-pub const STUB: usize = 32;
 
 /// A section with its place in the image.
 pub struct Placed<'d> {

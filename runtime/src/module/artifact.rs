@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use super::described::{inputs, outputs};
 use super::device::{DeviceModule, open_device};
 use super::session::SessionModule;
 use super::{Functions, Module};
-use crate::artifact::{Artifact, Dim, Manifest, OpenValue, Step, StepKind, ValueId};
+use crate::artifact::{Artifact, Manifest, Step, StepKind, ValueId};
 use crate::function::{AnyError, Args, Function};
 use crate::registry::Registry;
 use crate::session::{DynamicSession, Session};
-use crate::tensor::DType;
 use crate::value::Value;
 
 /// An artifact's functions.
@@ -85,36 +85,6 @@ impl ArtifactModule {
         let session = Session::on(self.artifact.with_manifest(alone)?, &self.functions, None)?;
         Module::new(SessionModule::new(session.into())).function("run").map(Some).map_err(AnyError::from)
     }
-}
-
-/// A map with `name`, `dtype` and `shape`.
-fn description(name: &str, dtype: DType, shape: Value) -> Value {
-    Value::from_iter([("name", name.into()), ("dtype", dtype.name().into()), ("shape", shape)])
-}
-
-/// Descriptions of a model's inputs.
-pub(super) fn inputs(inputs: &[OpenValue]) -> Value {
-    let size = |dim: &Dim| match dim {
-        Dim::Size(size) => Value::Integer(*size as i64),
-        Dim::Symbol(name) => name.as_str().into(),
-    };
-    inputs.iter().map(|v| description(&v.name, v.dtype, v.dims.iter().map(size).collect())).collect()
-}
-
-/// Descriptions of a model's outputs; a size that differs between the shapes is no value.
-pub(super) fn outputs(manifest: &Manifest) -> Value {
-    let output = |(place, (name, id)): (usize, (&str, ValueId))| {
-        let value = &manifest.values[id.0 as usize];
-        let in_variant =
-            |variant: &Manifest| variant.outputs.get(place).map(|id| variant.values[id.0 as usize].shape.clone());
-        let others: Vec<_> = manifest.variants.iter().filter_map(in_variant).collect();
-        let size = |(axis, size): (usize, &usize)| match others.iter().all(|shape| shape.get(axis) == Some(size)) {
-            true => Value::Integer(*size as i64),
-            false => Value::None,
-        };
-        description(name, value.dtype, value.shape.iter().enumerate().map(size).collect())
-    };
-    manifest.named_outputs().enumerate().map(output).collect()
 }
 
 type Body = fn(&ArtifactModule, Args) -> Result<Value, AnyError>;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use super::Functions;
-use super::artifact::{inputs, outputs};
+use super::described::{inputs, outputs};
 use crate::artifact::{Place, ValueId, ValueInfo};
 use crate::clock::Moment;
 use crate::function::{AnyError, Args, Function};

@@ -4,12 +4,12 @@ use std::num::NonZeroUsize;
 
 use tilewright_driver::DriverError;
 
-use super::{Frames, Pending, RunReport, Session, SessionError, TensorMut, TensorRef, refs};
+use super::{Frames, Pending, RunReport, Session, SessionError, TensorMut, TensorRef};
 use crate::artifact::{Artifact, Larger, Manifest, OpenValue};
 use crate::device::SharedDevice;
 use crate::function::AnyError;
 use crate::registry::Registry;
-use crate::tensor::{Tensor, shape_text};
+use crate::tensor::{Tensor, refs, shape_text};
 
 /// A model that can be compiled for several input shapes.
 pub trait Specialize: Send {

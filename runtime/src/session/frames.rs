@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tilewright_hw::interrupt::{Interrupt, Interrupted};
 
-use super::{Model, RunReport, Session, SessionError, refs};
+use super::{Model, RunReport, Session, SessionError};
 use crate::artifact::Larger;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, refs};
 
 /// Interval between two checks whether the work is stopped.
 const POLL: Duration = Duration::from_millis(50);

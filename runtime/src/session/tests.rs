@@ -1,6 +1,7 @@
 use super::*;
 use crate::artifact::{BlobId, Manifest, Step, ValueInfo};
 use crate::function::{AnyError, Function};
+use crate::tensor::DType;
 use crate::value::Value;
 
 /// `y = x + w` over three bytes, then `z = y + y`.

@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::LOOKS_BEFORE_YIELDING;
+/// Polls of a waiting thread before it yields the processor.
+const LOOKS_BEFORE_YIELDING: u32 = 1 << 10;
 
 /// One word: the number of the round in the upper half, then whether it is open, whether there will be no other, and
 /// how many threads are inside.

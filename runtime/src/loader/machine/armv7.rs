@@ -3,8 +3,7 @@
 
 use object::elf;
 
-use super::super::layout::STUB;
-use super::{Need, Refused, Site};
+use super::site::{Need, Refused, STUB, Site};
 
 pub fn need(kind: elf::RelocationType) -> Need {
     match kind {

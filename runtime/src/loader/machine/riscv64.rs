@@ -3,8 +3,7 @@
 
 use object::elf;
 
-use super::super::layout::STUB;
-use super::{Need, Refused, Site};
+use super::site::{Need, OUTSIDE, Refused, STUB, Site};
 
 pub fn need(kind: elf::RelocationType) -> Need {
     match kind {
@@ -57,7 +56,7 @@ pub fn relocate(site: &mut Site<'_>) -> Result<(), Refused> {
         elf::R_RISCV_CALL | elf::R_RISCV_CALL_PLT => {
             let far = far(site.callee()?, site);
             let first = upper(site.word()?, far)?;
-            let second = site.bytes.get(4..).and_then(|rest| rest.first_chunk()).ok_or(super::OUTSIDE)?;
+            let second = site.bytes.get(4..).and_then(|rest| rest.first_chunk()).ok_or(OUTSIDE)?;
             let second = lower(u32::from_le_bytes(*second), far);
             return site.put(&[first.to_le_bytes(), second.to_le_bytes()].concat());
         }
@@ -122,7 +121,7 @@ fn pieced(word: u32, number: i64, pieces: &[(u32, u32, u32)]) -> u32 {
 
 /// The same for an instruction of 16 bits.
 fn short(site: &mut Site<'_>, number: i64, pieces: &[(u32, u32, u32)]) -> Result<(), Refused> {
-    let word = u16::from_le_bytes(*site.bytes.first_chunk::<2>().ok_or(super::OUTSIDE)?);
+    let word = u16::from_le_bytes(*site.bytes.first_chunk::<2>().ok_or(OUTSIDE)?);
     let word = pieced(u32::from(word), number, pieces) as u16;
     site.put(&word.to_le_bytes())
 }
