@@ -10,5 +10,6 @@ emulated() {
         { say "skipped: Rust's library for $target is missing; run scripts/setup.sh --cross"; return 1; }
     emulator="qemu-$name-static -L /usr/$name-$system"
     variable=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")
-    export "${variable}_LINKER=$name-$system-gcc" "${variable}_RUNNER=$emulator"
+    # Tests that start their own program again read `EMULATOR`.
+    export "${variable}_LINKER=$name-$system-gcc" "${variable}_RUNNER=$emulator" EMULATOR="$emulator"
 }

@@ -104,7 +104,6 @@ impl tower_service::Service<Uri> for Connector {
 #[cfg(all(test, unix))]
 mod tests {
     use std::io::IoSlice;
-    use std::process::Command;
 
     use tokio::io::AsyncWriteExt;
 
@@ -116,7 +115,7 @@ mod tests {
         const CHILD: &str = "TILEWRIGHT_TEST_CLOSED_CONNECTION";
         if std::env::var_os(CHILD).is_none() {
             let name = "stream::tests::a_closed_connection_is_an_error_and_no_signal";
-            let mut command = Command::new(std::env::current_exe().expect("a path"));
+            let mut command = tilewright_testing::this_program();
             let found = command.args(["--exact", name]).env(CHILD, "1").output().expect("it runs");
             assert!(found.status.success(), "{}: {}", found.status, String::from_utf8_lossy(&found.stdout));
             return;

@@ -52,6 +52,21 @@ pub fn is_gone(pid: u32) -> bool {
     false
 }
 
+/// A command that starts this program again. If it is for another processor, the emulator runs it that the variable
+/// `EMULATOR` names, with its arguments.
+///
+/// # Panics
+/// If the system does not tell the program's path.
+pub fn this_program() -> Command {
+    let program = std::env::current_exe().expect("a path");
+    let emulator = std::env::var("EMULATOR").unwrap_or_default();
+    let mut words = emulator.split_whitespace();
+    let Some(first) = words.next() else { return Command::new(program) };
+    let mut command = Command::new(first);
+    command.args(words).arg(program);
+    command
+}
+
 /// The number that an environment variable is set to.
 ///
 /// # Panics
