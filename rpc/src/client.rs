@@ -6,7 +6,7 @@ mod remote;
 
 use std::time::Duration;
 
-pub use crate::connection::ClientError;
+pub use crate::connection::{ClientError, End};
 pub use device::{Asked, RemoteDevice};
 pub(crate) use line::Line;
 pub use remote::Remote;

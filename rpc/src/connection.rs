@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tilewright_hw::device::DeviceError;
 use tonic::Status;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig};
@@ -10,18 +11,18 @@ use crate::endpoint::{Access, CERTIFICATE, Endpoint, INSECURE};
 use crate::runtime::runtime;
 use crate::stream::Connector;
 use crate::wire::machine_client::MachineClient;
-use crate::{FRAME, MESSAGE, WINDOW};
+use crate::{FRAME, MESSAGE, WINDOW, refusal};
 
 /// Time in which a server must answer that it is there.
 const CONNECT: Duration = Duration::from_secs(10);
 
+/// What to do if a refusal does not say it.
+const SEE_LOG: &str = "see the log of the server";
+
 /// Why a server cannot be used.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug)]
 pub enum ClientError {
     /// Nothing answers, or not with TLS as it should.
-    #[error(
-        "{server} cannot be reached: {reason}; check that it runs, its address, and that both sides use TLS or neither"
-    )]
     Unreachable {
         /// The server.
         server: String,
@@ -29,24 +30,20 @@ pub enum ClientError {
         reason: String,
     },
     /// The token would be readable for others.
-    #[error(
-        "the token for {server} would cross the network unencrypted; set {CERTIFICATE} to the server's certificate, or {INSECURE}=1 on \
-         a network that you trust"
-    )]
     Plain {
         /// The server.
         server: String,
     },
     /// The server refused the request.
-    #[error("{server} refuses: {reason}")]
     Refused {
         /// The server.
         server: String,
-        /// Its reason, with the remedy.
+        /// Its reason.
         reason: String,
+        /// What to do.
+        remedy: String,
     },
     /// The connection ended.
-    #[error("the connection to {server} ended: {reason}; see the log of the server, and run it again")]
     Lost {
         /// The server.
         server: String,
@@ -54,15 +51,11 @@ pub enum ClientError {
         reason: String,
     },
     /// This side closed the session.
-    #[error("the connection to {server} is closed; open another one")]
     Closed {
         /// The server.
         server: String,
     },
     /// Another version of the services.
-    #[error(
-        "{server} is Tilewright {found} and speaks another version of the services than this program; use the same version on both sides"
-    )]
     Version {
         /// The server.
         server: String,
@@ -70,16 +63,117 @@ pub enum ClientError {
         found: String,
     },
     /// A process ended.
-    #[error("{process} {reason}")]
     Died {
         /// What it was for.
         process: String,
-        /// Why, with the remedy.
-        reason: String,
+        /// Why it ended.
+        end: End,
     },
     /// The system gives no threads.
-    #[error("no threads for the network: {0}")]
-    Threads(#[from] std::io::Error),
+    Threads(std::io::Error),
+}
+
+/// Why a process ended, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct End {
+    /// What it did, such as `died of signal 11`.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl End {
+    pub(crate) fn new(reason: impl Into<String>, remedy: &str) -> End {
+        End { reason: reason.into(), remedy: remedy.into() }
+    }
+}
+
+impl ClientError {
+    /// The server or process that it is about.
+    pub fn subject(&self) -> &str {
+        match self {
+            ClientError::Unreachable { server, .. }
+            | ClientError::Plain { server }
+            | ClientError::Refused { server, .. }
+            | ClientError::Lost { server, .. }
+            | ClientError::Closed { server }
+            | ClientError::Version { server, .. } => server,
+            ClientError::Died { process, .. } => process,
+            ClientError::Threads(_) => "remote",
+        }
+    }
+
+    /// What happened, to be read after the [subject](ClientError::subject) or a colon behind it.
+    pub fn reason(&self) -> String {
+        match self {
+            ClientError::Unreachable { reason, .. } => format!("cannot be reached: {reason}"),
+            ClientError::Plain { server } => {
+                format!("the token for {server} would cross the network unencrypted")
+            }
+            ClientError::Refused { reason, .. } => format!("refuses: {reason}"),
+            ClientError::Lost { server, reason } => format!("the connection to {server} ended: {reason}"),
+            ClientError::Closed { server } => format!("the connection to {server} is closed"),
+            ClientError::Version { found, .. } => {
+                format!("is Tilewright {found} and speaks another version of the services than this program")
+            }
+            ClientError::Died { end, .. } => end.reason.clone(),
+            ClientError::Threads(error) => format!("no threads for the network: {error}"),
+        }
+    }
+
+    /// What to do.
+    pub fn remedy(&self) -> String {
+        match self {
+            ClientError::Unreachable { .. } => {
+                "check that it runs, its address, and that both sides use TLS or neither".into()
+            }
+            ClientError::Plain { .. } => {
+                format!("set {CERTIFICATE} to the server's certificate, or {INSECURE}=1 on a network that you trust")
+            }
+            ClientError::Refused { remedy, .. } => remedy.clone(),
+            ClientError::Lost { .. } => format!("{SEE_LOG}, and run it again"),
+            ClientError::Closed { .. } => "open another one".into(),
+            ClientError::Version { .. } => "use the same version on both sides".into(),
+            ClientError::Died { end, .. } => end.remedy.clone(),
+            ClientError::Threads(_) => "end other programs, or allow more processes and threads (ulimit -u)".into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ClientError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // These reasons name it, or have none.
+        let has_subject = matches!(
+            self,
+            ClientError::Plain { .. } | ClientError::Lost { .. } | ClientError::Closed { .. } | ClientError::Threads(_)
+        );
+        if !has_subject {
+            write!(f, "{} ", self.subject())?;
+        }
+        write!(f, "{}; {}", self.reason(), self.remedy())
+    }
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            ClientError::Threads(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<std::io::Error> for ClientError {
+    fn from(error: std::io::Error) -> ClientError {
+        ClientError::Threads(error)
+    }
+}
+
+impl From<ClientError> for DeviceError {
+    fn from(error: ClientError) -> DeviceError {
+        let (tool, reason, remedy) = (error.subject().to_string(), error.reason(), error.remedy());
+        DeviceError::Tool { tool, reason, remedy }
+    }
 }
 
 /// A connection to a server. Copies share it.
@@ -151,7 +245,10 @@ impl Connection {
             | tonic::Code::Aborted
             | tonic::Code::DeadlineExceeded
             | tonic::Code::NotFound
-            | tonic::Code::InvalidArgument => ClientError::Refused { server, reason },
+            | tonic::Code::InvalidArgument => {
+                let remedy = refusal::remedy(status).unwrap_or_else(|| SEE_LOG.into());
+                ClientError::Refused { server, reason, remedy }
+            }
             _ => match std::error::Error::source(status) {
                 Some(source) => ClientError::Lost { server, reason: with_causes(source) },
                 None => ClientError::Lost { server, reason },
@@ -178,4 +275,32 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 pub(crate) fn client_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     format!("{} process {}", host.trim(), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_and_remedies_stay_apart_in_errors_of_devices() {
+        let server = || "remote:h:1".to_string();
+        let end = End::new("died; of a signal", "load it again; then compile it");
+        let (reason, remedy) = ("a; b".to_string(), "c; d".to_string());
+        for (error, text) in [
+            (ClientError::Refused { server: server(), reason, remedy }, "remote:h:1|refuses: a; b|c; d"),
+            (ClientError::Died { process: "p".into(), end }, "p|died; of a signal|load it again; then compile it"),
+            (
+                ClientError::Closed { server: server() },
+                "remote:h:1|the connection to remote:h:1 is closed|open another one",
+            ),
+            (
+                ClientError::Unreachable { server: server(), reason: "no; route".into() },
+                "remote:h:1|cannot be reached: no; route|check that it runs, its address, and that both sides use TLS or \
+                 neither",
+            ),
+        ] {
+            let DeviceError::Tool { tool, reason, remedy } = error.into() else { panic!("{text}: another kind") };
+            assert_eq!(format!("{tool}|{reason}|{remedy}"), text);
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod connection;
 pub mod endpoint;
 mod host;
 pub mod native;
+mod refusal;
 mod report;
 mod runtime;
 pub mod server;

@@ -92,7 +92,7 @@ impl Native {
         let socket = own.try_clone()?;
         let process = Arc::new(self.start(name, its)?);
         let writer = Arc::new(Writer::new(own.try_clone()?));
-        let died = |_| ClientError::Died { process: process.name(), reason: process.end() };
+        let died = |_| ClientError::Died { process: process.name(), end: process.end() };
         writer.send(CALLS, frame::Kind::Begin(self.begin(offer))).map_err(died)?;
         let (replies, receiver) = mpsc::sync_channel(crate::QUEUE);
         let (open, closed) = oneshot::channel::<()>();

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tonic::transport::server::Router;
 use tonic::transport::{Identity, Server as Http, ServerTlsConfig};
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Code, Request, Response, Status, Streaming};
 
 pub use crate::native::Native;
 pub(crate) use busy::Busy;
@@ -36,6 +36,7 @@ pub use options::{Limits, Options, ServeError, Tls};
 pub(crate) use peer::Peer;
 pub(crate) use requests::Requests;
 
+use crate::refusal::refusal;
 use crate::runtime::runtime;
 use crate::tracker::Registration;
 use crate::wire::machine_server::{Machine, MachineServer};
@@ -219,7 +220,8 @@ impl Machine for Service {
         let Some(place) = self.shared.queue.enter() else {
             let limit = self.shared.limits.sessions;
             tracing::warn!("{peer}: refused, because {limit} sessions are open");
-            return Err(Status::resource_exhausted(format!("{limit} sessions are open, its limit; try again later")));
+            let reason = format!("{limit} sessions are open, its limit");
+            return Err(refusal(Code::ResourceExhausted, reason, "try again later"));
         };
         let (replies, sender) = replies::pair();
         tokio::spawn(session::run(self.shared.clone(), place, peer, request.into_inner(), sender));

@@ -11,13 +11,14 @@ use std::task::{Context, Poll};
 
 use tokio::sync::{mpsc, watch};
 use tokio_stream::Stream;
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 
 pub use client::{Lease, Listed, Registration, Station, TrackerClient};
 
 pub use crate::endpoint::is_kind;
 
 use crate::endpoint::Endpoint;
+use crate::refusal::refusal;
 use crate::runtime::runtime;
 use crate::server::{Limits, Options, Peer, ServeError, Server};
 use crate::wire::tracker_server::{Tracker, TrackerServer};
@@ -68,10 +69,9 @@ fn same_version(protocol: u32) -> Result<(), Status> {
         return Ok(());
     }
     let own = env!("CARGO_PKG_VERSION");
-    Err(Status::failed_precondition(format!(
-        "it speaks version {protocol} of the services, but this tracker, Tilewright {own}, version {PROTOCOL}; use the same \
-         version of Tilewright everywhere"
-    )))
+    let reason =
+        format!("it speaks version {protocol} of the services, but this tracker, Tilewright {own}, version {PROTOCOL}");
+    Err(refusal(Code::FailedPrecondition, reason, "use the same version of Tilewright everywhere"))
 }
 
 /// The address at which clients find a server: as it says, or where it comes from if it says a port alone.
@@ -79,7 +79,8 @@ fn address(given: &str, peer: Option<std::net::SocketAddr>) -> Result<String, St
     let from = |port: &str| Some(std::net::SocketAddr::new(peer?.ip(), port.parse().ok()?).to_string());
     let address = given.strip_prefix(':').map_or_else(|| Some(given.to_string()), from);
     let address = address.filter(|address| address.parse::<Endpoint>().is_ok());
-    address.ok_or_else(|| Status::invalid_argument(format!("{given:?} is no address of a server; give HOST:PORT")))
+    address
+        .ok_or_else(|| refusal(Code::InvalidArgument, format!("{given:?} is no address of a server"), "give HOST:PORT"))
 }
 
 #[tonic::async_trait]
@@ -93,18 +94,20 @@ impl Tracker for Service {
         let checked = same_version(station.protocol).and_then(|()| {
             if !is_kind(&station.kind) {
                 let wanted = "give 1 to 64 letters, digits, dots, hyphens and underscores";
-                return Err(Status::invalid_argument(format!("{:?} names no kind of devices; {wanted}", station.kind)));
+                let reason = format!("{:?} names no kind of devices", station.kind);
+                return Err(refusal(Code::InvalidArgument, reason, wanted));
             }
             if !(1..=1024).contains(&station.devices) || station.device.len() + station.config_name.len() > 1024 {
                 let wanted = "give 1 to 1024 devices, and at most 1024 bytes of device and configuration names";
-                return Err(Status::invalid_argument(wanted));
+                let reason = "it names too many devices, or none, or too long names";
+                return Err(refusal(Code::InvalidArgument, reason, wanted));
             }
             address(&station.address, peer.address())
         });
         let address = checked.inspect_err(|status| tracing::warn!("{peer}: refused, because {}", status.message()))?;
         let station = wire::Station { address, ..station };
         tracing::info!("{peer}: lends {} {} at {}", station.devices, station.kind, station.address);
-        let (place, messages) = self.pool.register(peer.to_string(), station).map_err(Status::resource_exhausted)?;
+        let (place, messages) = self.pool.register(peer.to_string(), station)?;
         Ok(Response::new(Held { messages, _place: place }))
     }
 

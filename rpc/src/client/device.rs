@@ -9,7 +9,7 @@ use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, che
 use super::{Line, connect};
 use crate::PIECE;
 use crate::caller::Link;
-use crate::connection::{ClientError, Connection};
+use crate::connection::Connection;
 use crate::endpoint::{Access, Endpoint, Lender};
 use crate::report::{self, broken};
 use crate::tracker::Lease;
@@ -38,25 +38,6 @@ pub struct RemoteDevice {
     open: BTreeSet<u64>,
     /// What a tracker wants back.
     _lease: Option<Lease>,
-}
-
-impl From<ClientError> for DeviceError {
-    fn from(error: ClientError) -> DeviceError {
-        let (tool, text) = match &error {
-            ClientError::Unreachable { server, .. }
-            | ClientError::Plain { server }
-            | ClientError::Refused { server, .. }
-            | ClientError::Lost { server, .. }
-            | ClientError::Closed { server }
-            | ClientError::Version { server, .. } => (server.clone(), error.to_string()),
-            ClientError::Died { process, .. } => (process.clone(), error.to_string()),
-            ClientError::Threads(_) => ("remote".into(), error.to_string()),
-        };
-        // The texts begin with the server, and have the remedy after a semicolon.
-        let text = text.strip_prefix(&format!("{tool} ")).unwrap_or(&text);
-        let (reason, remedy) = text.split_once("; ").unwrap_or((text, "see the log of the server"));
-        DeviceError::Tool { tool, reason: reason.to_string(), remedy: remedy.to_string() }
-    }
 }
 
 impl RemoteDevice {

@@ -16,7 +16,25 @@ pub(crate) struct Line {
     requests: mpsc::Sender<wire::Request>,
     replies: Streaming<wire::Reply>,
     /// Why it ended, for calls after that.
-    ended: Option<String>,
+    ended: Option<Ended>,
+}
+
+/// Why a session ended.
+enum Ended {
+    Lost(String),
+    Refused { reason: String, remedy: String },
+}
+
+impl Ended {
+    fn error(&self, server: &str) -> ClientError {
+        let server = server.to_string();
+        match self {
+            Ended::Lost(reason) => ClientError::Lost { server, reason: reason.clone() },
+            Ended::Refused { reason, remedy } => {
+                ClientError::Refused { server, reason: reason.clone(), remedy: remedy.clone() }
+            }
+        }
+    }
 }
 
 impl Line {
@@ -46,13 +64,10 @@ impl Line {
         Ok((line, opened))
     }
 
-    fn end(&mut self, reason: String) -> ClientError {
-        self.ended = Some(reason.clone());
-        self.lost(reason)
-    }
-
-    fn lost(&self, reason: String) -> ClientError {
-        ClientError::Lost { server: self.name().to_string(), reason }
+    fn end(&mut self, ended: Ended) -> ClientError {
+        let error = ended.error(self.name());
+        self.ended = Some(ended);
+        error
     }
 
     /// Why requests can no longer be sent: the replies end with the reason.
@@ -83,22 +98,22 @@ impl Link for Line {
     }
 
     fn next(&mut self) -> Result<reply::Kind, ClientError> {
-        if let Some(reason) = &self.ended {
-            return Err(self.lost(reason.clone()));
+        if let Some(ended) = &self.ended {
+            return Err(ended.error(self.name()));
         }
         match runtime()?.block_on(self.replies.message()) {
             Ok(Some(wire::Reply { kind: Some(kind) })) => Ok(kind),
             Ok(Some(_)) => Err(self.nonsense()),
-            Ok(None) => Err(self.end("the server ended the session".into())),
-            Err(status) => {
-                let error = self.connection.failed(&status);
-                self.ended = Some(error.to_string());
-                Err(error)
-            }
+            Ok(None) => Err(self.end(Ended::Lost("the server ended the session".into()))),
+            Err(status) => Err(self.end(match self.connection.failed(&status) {
+                ClientError::Refused { reason, remedy, .. } => Ended::Refused { reason, remedy },
+                ClientError::Lost { reason, .. } => Ended::Lost(reason),
+                other => Ended::Lost(other.to_string()),
+            })),
         }
     }
 
     fn nonsense(&mut self) -> ClientError {
-        self.end("the server sent a reply that does not fit the request".into())
+        self.end(Ended::Lost("the server sent a reply that does not fit the request".into()))
     }
 }

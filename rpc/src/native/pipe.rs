@@ -8,7 +8,7 @@ use prost::Message;
 use tokio::sync::oneshot;
 
 use super::process::Process;
-use crate::connection::ClientError;
+use crate::connection::{ClientError, End};
 use crate::server::Ended;
 use crate::wire::{self, frame, reply, request};
 use crate::{MESSAGE, caller, server};
@@ -99,8 +99,9 @@ impl Link {
     }
 
     fn died(&self) -> ClientError {
-        let reason = self.process.as_ref().map_or_else(|| "lost its server".to_string(), |process| process.end());
-        ClientError::Died { process: self.name.clone(), reason }
+        let lost = || End::new("lost its server", "see the log of the server");
+        let end = self.process.as_ref().map_or_else(lost, |process| process.end());
+        ClientError::Died { process: self.name.clone(), end }
     }
 }
 
@@ -135,7 +136,7 @@ impl caller::Link for Link {
         if let Some(process) = &self.process {
             process.kill();
         }
-        let reason = "sent a reply that does not fit the request; compile the model again".to_string();
-        ClientError::Died { process: self.name.clone(), reason }
+        let end = End::new("sent a reply that does not fit the request", "compile the model again");
+        ClientError::Died { process: self.name.clone(), end }
     }
 }

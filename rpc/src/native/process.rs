@@ -5,12 +5,17 @@ use std::process::{Child, ExitStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::connection::End;
+
 /// Time that a process has to end by itself after it closed its socket.
 const LAST: Duration = Duration::from_millis(200);
 
+/// What to do about a process that ended for no reason of its own.
+const LOAD_AGAIN: &str = "load the model again; if it ends again, compile it again or run it without --upload";
+
 /// A process and, once it has ended, why.
 pub(super) struct Process {
-    child: Mutex<(Child, Option<String>)>,
+    child: Mutex<(Child, Option<End>)>,
     model: String,
     cpu_seconds: u64,
 }
@@ -25,7 +30,7 @@ impl Process {
         format!("the process that runs the CPU code of {}", self.model)
     }
 
-    fn lock(&self) -> MutexGuard<'_, (Child, Option<String>)> {
+    fn lock(&self) -> MutexGuard<'_, (Child, Option<End>)> {
         self.child.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -35,7 +40,7 @@ impl Process {
     }
 
     /// Waits a little until it ends by itself, then kills it. Returns why it ended.
-    pub fn end(&self) -> String {
+    pub fn end(&self) -> End {
         let (child, ended) = &mut *self.lock();
         let deadline = Instant::now() + LAST;
         ended
@@ -44,12 +49,12 @@ impl Process {
                     match child.try_wait() {
                         Ok(None) => std::thread::sleep(Duration::from_millis(2)),
                         Ok(Some(status)) => return why(status, self.cpu_seconds),
-                        Err(error) => return format!("is lost: {error}"),
+                        Err(error) => return End::new(format!("is lost: {error}"), LOAD_AGAIN),
                     }
                 }
                 let _ = child.kill();
                 let _ = child.wait();
-                "was killed, because it no longer answered".into()
+                End::new("was killed, because it no longer answered", LOAD_AGAIN)
             })
             .clone()
     }
@@ -63,11 +68,12 @@ impl Drop for Process {
 }
 
 /// Why a process ended, for a person.
-fn why(status: ExitStatus, cpu_seconds: u64) -> String {
+fn why(status: ExitStatus, cpu_seconds: u64) -> End {
     use rustix::process::Signal;
     let Some(number) = status.signal() else {
         let code = status.code().unwrap_or_default();
-        return format!("ended with exit code {code}; see whether the server's program is the one that was started");
+        let remedy = "see whether the server's program is the one that was started";
+        return End::new(format!("ended with exit code {code}"), remedy);
     };
     let known = [
         (Signal::SEGV, "SIGSEGV: it accessed memory that it does not have"),
@@ -78,11 +84,12 @@ fn why(status: ExitStatus, cpu_seconds: u64) -> String {
         (Signal::KILL, "SIGKILL"),
     ];
     if number == Signal::XCPU.as_raw() {
-        return format!("took more than its {cpu_seconds} s of CPU time; raise --native-seconds of the server");
+        let reason = format!("took more than its {cpu_seconds} s of CPU time");
+        return End::new(reason, "raise --native-seconds of the server");
     }
     let text = known.iter().find(|(signal, _)| signal.as_raw() == number).map_or("", |(_, text)| text);
     match text {
-        "" => format!("died of signal {number}"),
-        text => format!("died of signal {number} ({text})"),
+        "" => End::new(format!("died of signal {number}"), LOAD_AGAIN),
+        text => End::new(format!("died of signal {number} ({text})"), LOAD_AGAIN),
     }
 }

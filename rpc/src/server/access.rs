@@ -3,9 +3,10 @@
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use tonic::service::interceptor::InterceptedService;
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 use super::peer::Peer;
+use crate::refusal::refusal;
 
 /// Lets clients in.
 #[derive(Clone)]
@@ -39,7 +40,7 @@ impl Guard {
         let what = if given.is_some() { "the token is wrong" } else { "no token was given" };
         tracing::warn!("{}: refused, because {what}", Peer::of(&request));
         let remedy = "set TILEWRIGHT_TOKEN, or TILEWRIGHT_TOKEN_FILE to the path of a file that has the server's token";
-        Err(Status::unauthenticated(format!("{what}; {remedy}")))
+        Err(refusal(Code::Unauthenticated, what, remedy))
     }
 }
 
@@ -54,7 +55,7 @@ mod tests {
             if let Some(header) = header {
                 request.metadata_mut().insert("authorization", header.parse().expect("is a header"));
             }
-            guard.check(request).map(|_| ()).map_err(|status| status.message().split(';').next().unwrap().to_string())
+            guard.check(request).map(|_| ()).map_err(|status| status.message().to_string())
         };
         let guard = Guard::new(Some("right"));
         assert_eq!(ask(&guard, Some("Bearer right")), Ok(()));

@@ -78,7 +78,8 @@ impl Budget {
         let room = self.processes.clone().try_acquire_owned();
         room.map_err(|_| {
             format!(
-                "{name} needs a process for its CPU code and the session has {PROCESSES}, its limit; drop a model, or                  open another session"
+                "{name} needs a process for its CPU code and the session has {PROCESSES}, its limit; drop a model, or \
+                 open another session"
             )
             .into()
         })

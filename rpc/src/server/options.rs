@@ -147,7 +147,7 @@ pub enum ServeError {
     #[error("the certificate and the key cannot be used: {0}; make them as docs/remote.md shows")]
     Tls(String),
     /// The system gives no threads.
-    #[error("no threads for the network: {0}")]
+    #[error("no threads for the network: {0}; end other programs, or allow more processes and threads (ulimit -u)")]
     Threads(io::Error),
     /// The server ended.
     #[error("the server ended: {0}")]

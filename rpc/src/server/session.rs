@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tilewright_hw::config::HwConfig;
 use tokio::sync::{mpsc, watch};
-use tonic::{Status, Streaming};
+use tonic::{Code, Status, Streaming};
 
 use super::busy::Busy;
 use super::device::{self, Job, Wants};
@@ -13,6 +13,7 @@ use super::lends::Shared;
 use super::queue::{Abandoned, Place};
 use super::replies::Sender;
 use crate::client::Asked;
+use crate::refusal::refusal;
 use crate::wire::{self, reply, request};
 use crate::{PROTOCOL, QUEUE};
 
@@ -22,6 +23,9 @@ const FIRST: Duration = Duration::from_secs(10);
 const CHECK: Duration = Duration::from_millis(200);
 /// Time that a device has to end what it does for a client that is gone, before a simulator is left to itself.
 const GRACE: Duration = Duration::from_millis(300);
+/// Remedies of refusals.
+const SAME_VERSION: &str = "use the same version of Tilewright on both sides";
+const OPEN_ANOTHER: &str = "open another one";
 /// Simulations that go on for clients that are gone.
 static ABANDONED: Abandoned = Abandoned::new(4);
 
@@ -118,35 +122,41 @@ async fn is_gone(gone: &mut watch::Receiver<bool>) {
 /// Reads and checks the first message.
 async fn first(shared: &Shared, requests: &mut Streaming<wire::Request>) -> Result<Wants, Status> {
     let message = tokio::time::timeout(FIRST, requests.message()).await;
-    let message = message.map_err(|_| Status::deadline_exceeded("it did not say what it wants for 10 seconds"))??;
+    let message = message.map_err(|_| {
+        let reason = "it did not say what it wants for 10 seconds";
+        refusal(Code::DeadlineExceeded, reason, "open another session over a faster connection")
+    })??;
     let Some(request::Kind::Open(open)) = message.and_then(|message| message.kind) else {
-        return Err(Status::invalid_argument("its first message does not open a session"));
+        let reason = "its first message does not open a session";
+        return Err(refusal(Code::InvalidArgument, reason, SAME_VERSION));
     };
     if open.protocol != PROTOCOL {
         let own = env!("CARGO_PKG_VERSION");
-        let text = format!(
-            "it speaks version {} of the services, but this server, Tilewright {own}, version {PROTOCOL}; use the same \
-             version of Tilewright on both sides",
+        let reason = format!(
+            "it speaks version {} of the services, but this server, Tilewright {own}, version {PROTOCOL}",
             open.protocol
         );
-        return Err(Status::failed_precondition(text));
+        return Err(refusal(Code::FailedPrecondition, reason, SAME_VERSION));
     }
     let client: String = open.client.chars().filter(|c| !c.is_control()).take(100).collect();
     let lends = &shared.lends;
     let given = match open.any_config || open.without_device {
         true => lends.config.clone(),
-        false => HwConfig::parse(&open.config_name, &open.config)
-            .map_err(|error| Status::invalid_argument(format!("its configuration is not valid: {error}")))?,
+        false => HwConfig::parse(&open.config_name, &open.config).map_err(|error| {
+            let reason = format!("its configuration is not valid: {error}");
+            refusal(Code::InvalidArgument, reason, SAME_VERSION)
+        })?,
     };
     if given.hash() != lends.config.hash() {
-        let text = format!(
-            "the device has configuration {} ({:016x}), not {} ({:016x}); give its own with --hw, or use another server",
+        let reason = format!(
+            "the device has configuration {} ({:016x}), not {} ({:016x})",
             lends.config.name,
             lends.config.hash(),
             given.name,
             given.hash()
         );
-        return Err(Status::failed_precondition(text));
+        let remedy = "give its own with --hw, or use another server";
+        return Err(refusal(Code::FailedPrecondition, reason, remedy));
     }
     // Of the rest, only the memory model is the client's choice.
     let config = HwConfig { dram: given.dram, ..lends.config.clone() };
@@ -170,12 +180,10 @@ impl OfSession<'_> {
     fn check(&self, busy: &Busy, last: Instant) -> Result<(), Status> {
         let OfSession { shared: Shared { limits, queue, .. }, has_device_since } = self;
         if let Some(time) = busy.time().filter(|time| *time > limits.run) {
-            let text = format!(
-                "one request took {} s, longer than its limit of {} s; raise --max-seconds of the server, or ask for less",
-                time.as_secs(),
-                limits.run.as_secs()
-            );
-            return Err(Status::deadline_exceeded(text));
+            let reason =
+                format!("one request took {} s, longer than its limit of {} s", time.as_secs(), limits.run.as_secs());
+            let remedy = "raise --max-seconds of the server, or ask for less";
+            return Err(refusal(Code::DeadlineExceeded, reason, remedy));
         }
         let others = match has_device_since {
             Some(_) => queue.waiting() > 0,
@@ -186,16 +194,12 @@ impl OfSession<'_> {
             return Ok(());
         }
         if busy.idle().is_some_and(|idle| idle.min(last.elapsed()) > limits.idle) {
-            let text =
-                format!("the session did nothing for {} s while others wait; open another one", limits.idle.as_secs());
-            return Err(Status::aborted(text));
+            let reason = format!("the session did nothing for {} s while others wait", limits.idle.as_secs());
+            return Err(refusal(Code::Aborted, reason, OPEN_ANOTHER));
         }
         if has_device_since.is_some_and(|since| since.elapsed() > limits.lease) {
-            let text = format!(
-                "the session had the device for {} s and others wait; open another one",
-                limits.lease.as_secs()
-            );
-            return Err(Status::aborted(text));
+            let reason = format!("the session had the device for {} s and others wait", limits.lease.as_secs());
+            return Err(refusal(Code::Aborted, reason, OPEN_ANOTHER));
         }
         Ok(())
     }

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
-use tonic::Status;
+use tonic::{Code, Status};
 
+use crate::refusal::refusal;
 use crate::wire;
 use crate::wire::grant::Kind;
 
@@ -74,16 +75,17 @@ impl Pool {
         Pool { state: Arc::default(), most }
     }
 
-    fn place(&self, state: &mut State) -> Result<u64, String> {
+    fn place(&self, state: &mut State) -> Result<u64, Status> {
         if state.servers.len() + state.lent.len() + state.waiting.len() >= self.most {
-            return Err(format!("{} servers and clients are there, the tracker's limit; try again later", self.most));
+            let reason = format!("{} servers and clients are there, the tracker's limit", self.most);
+            return Err(refusal(Code::ResourceExhausted, reason, "try again later"));
         }
         state.next += 1;
         Ok(state.next)
     }
 
     /// Adds a server.
-    pub fn register(&self, peer: String, station: wire::Station) -> Result<(Place, Messages<wire::Nothing>), String> {
+    pub fn register(&self, peer: String, station: wire::Station) -> Result<(Place, Messages<wire::Nothing>), Status> {
         let mut state = lock(&self.state);
         let id = self.place(&mut state)?;
         let (open, messages) = mpsc::channel(1);
@@ -96,7 +98,7 @@ impl Pool {
     pub fn borrow(&self, peer: String, kind: &str) -> Result<(Place, Messages<wire::Grant>), Status> {
         let mut state = lock(&self.state);
         state.check(kind)?;
-        let id = self.place(&mut state).map_err(Status::resource_exhausted)?;
+        let id = self.place(&mut state)?;
         let (to, messages) = mpsc::channel(QUEUE);
         state.waiting.push_back(Waiting { id, peer, kind: kind.to_string(), to, told: None });
         state.settle();
@@ -138,9 +140,8 @@ impl State {
             false => format!("there are: {}", kinds.into_iter().collect::<Vec<_>>().join(", ")),
         };
         let kind: String = kind.chars().filter(|c| !c.is_control()).take(64).collect();
-        Err(Status::not_found(format!(
-            "no server lends a device of kind {kind}, {known}; start one with serve --tracker"
-        )))
+        let reason = format!("no server lends a device of kind {kind}, {known}");
+        Err(refusal(Code::NotFound, reason, "start one with serve --tracker"))
     }
 
     /// A server or client is gone.

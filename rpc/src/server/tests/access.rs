@@ -41,6 +41,8 @@ fn another_configuration_is_refused_and_told() {
         other.hash()
     );
     assert_eq!(error.to_string(), wanted);
+    let DeviceError::Tool { remedy, .. } = error else { panic!("another kind") };
+    assert_eq!(remedy, "give its own with --hw, or use another server");
 }
 
 #[test]
