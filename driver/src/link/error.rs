@@ -2,6 +2,7 @@
 
 use tilewright_hw::device::DeviceError;
 use tilewright_hw::host::WrongHardware;
+use tilewright_hw::interrupt::Interrupted;
 
 /// An error on a port.
 #[derive(Debug, thiserror::Error)]
@@ -128,6 +129,9 @@ pub enum Fault {
         /// The status register.
         status: u32,
     },
+    /// The work was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// The link failed during a command that must not be run again.
     #[error("{fault}, during a command that is not run again because {why}")]
     NotAgain {
@@ -194,6 +198,7 @@ impl Fault {
                 "run again; if it fails again, use shorter wires or a lower speed (the bitstream's baud rate, or spi:PATH@HZ)"
             }
             Fault::Unexpected { .. } => "run again; if it fails again, check the board's power",
+            Fault::Interrupted(_) => "run it again",
             Fault::Stuck { .. } => "run again; if it fails again, report it with the program",
             Fault::NotAgain { .. } => "run the whole program again",
         };
@@ -218,6 +223,9 @@ impl Fault {
 impl From<LinkError> for DeviceError {
     fn from(error: LinkError) -> DeviceError {
         let LinkError { port, fault } = error;
+        if let Fault::Interrupted(stopped) = fault {
+            return stopped.into();
+        }
         DeviceError::Tool { tool: port, reason: fault.to_string(), remedy: fault.remedy() }
     }
 }

@@ -32,9 +32,17 @@ impl HostMemory {
         &self.bytes
     }
 
-    /// Its bytes, for the host to write.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
+    /// Writes bytes for the host. Undoing the running command does not undo this.
+    pub fn write_host(&mut self, at: usize, bytes: &[u8]) {
+        let (page_bytes, to) = (PAGE_BYTES as usize, at + bytes.len());
+        self.bytes[at..to].copy_from_slice(bytes);
+        for page in at / page_bytes..to.div_ceil(page_bytes) {
+            if let Some(before) = self.before.get_mut(&page) {
+                let start = page * page_bytes;
+                let (from, to) = (at.max(start), to.min(start + before.len()));
+                before[from - start..to - start].copy_from_slice(&bytes[from - at..to - at]);
+            }
+        }
     }
 
     /// Starts a command, whose changes can then be undone.
@@ -93,5 +101,27 @@ impl HostMemory {
             let (start, end) = (page * page_bytes, ((page + 1) * page_bytes).min(self.bytes.len()));
             self.before.entry(page).or_insert_with(|| self.bytes[start..end].to_vec());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_host_writes_meanwhile_is_not_undone() {
+        let config = HwConfig { bus_bits: 64, ..HwConfig::default() };
+        let mut memory = HostMemory::new(&config, 4 * u64::from(PAGE_BYTES));
+        memory.write_host(0, &[1; 4 * PAGE_BYTES as usize]);
+        memory.begin();
+        // The command writes to pages 0 and 1, the host across pages 1 and 2.
+        memory.write(0, [0xff; 2], &[2; 8]);
+        memory.write(PAGE_BYTES.into(), [0xff; 2], &[2; 8]);
+        let at = 2 * PAGE_BYTES as usize - 3;
+        memory.write_host(at, &[3; 6]);
+        memory.undo();
+        let mut expected = vec![1; 4 * PAGE_BYTES as usize];
+        expected[at..at + 6].fill(3);
+        assert!(memory.bytes() == expected);
     }
 }

@@ -174,10 +174,19 @@ impl<S: ByteStream> Session<S> {
         Ok(Identity { hello, core: Registers::identity(self)?? })
     }
 
-    /// Serves the core until a frame was served, or nothing arrived for the poll interval. Returns whether a frame was
-    /// served.
-    pub fn serve_one(&mut self) -> Result<bool, Fault> {
-        match self.next_frame(self.options.poll)? {
+    /// The time on the clock that measures timeouts.
+    pub fn now(&self) -> Duration {
+        self.stream.now()
+    }
+
+    /// Time without a byte after which a running command's state is polled.
+    pub fn poll(&self) -> Duration {
+        self.options.poll
+    }
+
+    /// Serves the core until a frame was served, or nothing arrived for `at_most`. Returns whether a frame was served.
+    pub fn serve_one(&mut self, at_most: Duration) -> Result<bool, Fault> {
+        match self.next_frame(at_most)? {
             Some(frame) => self.serve(frame, "while a command ran").map(|()| true),
             None => Ok(false),
         }

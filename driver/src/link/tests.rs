@@ -241,3 +241,126 @@ fn peers_that_are_no_boards_are_told_apart() {
     let with_value = |value| [hello(link::VERSION), sent(&Frame::Value(value))].concat();
     assert_eq!(opened(with_value(7)), WrongHardware::NoAccelerator { found: 7 }.into());
 }
+
+/// A board without memory on the other end of a pseudo-terminal: its commands run until they are reset, or at once if
+/// they have no instruction.
+#[cfg(unix)]
+mod on_a_line {
+    use super::super::{Pty, SerialPort};
+    use super::*;
+    use std::collections::HashMap;
+    use std::thread;
+    use std::time::Instant;
+    use tilewright_hw::device::{Command, Device, DeviceError};
+    use tilewright_hw::interrupt::Interrupt;
+    use tilewright_hw::isa::ISA_VERSION;
+    use tilewright_hw::link::{ToBoard, hello, resync_bytes};
+    use tilewright_hw::regs;
+
+    /// Plays the board until the host closes its end. Returns how often the core was reset while it was busy.
+    fn play(mut line: SerialPort) -> u32 {
+        let (config, mut registers) = (config(), HashMap::<u32, u32>::new());
+        registers.insert(regs::ID, regs::ID_VALUE);
+        registers.insert(regs::ISA_VERSION, ISA_VERSION);
+        registers.insert(regs::CONFIG_HASH_LO, config.hash() as u32);
+        registers.insert(regs::CONFIG_HASH_HI, (config.hash() >> 32) as u32);
+        let (mut ahead, mut zeros, mut resets, mut bytes) = (Vec::new(), 0, 0, [0; 4096]);
+        while let Ok(count) = line.receive(&mut bytes, Duration::from_secs(30)) {
+            ahead.extend_from_slice(&bytes[..count]);
+            let mut at = 0;
+            while let Some(first) = ahead.get(at) {
+                let length = match ToBoard::from_code(*first) {
+                    Some(ToBoard::WriteReg) => 7 + link::CRC_BYTES,
+                    Some(ToBoard::ReadReg) => 3 + link::CRC_BYTES,
+                    _ => {
+                        zeros = if *first == 0 { zeros + 1 } else { 0 };
+                        if zeros == resync_bytes(&config) {
+                            zeros = 0;
+                            registers.remove(&regs::STATUS);
+                            let greeting = frame(ToHost::Hello as u8, &hello(&config, MemorySide::Host));
+                            line.send(&greeting).expect("it is sent");
+                        }
+                        at += 1;
+                        continue;
+                    }
+                };
+                let Some(sent) = ahead.get(at..at + length) else { break };
+                at += length;
+                let register = u32::from(u16::from_le_bytes([sent[1], sent[2]]));
+                if length == 3 + link::CRC_BYTES {
+                    let value = registers.entry(register).or_default();
+                    // Its cycles go on.
+                    *value += u32::from(register == regs::CYCLES_LO);
+                    line.send(&super::sent(&Frame::Value(*value))).expect("it is sent");
+                    continue;
+                }
+                let value = u32::from_le_bytes([sent[3], sent[4], sent[5], sent[6]]);
+                if register == regs::DOORBELL {
+                    let busy = registers.get(&regs::STREAM_INSNS).is_some_and(|insns| *insns > 0);
+                    registers.insert(regs::STATUS, if busy { regs::STATUS_BUSY } else { 0 });
+                }
+                if register == regs::CONTROL && value & regs::CONTROL_RESET != 0 {
+                    resets += registers.insert(regs::STATUS, 0).unwrap_or_default();
+                }
+                registers.insert(register, value);
+                line.send(&super::sent(&Frame::Done)).expect("it is sent");
+            }
+            ahead.drain(..at);
+        }
+        resets
+    }
+
+    fn open() -> (LinkDevice<SerialPort>, thread::JoinHandle<u32>) {
+        let pty = Pty::open().expect("a pseudo-terminal");
+        let host = SerialPort::open(pty.path(), super::super::DEFAULT_BAUD).expect("it opens");
+        let board = thread::spawn(move || play(pty.board));
+        let options = LinkOptions { memory_bytes: Some(4096), ..LinkOptions::default() };
+        (LinkDevice::open(host, config(), options).expect("it answers"), board)
+    }
+
+    const ENDLESS: Command = Command { stream_addr: 0, insns: 1, bases: Vec::new(), cycle_limit: None };
+
+    #[test]
+    fn a_command_that_is_waited_for_stops_with_its_work() {
+        let (mut device, board) = open();
+        let ticket = device.submit(&ENDLESS).expect("it is queued");
+        let (work, begun) = (Interrupt::alone(), Instant::now());
+        let stop = work.clone();
+        let stopper = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            stop.stop();
+        });
+        let error = work.during(|| device.wait(ticket)).expect_err("it does not end");
+        assert!(matches!(error, DeviceError::Interrupted(_)), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        stopper.join().expect("it stops");
+        // The next command runs on a core that was reset.
+        device.run(&Command { insns: 0, ..ENDLESS }).expect("it runs");
+        drop(device);
+        assert_eq!(board.join().expect("the board ends"), 1);
+    }
+
+    #[test]
+    fn a_poll_ends_before_the_command_and_others_use_the_device_meanwhile() {
+        let (mut device, board) = open();
+        let endless = device.submit(&ENDLESS).expect("it is queued");
+        let begun = Instant::now();
+        for _ in 0..3 {
+            let polled = device.poll(endless, Duration::from_millis(20)).expect("it is polled");
+            assert!(polled.is_none());
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        device.write(64, &[7; 8]).expect("it is written");
+        let next = device.submit(&Command { insns: 0, ..ENDLESS }).expect("it is queued");
+        assert!(device.poll(next, Duration::ZERO).expect("it is polled").is_none(), "it runs after the first");
+        let mut bytes = [0; 8];
+        device.read(64, &mut bytes).expect("it is read");
+        assert_eq!(bytes, [7; 8]);
+        let work = Interrupt::alone();
+        work.stop();
+        work.during(|| device.wait(endless)).expect_err("it is stopped");
+        device.wait(next).expect("it runs");
+        drop(device);
+        assert_eq!(board.join().expect("the board ends"), 1);
+    }
+}
