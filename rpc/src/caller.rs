@@ -1,6 +1,7 @@
 //! The side that calls: objects of the other side as modules and functions of this one.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use tilewright_runtime::function::AnyError;
@@ -19,8 +20,16 @@ pub(crate) trait Link: Send {
     fn name(&self) -> &str;
     /// Sends a request; waits only while too many are on their way.
     fn send(&mut self, kind: request::Kind) -> Result<(), ClientError>;
+    /// The next reply; none if it does not come within `at_most`.
+    fn next_within(&mut self, at_most: Duration) -> Result<Option<reply::Kind>, ClientError>;
     /// The next reply.
-    fn next(&mut self) -> Result<reply::Kind, ClientError>;
+    fn next(&mut self) -> Result<reply::Kind, ClientError> {
+        loop {
+            if let Some(kind) = self.next_within(Duration::from_secs(3600))? {
+                return Ok(kind);
+            }
+        }
+    }
     /// The error for a reply that does not fit the request.
     fn nonsense(&mut self) -> ClientError;
 }
@@ -199,7 +208,7 @@ mod tests {
             panic!("{kind:?} is sent")
         }
 
-        fn next(&mut self) -> Result<reply::Kind, ClientError> {
+        fn next_within(&mut self, _: Duration) -> Result<Option<reply::Kind>, ClientError> {
             panic!("a reply is waited for")
         }
 

@@ -1,10 +1,12 @@
 //! A device of a server, as one of this machine.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tilewright_hw::config::{HwConfig, Mem};
-use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket, check_command, memory_range};
+use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span, Ticket, check_command, memory_range};
+use tilewright_hw::interrupt;
 
 use super::{Line, connect};
 use crate::PIECE;
@@ -26,19 +28,33 @@ pub struct Asked {
     pub max_cycles: Option<u64>,
 }
 
-/// A device that a server lends. Writes and commands are sent without waiting for the server; an error of theirs comes
-/// with the next read or report. Dropping it gives the device back.
+/// A device that a server lends. Writes and commands are sent without waiting for the server, also while a command is
+/// polled; an error of theirs comes with the next read or report. Work that is [stopped](tilewright_hw::interrupt) no
+/// longer waits for a command, which goes on at the server until it ends. Dropping this gives the device back.
 pub struct RemoteDevice {
     name: String,
     config: HwConfig,
     memory_bytes: u64,
     line: Box<dyn Link>,
     submitted: u64,
-    /// Tickets without a report yet.
+    /// Tickets whose reports were not taken.
     open: BTreeSet<u64>,
+    /// The command whose report was asked for.
+    awaited: Option<Awaited>,
+    /// Reports that came while something else was asked for.
+    done: BTreeMap<u64, Result<RunReport, DeviceError>>,
     /// What a tracker wants back.
     _lease: Option<Lease>,
 }
+
+/// A command whose report was asked for, and the spans that came.
+struct Awaited {
+    ticket: u64,
+    spans: Vec<Span>,
+}
+
+/// Time after which a wait looks whether it is to stop.
+const SLICE: Duration = Duration::from_millis(50);
 
 impl RemoteDevice {
     /// Opens a session on a server and waits until it has a device with `config`. `told` receives what it waits for.
@@ -89,22 +105,23 @@ impl RemoteDevice {
         };
         let (line, opened) = Line::open(connection, open, told)?;
         let opened = opened.map_err(|failure| report::error(failure, &name))?;
-        let (config, memory_bytes) = (config.clone(), opened.memory_bytes);
-        Ok(RemoteDevice {
-            name,
-            config,
-            memory_bytes,
-            line: Box::new(line),
-            submitted: 0,
-            open: BTreeSet::new(),
-            _lease: None,
-        })
+        Ok(RemoteDevice::over(Box::new(line), config.clone(), opened.memory_bytes))
     }
 
     /// The device at the other end of a link.
     pub(crate) fn over(line: Box<dyn Link>, config: HwConfig, memory_bytes: u64) -> RemoteDevice {
         let name = line.name().to_string();
-        RemoteDevice { name, config, memory_bytes, line, submitted: 0, open: BTreeSet::new(), _lease: None }
+        RemoteDevice {
+            name,
+            config,
+            memory_bytes,
+            line,
+            submitted: 0,
+            open: BTreeSet::new(),
+            awaited: None,
+            done: BTreeMap::new(),
+            _lease: None,
+        }
     }
 
     /// Waits until everything before is done.
@@ -112,11 +129,53 @@ impl RemoteDevice {
     /// # Errors
     /// The error of a write or of another request without a reply of its own.
     pub fn flush(&mut self) -> Result<(), DeviceError> {
+        self.settle()?;
         self.line.send(request::Kind::Ping(wire::Nothing {}))?;
         match self.next()? {
             reply::Kind::Pong(_) => Ok(()),
             _ => Err(self.line.nonsense().into()),
         }
+    }
+
+    /// Waits for the report that was asked for, whose reply comes before that of any other request.
+    fn settle(&mut self) -> Result<(), DeviceError> {
+        while self.awaited.is_some() {
+            self.listen(SLICE)?;
+            interrupt::check()?;
+        }
+        Ok(())
+    }
+
+    /// Receives the report that was asked for, if it comes within `at_most`.
+    fn listen(&mut self, at_most: Duration) -> Result<(), DeviceError> {
+        let begun = Instant::now();
+        while let Some(Awaited { ticket, spans }) = &mut self.awaited {
+            let ticket = *ticket;
+            let Some(kind) = self.line.next_within(at_most.saturating_sub(begun.elapsed()))? else { return Ok(()) };
+            let invalid = |error: report::Invalid| broken(&self.name, error.to_string());
+            let outcome = match kind {
+                reply::Kind::Progress(_) => continue,
+                reply::Kind::Spans(more) => match report::unpack_spans(more) {
+                    Ok(mut more) => {
+                        spans.append(&mut more);
+                        continue;
+                    }
+                    Err(error) => Err(invalid(error)),
+                },
+                reply::Kind::Report(report) => {
+                    let spans = std::mem::take(spans);
+                    report::unpack(report).map(|report| RunReport { spans, ..report }).map_err(invalid)
+                }
+                reply::Kind::Failure(failure) => Err(report::error(failure, &self.name)),
+                _ => Err(self.line.nonsense().into()),
+            };
+            self.awaited = None;
+            // Nobody waits for the others any more.
+            if self.open.contains(&ticket) {
+                self.done.insert(ticket, outcome);
+            }
+        }
+        Ok(())
     }
 
     /// The next reply that is no failure.
@@ -170,6 +229,7 @@ impl Device for RemoteDevice {
     fn read(&mut self, addr: u64, bytes: &mut [u8]) -> Result<(), DeviceError> {
         let len = bytes.len() as u64;
         memory_range(addr, len, self.memory_bytes)?;
+        self.settle()?;
         self.line.send(request::Kind::Read(wire::Read { addr, len }))?;
         let mut rest = bytes;
         self.receive(|piece| {
@@ -199,27 +259,40 @@ impl Device for RemoteDevice {
     }
 
     fn wait(&mut self, ticket: Ticket) -> Result<RunReport, DeviceError> {
-        if !self.open.remove(&ticket.0) {
+        loop {
+            if let Some(report) = self.poll(ticket, SLICE)? {
+                return Ok(report);
+            }
+            if let Err(stopped) = interrupt::check() {
+                self.open.remove(&ticket.0);
+                return Err(stopped.into());
+            }
+        }
+    }
+
+    fn poll(&mut self, ticket: Ticket, at_most: Duration) -> Result<Option<RunReport>, DeviceError> {
+        if !self.open.contains(&ticket.0) {
             return Err(DeviceError::UnknownTicket(ticket));
         }
-        self.line.send(request::Kind::Wait(ticket.0))?;
-        let mut spans = Vec::new();
-        let invalid = |name: &str, error: report::Invalid| broken(name, error.to_string());
+        let begun = Instant::now();
         loop {
-            match self.next()? {
-                reply::Kind::Spans(more) => {
-                    spans.append(&mut report::unpack_spans(more).map_err(|error| invalid(&self.name, error))?);
-                }
-                reply::Kind::Report(report) => {
-                    let report = report::unpack(report).map_err(|error| invalid(&self.name, error))?;
-                    return Ok(RunReport { spans, ..report });
-                }
-                _ => return Err(self.line.nonsense().into()),
+            if let Some(outcome) = self.done.remove(&ticket.0) {
+                self.open.remove(&ticket.0);
+                return outcome.map(Some);
+            }
+            if self.awaited.is_none() {
+                self.line.send(request::Kind::Wait(ticket.0))?;
+                self.awaited = Some(Awaited { ticket: ticket.0, spans: Vec::new() });
+            }
+            self.listen(at_most.saturating_sub(begun.elapsed()))?;
+            if self.awaited.is_some() {
+                return Ok(None);
             }
         }
     }
 
     fn scratchpad(&mut self, mem: Mem, entry: u32, count: u32) -> Result<Vec<u8>, DeviceError> {
+        self.settle()?;
         self.line.send(request::Kind::Scratchpad(wire::Entries { mem: mem as u32, entry, count }))?;
         let most = u64::from(count) * u64::from(self.config.entry_bytes(mem));
         let mut bytes = Vec::new();

@@ -1,8 +1,12 @@
 //! A session's two streams.
 
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
+use tonic::{Status, Streaming};
 
 use crate::caller::Link;
 use crate::connection::{ClientError, Connection, client_name};
@@ -10,11 +14,16 @@ use crate::runtime::runtime;
 use crate::wire::{self, reply, request};
 use crate::{PROTOCOL, QUEUE};
 
+/// Replies that are kept while a request waits for its place.
+const EARLY: usize = 64;
+
 /// A session that is open.
 pub(crate) struct Line {
     connection: Connection,
     requests: mpsc::Sender<wire::Request>,
     replies: Streaming<wire::Reply>,
+    /// Replies that came while a request waited for its place.
+    early: VecDeque<Result<Option<wire::Reply>, Status>>,
     /// Why it ended, for calls after that.
     ended: Option<Ended>,
 }
@@ -51,7 +60,8 @@ impl Line {
         let mut machine = connection.machine();
         let stream = connection.request(ReceiverStream::new(outgoing));
         let replies = runtime()?.block_on(machine.session(stream)).map_err(|status| connection.failed(&status))?;
-        let mut line = Line { connection, requests, replies: replies.into_inner(), ended: None };
+        let mut line =
+            Line { connection, requests, replies: replies.into_inner(), early: VecDeque::new(), ended: None };
         let opened = loop {
             match line.next()? {
                 reply::Kind::Opened(opened) => break Ok(opened),
@@ -90,19 +100,42 @@ impl Link for Line {
         match self.requests.try_send(request) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(request)) => {
-                let sent = runtime()?.block_on(self.requests.send(request));
+                let Line { requests, replies, early, .. } = self;
+                // The server may be unable to take requests before its replies are taken.
+                let sent = runtime()?.block_on(async {
+                    let mut sending = pin!(requests.send(request));
+                    loop {
+                        let more = early.len() < EARLY && early.back().is_none_or(|reply| matches!(reply, Ok(Some(_))));
+                        tokio::select! {
+                            biased;
+                            sent = &mut sending => return sent,
+                            reply = replies.message(), if more => early.push_back(reply),
+                        }
+                    }
+                });
                 sent.map_err(|_| self.why())
             }
             Err(mpsc::error::TrySendError::Closed(_)) => Err(self.why()),
         }
     }
 
-    fn next(&mut self) -> Result<reply::Kind, ClientError> {
+    fn next_within(&mut self, at_most: Duration) -> Result<Option<reply::Kind>, ClientError> {
         if let Some(ended) = &self.ended {
             return Err(ended.error(self.name()));
         }
-        match runtime()?.block_on(self.replies.message()) {
-            Ok(Some(wire::Reply { kind: Some(kind) })) => Ok(kind),
+        let reply = match self.early.pop_front() {
+            Some(reply) => reply,
+            None => {
+                let message = self.replies.message();
+                let within = async { tokio::time::timeout(at_most, message).await };
+                match runtime()?.block_on(within) {
+                    Ok(reply) => reply,
+                    Err(_) => return Ok(None),
+                }
+            }
+        };
+        match reply {
+            Ok(Some(wire::Reply { kind: Some(kind) })) => Ok(Some(kind)),
             Ok(Some(_)) => Err(self.nonsense()),
             Ok(None) => Err(self.end(Ended::Lost("the server ended the session".into()))),
             Err(status) => Err(self.end(match self.connection.failed(&status) {

@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::Duration;
 
 use prost::Message;
 use tokio::sync::oneshot;
@@ -124,11 +125,12 @@ impl caller::Link for Link {
         self.writer.send(self.channel, request).map_err(|_| self.died())
     }
 
-    fn next(&mut self) -> Result<reply::Kind, ClientError> {
-        match self.replies.recv() {
-            Ok(wire::Reply { kind: Some(kind) }) => Ok(kind),
+    fn next_within(&mut self, at_most: Duration) -> Result<Option<reply::Kind>, ClientError> {
+        match self.replies.recv_timeout(at_most) {
+            Ok(wire::Reply { kind: Some(kind) }) => Ok(Some(kind)),
             Ok(_) => Err(self.nonsense()),
-            Err(_) => Err(self.died()),
+            Err(mpsc::RecvTimeoutError::Timeout) => Ok(None),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Err(self.died()),
         }
     }
 

@@ -6,6 +6,7 @@ pub(crate) mod calls;
 mod differential;
 pub(crate) mod fuzz;
 mod log;
+mod poll;
 mod queue;
 mod scrub;
 
