@@ -49,6 +49,8 @@ pub(crate) struct Offer {
     pub functions: Registry,
     /// Bytes of memory, and of a call, at most.
     pub most: u64,
+    /// Bytes of inputs and outputs of frames at most.
+    pub frames: u64,
 }
 
 /// How CPU code of clients runs.
@@ -143,8 +145,11 @@ impl Native {
             config: device.map_or_else(String::new, |device| device.config().to_toml()),
             functions: names(&Module::new(Registered(offer.functions.clone()))),
             cpu_seconds: self.cpu_seconds,
-            address_bytes: OWN_BYTES.saturating_add(most.saturating_mul(3)),
+            address_bytes: OWN_BYTES
+                .saturating_add(most.saturating_mul(3))
+                .saturating_add(offer.frames.saturating_mul(2)),
             model_bytes: most,
+            frame_bytes: offer.frames,
         }
     }
 }

@@ -39,6 +39,9 @@ pub struct Serve {
     /// MiB of memory that the models and the arguments of a session can take
     #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
     max_memory: u32,
+    /// MiB that inputs and outputs of a session's frames can take, from submitting to waiting
+    #[arg(long, default_value_t = 1024, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..))]
+    max_frame_memory: u32,
     /// Tracker that hands out this server's devices. It is shown this server's token; TILEWRIGHT_TLS_CERT turns TLS on
     #[arg(long, value_name = "HOST:PORT")]
     tracker: Option<Endpoint>,
@@ -170,6 +173,7 @@ impl Serve {
             run: seconds(self.max_seconds),
             cycles: self.max_cycles,
             memory: u64::from(self.max_memory) << 20,
+            frames: u64::from(self.max_frame_memory) << 20,
         };
         let options = Options { limits, ..self.listen.options(LISTEN)? };
         let config = self.hw.load()?;

@@ -63,7 +63,7 @@ pub fn serve() -> Result<(), AnyError> {
         name: "the process for CPU code".into(),
         functions,
         device: device.clone(),
-        budget: Budget::new(begin.model_bytes),
+        budget: Budget::new(begin.model_bytes, begin.frame_bytes),
         cpu_code: CpuCode::Here,
     });
     let mut requests = Requests::new(None, module, begin.model_bytes);

@@ -204,7 +204,7 @@ fn no_message_of_a_process_stops_its_server() {
     let config = small();
     let device = Fsim::new(config.clone(), config.memory_bytes()).with_cycle_limit(Some(10_000));
     let device = Some(SharedDevice::new(Box::new(device)));
-    let offer = Offer { device, functions: calls::functions(), most: 4 << 20 };
+    let offer = Offer { device, functions: calls::functions(), most: 4 << 20, frames: 4 << 20 };
     let (begun, mut random) = (Instant::now(), Random(0x1234_5678_9abc_def1));
     let mut rounds = 0;
     while begun.elapsed() < Duration::from_secs(seconds() / 2) || rounds < 3 {

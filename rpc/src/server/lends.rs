@@ -55,7 +55,7 @@ impl Lends {
             name: format!("the server of {}", self.name),
             functions: self.functions.clone(),
             device,
-            budget: Budget::new(limits.memory),
+            budget: Budget::new(limits.memory, limits.frames),
         })
     }
 }

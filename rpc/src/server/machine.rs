@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
-use tilewright_runtime::artifact::{Manifest, StepKind};
+use tilewright_runtime::artifact::{Manifest, StepKind, ValueId};
 use tilewright_runtime::function::{AnyError, Args};
 use tilewright_runtime::module::{Functions, SessionModule};
 use tilewright_runtime::session::DynamicSession;
@@ -43,11 +42,19 @@ pub(crate) enum CpuCode {
 /// What a client's models can take.
 #[derive(Clone)]
 pub(crate) struct Budget {
-    /// Bytes of memory.
-    taken: Arc<AtomicU64>,
-    most: u64,
+    /// Memory of the models.
+    memory: Bytes,
+    /// Inputs and outputs of frames.
+    frame_bytes: Bytes,
     frames: Arc<Semaphore>,
     processes: Arc<Semaphore>,
+}
+
+/// A number of bytes that is taken by parts. Copies share it.
+#[derive(Clone)]
+struct Bytes {
+    taken: Arc<AtomicU64>,
+    most: u64,
 }
 
 /// Frames of a session that are computed, wait for that, or were not fetched: those of a shape that are computed at the
@@ -56,21 +63,55 @@ const FRAMES: usize = 10;
 /// Processes of a session for CPU code.
 const PROCESSES: usize = 8;
 
-/// A part of the budget, until it is dropped.
-struct Taken(Budget, u64);
+/// A part of the bytes, until it is dropped.
+struct Taken(Arc<AtomicU64>, u64);
 
-impl Budget {
-    pub fn new(most: u64) -> Budget {
-        let (frames, processes) = (Arc::new(Semaphore::new(FRAMES)), Arc::new(Semaphore::new(PROCESSES)));
-        Budget { taken: Arc::default(), most, frames, processes }
+impl Bytes {
+    fn new(most: u64) -> Bytes {
+        Bytes { taken: Arc::default(), most }
     }
 
-    /// Room for a frame, until it is dropped.
-    fn frame(&self) -> Result<OwnedSemaphorePermit, AnyError> {
-        let room = self.frames.clone().try_acquire_owned();
-        room.map_err(|_| {
-            format!("{FRAMES} frames were submitted and not waited for, the limit of a session; wait for one").into()
-        })
+    /// Takes a part. If there is not so much left, the error is what the other parts have.
+    fn take(&self, bytes: u64) -> Result<Taken, u64> {
+        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
+        let part = Taken(self.taken.clone(), bytes);
+        match taken.checked_add(bytes) {
+            Some(all) if all <= self.most => Ok(part),
+            _ => Err(taken),
+        }
+    }
+}
+
+/// Room for a frame, until it is dropped.
+struct Room {
+    _frame: OwnedSemaphorePermit,
+    _bytes: Taken,
+}
+
+impl Budget {
+    /// Most bytes of memory of the models, and of inputs and outputs of frames.
+    pub fn new(memory: u64, frames: u64) -> Budget {
+        Budget {
+            memory: Bytes::new(memory),
+            frame_bytes: Bytes::new(frames),
+            frames: Arc::new(Semaphore::new(FRAMES)),
+            processes: Arc::new(Semaphore::new(PROCESSES)),
+        }
+    }
+
+    /// Room for a frame whose inputs and outputs have so many bytes.
+    fn frame(&self, name: &str, bytes: u64) -> Result<Room, AnyError> {
+        let frame = self.frames.clone().try_acquire_owned().map_err(|_| {
+            format!("{FRAMES} frames were submitted and not waited for, the limit of a session; wait for one")
+        })?;
+        let bytes = self.frame_bytes.take(bytes).map_err(|taken| {
+            format!(
+                "a frame of {name} has {bytes} bytes of inputs and outputs and the frames that were not waited for have \
+                 {taken}, but the server allows {}; wait for a frame, or raise its --max-frame-memory",
+                self.frame_bytes.most
+            )
+        })?;
+        Ok(Room { _frame: frame, _bytes: bytes })
     }
 
     /// Room for a process, until it is dropped.
@@ -86,23 +127,20 @@ impl Budget {
     }
 
     fn take(&self, name: &str, bytes: u64) -> Result<Taken, AnyError> {
-        let taken = self.taken.fetch_add(bytes, Ordering::Relaxed);
-        let part = Taken(self.clone(), bytes);
-        match taken.checked_add(bytes) {
-            Some(all) if all <= self.most => Ok(part),
-            _ => Err(format!(
+        self.memory.take(bytes).map_err(|taken| {
+            format!(
                 "{name} needs {bytes} bytes of memory and the session's models have {taken}, but the server allows {}; \
                  raise its --max-memory, or close a model",
-                self.most
+                self.memory.most
             )
-            .into()),
-        }
+            .into()
+        })
     }
 }
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        self.0.taken.fetch_sub(self.1, Ordering::Relaxed);
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
@@ -137,21 +175,35 @@ fn need(artifact: &Artifact) -> u64 {
     of_shapes.fold(artifact.blob_bytes() as u64, u64::saturating_add)
 }
 
+/// Bytes of the inputs and outputs of a frame, those of the largest shape.
+fn frame_bytes(artifact: &Artifact) -> u64 {
+    let of_shape = |manifest: &Manifest| {
+        let bytes = |id: &ValueId| manifest.values[id.0 as usize].bytes() as u64;
+        manifest.inputs.iter().chain(&manifest.outputs).map(bytes).fold(0, u64::saturating_add)
+    };
+    artifact.manifest.of_each_shape().map(of_shape).max().unwrap_or(0)
+}
+
 impl MachineModule {
     /// What processes for CPU code can use of it.
     fn offer(&self) -> Offer {
-        Offer { device: self.device.clone(), functions: self.functions.clone(), most: self.budget.most }
+        Offer {
+            device: self.device.clone(),
+            functions: self.functions.clone(),
+            most: self.budget.memory.most,
+            frames: self.budget.frame_bytes.most,
+        }
     }
 
     fn load(&self, args: Args) -> Result<Module, AnyError> {
         args.count(2, Some(2))?;
-        let (name, bytes) = (args.get::<String>(0)?, args.get::<Bytes>(1)?);
+        let (name, bytes) = (args.get::<String>(0)?, args.get::<bytes::Bytes>(1)?);
         // Everything is checked here, before any of it is used.
         let artifact = Artifact::decode(name, bytes)?;
         if has_gpu_code(&artifact) {
             return Err(format!("{name} has code for a GPU, which servers do not run; compile it for the CPU").into());
         }
-        let taken = self.budget.take(name, need(&artifact))?;
+        let (taken, frame_bytes) = (self.budget.take(name, need(&artifact))?, frame_bytes(&artifact));
         let mut process = None;
         let session = match &self.cpu_code {
             CpuCode::Refused if has_native_code(&artifact) => {
@@ -173,7 +225,7 @@ impl MachineModule {
                 Module::new(SessionModule::new(session))
             }
         };
-        Ok(Module::new(Loaded { session, budget: self.budget.clone(), _process: process, _taken: taken }))
+        Ok(Module::new(Loaded { session, frame_bytes, budget: self.budget.clone(), _process: process, _taken: taken }))
     }
 }
 
@@ -202,6 +254,8 @@ impl Functions for MachineModule {
 /// A session that has a part of the budget.
 struct Loaded {
     session: Module,
+    /// Of inputs and outputs of a frame.
+    frame_bytes: u64,
     budget: Budget,
     // After the session, which ends the process.
     _process: Option<OwnedSemaphorePermit>,
@@ -211,7 +265,7 @@ struct Loaded {
 impl Loaded {
     /// Submits a frame, which has room until it was waited for or its function is dropped.
     fn submit(self: &Arc<Self>, submit: &Function, args: Args) -> Result<Value, AnyError> {
-        let room = self.budget.frame()?;
+        let room = self.budget.frame(&self.session.name(), self.frame_bytes)?;
         let Value::Function(wait) = submit.call(args.values())? else {
             return Err(format!("{} returned no function", submit.name()).into());
         };

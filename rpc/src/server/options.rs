@@ -25,6 +25,8 @@ pub struct Limits {
     pub cycles: Option<u64>,
     /// Bytes of memory that the models of a session can take together, and bytes of the arguments of a call.
     pub memory: u64,
+    /// Bytes of inputs and outputs of the frames of a session that were submitted and not waited for.
+    pub frames: u64,
 }
 
 impl Default for Limits {
@@ -37,6 +39,7 @@ impl Default for Limits {
             run: Duration::from_secs(600),
             cycles: None,
             memory: 1 << 30,
+            frames: 1 << 30,
         }
     }
 }

@@ -163,6 +163,27 @@ fn frames_that_nobody_waits_for_are_limited() {
 }
 
 #[test]
+fn inputs_and_outputs_of_frames_are_limited_in_bytes() {
+    // Two frames of four numbers in and out, of 4 bytes each.
+    let running = serving(Limits { frames: 2 * 32 + 31, ..Limits::default() });
+    let remote = without_device(&running);
+    let sessions = [(); 2].map(|()| upload(&remote, &doubling()).expect("it is loaded"));
+    let x: Value = Tensor::from_f32(vec![4], &[1.0; 4]).unwrap().into();
+    let submit = |index: usize| call(&sessions[index], "submit", std::slice::from_ref(&x));
+    let mut waits: Vec<Value> = (0..2).map(|index| submit(index).expect("there is room")).collect();
+    let refused = submit(0).unwrap_err();
+    let told = "m.twa has 32 bytes of inputs and outputs and the frames that were not waited for have 64, but the server allows 95; \
+                wait for a frame, or raise its --max-frame-memory";
+    assert!(refused.contains(told), "{refused}");
+    let Some(Value::Function(wait)) = waits.pop() else { panic!("no function") };
+    wait.call(&[]).expect("it is finished");
+    waits.push(submit(1).expect("there is room for one"));
+    submit(0).unwrap_err();
+    waits.clear();
+    (0..2).for_each(|index| waits.push(submit(index).expect("there is room")));
+}
+
+#[test]
 fn frames_count_as_runs_and_stop_with_their_session() {
     let (functions, stopped) = (functions(), Arc::<AtomicUsize>::default());
     let count = stopped.clone();
