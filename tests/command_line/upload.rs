@@ -132,7 +132,8 @@ fn cpu_code_has_limits_and_ends_with_its_client() {
         std::thread::sleep(Duration::from_millis(5));
     };
     assert_eq!(limit(process, "Max cpu time"), "3600");
-    assert_eq!(limit(process, "Max address space"), ((4u64 << 30) + (3 << 30)).to_string());
+    // Its own, three times --max-memory, and twice --max-frame-memory.
+    assert_eq!(limit(process, "Max address space"), ((4u64 << 30) + (3 << 30) + (2 << 30)).to_string());
     assert_eq!((limit(process, "Max open files"), limit(process, "Max file size")), ("64".into(), "0".into()));
     assert!(!of(process, "environ").contains("TILEWRIGHT"));
     // Standard input, output and errors, and the copy of its socket that it uses.
