@@ -9,7 +9,8 @@ mkdir -p build/js
 # The code of models is instantiated in this module's memory and table, and shares its stack.
 RUSTFLAGS="-C target-feature=+simd128 -C link-arg=--export-table -C link-arg=--growable-table \
   -C link-arg=--export=__stack_pointer" \
-  $CARGO rustc -q --profile clib --target $target -p tilewright-ffi --lib --crate-type cdylib
+  $CARGO rustc -q --profile clib --config profile.clib.package.tilewright-hw.opt-level=3 --target $target \
+  -p tilewright-ffi --lib --crate-type cdylib
 cp "${CARGO_TARGET_DIR:-target}/$target/clib/tilewright_c.wasm" build/js/.runtime.wasm
 cp js/package.json js/*.js js/*.d.ts js/README.md LICENSE build/js
 mv build/js/.runtime.wasm build/js/runtime.wasm
