@@ -191,7 +191,12 @@ impl FromIterator<Value> for Value {
 
 impl<K: Into<String>> FromIterator<(K, Value)> for Value {
     fn from_iter<I: IntoIterator<Item = (K, Value)>>(values: I) -> Value {
-        Value::Map(values.into_iter().map(|(name, value)| (name.into(), value)).collect())
+        // One by one: `collect` would sort first, with code of its own for each iterator.
+        let mut map = BTreeMap::new();
+        for (name, value) in values {
+            map.insert(name.into(), value);
+        }
+        Value::Map(map)
     }
 }
 
