@@ -1,18 +1,28 @@
 //! Measures the first run of networks at new shapes: what compiling for a shape takes, and what sharing CPU code between
 //! shapes saves and costs.
+//!
+//! The accelerator's programs of a further shape take plans over from shapes before it. Their cycles, by the cycle model,
+//! are compared with those of the network compiled for the shape alone.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use mimalloc::MiMalloc;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::made_up;
 use tilewright::model::{self, Jit, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::SharedDevice;
-use tilewright_runtime::artifact::ValueInfo;
+use tilewright_runtime::artifact::{Artifact, OpenValue, ValueInfo};
+use tilewright_runtime::function::AnyError;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{DynamicSession, Session};
+use tilewright_runtime::session::{DynamicSession, Session, Specialize};
 use tilewright_runtime::tensor::Tensor;
+
+/// The program's allocator.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Shapes of each network.
 const COUNT: usize = 20;
@@ -32,6 +42,28 @@ const NETWORKS: [Network; 3] = [
     Network { name: "ppocr-cls/model.onnx", sizes: |n| vec![vec![1, 3, 48 + 16 * (n % 5), 64 + 32 * (n / 5)]] },
 ];
 
+/// A model for a session, of which the bench also has the artifacts.
+struct Shared(Arc<Jit>);
+
+impl Specialize for Shared {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn inputs(&self) -> &[OpenValue] {
+        self.0.inputs()
+    }
+
+    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
+        self.0.specialize(shapes)
+    }
+}
+
+/// The geometric mean.
+fn mean(ratios: &[f64]) -> f64 {
+    (ratios.iter().map(|x| x.ln()).sum::<f64>() / ratios.len() as f64).exp()
+}
+
 fn main() {
     let config = HwConfig::default();
     for Network { name, sizes } in NETWORKS {
@@ -42,13 +74,17 @@ fn main() {
             // SAFETY: no other thread runs yet.
             unsafe { std::env::set_var("XDG_CACHE_HOME", folder.path()) };
             let options = Options { level, ..Options::new(&config) };
-            let jit = Jit::new(&file, Sizes::default(), &options).expect("the network is read");
+            let jit = Arc::new(Jit::new(&file, Sizes::default(), &options).expect("the network is read"));
             let inputs = model::open_inputs(&file).expect("the network is read");
-            let inner = device::open(DeviceKind::FSIM, &config, Extras::default(), &|_| {}).expect("the device opens");
-            let device = SharedDevice::new(inner.expect("a simulator"));
-            let mut session = DynamicSession::new(Box::new(jit), Registry::global(), Some(device.clone()));
+            let open = |kind| {
+                let inner = device::open(kind, &config, Extras::default(), &|_| {}).expect("the device opens");
+                SharedDevice::new(inner.expect("a simulator"))
+            };
+            let (device, timed) = (open(DeviceKind::FSIM), open(DeviceKind::CSIM));
+            let shared = Box::new(Shared(jit.clone()));
+            let mut session = DynamicSession::new(shared, Registry::global(), Some(device.clone()));
             let mut first = Vec::new();
-            let mut slower = Vec::new();
+            let (mut slower, mut more_cycles) = (Vec::new(), Vec::new());
             for number in 0..COUNT {
                 let shapes = sizes(number);
                 let values = inputs.iter().zip(&shapes).map(|(input, shape)| {
@@ -64,6 +100,15 @@ fn main() {
                     let named = inputs.iter().map(|input| input.name.clone()).zip(shapes).collect();
                     let own = model::compile_file(&file, Sizes { inputs: named, ..Sizes::default() }, &options);
                     let own = own.expect("the network compiles");
+                    let cycles = |artifact: Artifact| {
+                        let on = Session::on(artifact, Registry::global(), Some(timed.clone()));
+                        on.expect("it opens").run(&given).expect("it runs").1.cycles()
+                    };
+                    let sizes: Vec<&[usize]> = values.iter().map(|value| value.shape.as_slice()).collect();
+                    let further = jit.specialize(&sizes).expect("the network compiles");
+                    if let Some((further, own)) = cycles(further).zip(cycles(own.clone())) {
+                        more_cycles.push(further as f64 / own as f64);
+                    }
                     let mut own = Session::on(own, Registry::global(), Some(device.clone())).expect("it opens");
                     own.run(&given).expect("it runs");
                     let best = |run: &mut dyn FnMut()| {
@@ -80,15 +125,18 @@ fn main() {
             }
             let mut later = first[COUNT / 2..].to_vec();
             later.sort_by(f64::total_cmp);
-            let mean = slower.iter().map(|x| x.ln()).sum::<f64>() / slower.len() as f64;
             println!(
                 "{name:28} -O{level}: first runs of {COUNT} shapes: {} ms; of the last {}: median {:.0}, most {:.0} ms; \
-                 a run takes {:.2} of that of code for its shape",
+                 a run takes {:.2} of that of code for its shape{}",
                 first.iter().map(|ms| format!("{ms:.0}")).collect::<Vec<_>>().join(" "),
                 later.len(),
                 later[later.len() / 2],
                 later[later.len() - 1],
-                mean.exp()
+                mean(&slower),
+                match more_cycles.iter().copied().reduce(f64::max) {
+                    Some(most) => format!(", {:.3} of its cycles, at most {most:.3}", mean(&more_cycles)),
+                    None => String::new(),
+                }
             );
         }
     }

@@ -11,7 +11,7 @@ pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, Partition, partition_by};
 use tilewright_compiler::passes::pipelines::cpu_passes;
 use tilewright_compiler::passes::{self, OptLevel, Pass, optimize};
-use tilewright_compiler::records::{Records, Replay};
+use tilewright_compiler::records::{OtherShapes, Records, Replay};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{About, Artifact, ValueInfo};
 use tilewright_runtime::tensor::DType;
@@ -71,6 +71,8 @@ pub struct Options<'c> {
     /// Whether CPU code is shared by shapes of the model: it is compiled twice at most, instead of for each shape, but runs
     /// a little slower. The code for the first shape is not shared.
     pub any_shape: bool,
+    /// Plans of the model's first shape, which are taken over where they fit. If there are none, this is the first shape.
+    pub other_shapes: Option<&'c OtherShapes>,
     /// Use measured CPU times of this machine instead of the model of the configuration's host.
     pub measure: bool,
     /// Optimization level, 0 to 3.
@@ -102,6 +104,7 @@ impl<'c> Options<'c> {
             processor: None,
             symbols: None,
             any_shape: false,
+            other_shapes: None,
             measure: false,
             level: 2,
             dump_ir: false,
@@ -224,7 +227,7 @@ pub fn partitioned(
         false => None,
     };
     let costs: &dyn CostOracle = measured.as_ref().map_or(&analytic, |measured| measured);
-    let oracle = Timed { config: options.config, costs, records: options.records };
+    let oracle = Timed { config: options.config, costs, records: options.records, other_shapes: options.other_shapes };
     let mut partition = partition_by(&graph, options.config, split, &oracle);
     if offload != Offload::None {
         partition.tell(&report.notes);

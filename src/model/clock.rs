@@ -3,7 +3,7 @@
 use tilewright_compiler::codegen::accel::{Layer, Planned};
 use tilewright_compiler::cost::{Clock, CostOracle, CpuTime};
 use tilewright_compiler::graph::{Graph, NodeId};
-use tilewright_compiler::records::Records;
+use tilewright_compiler::records::{OtherShapes, Records};
 use tilewright_driver::{ALIGN, AccelProgram, DeviceMemory, Loaded, Order, Recording};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::{Device, RunReport, Span};
@@ -19,6 +19,8 @@ pub struct Timed<'a> {
     pub costs: &'a dyn CostOracle,
     /// Plans that were found earlier.
     pub records: Option<&'a Records>,
+    /// Plans of other shapes of the model.
+    pub other_shapes: Option<&'a OtherShapes>,
 }
 
 /// A clock that threads can share.
@@ -116,5 +118,9 @@ impl CostOracle for Timed<'_> {
 
     fn records(&self) -> Option<&Records> {
         self.records
+    }
+
+    fn other_shapes(&self) -> Option<&OtherShapes> {
+        self.other_shapes
     }
 }

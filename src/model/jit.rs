@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tilewright_compiler::frontend;
 use tilewright_compiler::graph::{Dim, TensorType};
 use tilewright_compiler::passes::any_added;
-use tilewright_compiler::records::Records;
+use tilewright_compiler::records::{OtherShapes, Records};
 use tilewright_driver::StreamCache;
 use tilewright_hw::cache;
 use tilewright_hw::config::HwConfig;
@@ -156,6 +156,7 @@ struct OwnedOptions {
     keep_values: bool,
     schedules: Vec<GivenSchedule>,
     records: Option<Records>,
+    other_shapes: OtherShapes,
 }
 
 impl OwnedOptions {
@@ -171,6 +172,7 @@ impl OwnedOptions {
             keep_values: options.keep_values,
             schedules: options.schedules.to_vec(),
             records: options.records.cloned(),
+            other_shapes: OtherShapes::default(),
         }
     }
 
@@ -182,6 +184,7 @@ impl OwnedOptions {
             processor: self.processor.as_deref(),
             symbols: self.symbols.as_deref(),
             any_shape: true,
+            other_shapes: Some(&self.other_shapes),
             measure: self.measure,
             level: self.level,
             dump_ir: false,

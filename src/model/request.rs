@@ -183,6 +183,7 @@ impl CompileRequest {
             processor: self.processor.as_deref(),
             symbols: self.symbols.as_deref(),
             any_shape: false,
+            other_shapes: None,
             measure: self.measure,
             level: self.level,
             dump_ir: self.dump_ir,

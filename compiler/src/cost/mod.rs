@@ -10,7 +10,7 @@ pub use roofline::{Roofline, roofline};
 
 use crate::codegen::accel::{Layer, Planned};
 use crate::graph::{Graph, NodeId};
-use crate::records::Records;
+use crate::records::{OtherShapes, Records};
 use tilewright_driver::{AccelProgram, Order, Recording};
 use tilewright_hw::HwConfig;
 use tilewright_runtime::artifact::{InsnLayers, LayerEnd};
@@ -49,6 +49,12 @@ pub trait CostOracle {
 
     /// Returns plans that were found earlier, if there are any.
     fn records(&self) -> Option<&Records> {
+        None
+    }
+
+    /// Returns the plans of the same layers at the first shape of the model, if it is compiled for several shapes one
+    /// after the other.
+    fn other_shapes(&self) -> Option<&OtherShapes> {
         None
     }
 }

@@ -54,8 +54,11 @@ pub fn partition_by(
     let settled = |options: Options| {
         settle(graph, config, options, oracle, &|placed| regions(graph, config, placed, &options, clock))
     };
+    // At a further shape, plans are taken over from the first one, and lower levels are not tried.
+    let further = oracle.other_shapes().is_some_and(|others| !others.is_empty());
     let mut best = settled(options);
-    if clock.is_none() || options.offload != Offload::All {
+    if clock.is_none() || options.offload != Offload::All || further {
+        tune::keep_plans(&best.partition, config, oracle);
         return best.partition;
     }
     // If a lower optimization level is known to need fewer cycles, use it.
@@ -65,6 +68,7 @@ pub fn partition_by(
             best = below;
         }
     }
+    tune::keep_plans(&best.partition, config, oracle);
     best.partition
 }
 

@@ -130,7 +130,7 @@ impl<'a> Task<'a> {
     fn judge(&self) -> Option<Judge<'a>> {
         let clock = self.oracle.clock().filter(|_| self.options.search_tiles)?;
         let known = (clock, self.oracle.records());
-        Some(Judge::new(self.graph, self.config, known, &self.options))
+        Some(Judge::new(self.graph, self.config, known, &self.options).with(self.oracle.other_shapes()))
     }
 
     /// Places and plans the layers, without fusions and kept results.

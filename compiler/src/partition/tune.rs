@@ -6,11 +6,11 @@
 
 use super::place::Placed;
 use super::window::{Surroundings, Window, times};
-use super::{Code, Options, Region};
-use crate::codegen::accel::Planned;
-use crate::cost::Clock;
+use super::{Code, Options, Partition, Region};
+use crate::codegen::accel::{Layer, Planned};
+use crate::cost::{Clock, CostOracle};
 use crate::graph::{Graph, NodeId};
-use crate::records::{Records, Replay};
+use crate::records::{Elsewhere, OtherShapes, Records, Replay};
 use std::collections::{HashMap, HashSet};
 use tilewright_hw::HwConfig;
 
@@ -20,6 +20,9 @@ const MOST: usize = 8;
 /// Maximum number of instructions of all programs that are timed for one partition; four times as many if it is
 /// thorough. This limits the compile time, in the same way on every machine.
 const MOST_INSNS: usize = 100_000;
+
+/// Percentage of the least estimated cycles that a plan of the first shape may take at a further one.
+const MOST_ELSEWHERE: u64 = 105;
 
 /// Which of a program's orders the judge times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub(super) struct Judge<'a> {
     config: &'a HwConfig,
     clock: &'a dyn Clock,
     records: Option<&'a Records>,
+    others: Option<&'a OtherShapes>,
     known: HashMap<String, [Option<u64>; 2]>,
     /// Whether programs are also timed in the order that a search finds.
     reorder: bool,
@@ -58,7 +62,15 @@ impl<'a> Judge<'a> {
         let thorough = options.keep_on_chip;
         let left = if thorough { 4 * MOST_INSNS } else { MOST_INSNS };
         let reorder = options.reorder && !options.keep_values;
-        Judge { graph, config, clock, records, known: HashMap::new(), reorder, thorough, hints: HashMap::new(), left }
+        let (known, hints, others) = (HashMap::new(), HashMap::new(), None);
+        Judge { graph, config, clock, records, others, known, reorder, thorough, hints, left }
+    }
+
+    /// Takes over plans of the first shape, if this is a further one.
+    #[must_use]
+    pub fn with(mut self, others: Option<&'a OtherShapes>) -> Judge<'a> {
+        self.others = others.filter(|others| !others.is_empty());
+        self
     }
 
     /// The orders in which plans are compared. A second order takes as much time again.
@@ -84,7 +96,10 @@ impl<'a> Judge<'a> {
             }
         }
         for (group, at) in open {
-            self.tune_layer(placed, &group, at, timing);
+            match self.others {
+                Some(others) => self.as_elsewhere(placed, group[at], others),
+                None => self.tune_layer(placed, &group, at, timing),
+            }
         }
         (placed.layers.iter().zip(&before).any(|(l, planned)| l.planned != *planned), replay)
     }
@@ -113,6 +128,23 @@ impl<'a> Judge<'a> {
                 *replay.refused.entry(reason).or_default() += 1;
                 false
             }
+        }
+    }
+
+    /// Gives a layer the plan that it has at the first shape, if its estimate is not much worse than the best one. If the
+    /// decisions do not fit, the plan at the same place among the alternatives is meant.
+    fn as_elsewhere(&self, placed: &mut Placed, index: usize, others: &OtherShapes) {
+        let own = &placed.layers[index];
+        let Some(Elsewhere { decisions, rank }) = others.find(&own.layer.name) else { return };
+        let most = own.planned.cycles(&own.layer, self.config).saturating_mul(MOST_ELSEWHERE) / 100;
+        let near = |planned: &Planned| planned.cycles(&own.layer, self.config) <= most;
+        let ranked = || {
+            let mut alternatives = own.planned.alternatives(&own.layer, self.config, MOST).into_iter();
+            alternatives.nth(rank?).filter(near)
+        };
+        let same = own.planned.with(&decisions, &own.layer, self.config).ok().filter(near);
+        if let Some(planned) = same.or_else(ranked) {
+            set_plan(placed, index, planned);
         }
     }
 
@@ -217,6 +249,20 @@ fn set_plan(placed: &mut Placed, index: usize, planned: Planned) {
         }
     }
     placed.layers[index].planned = planned;
+}
+
+/// Keeps the plans of a model's first shape for further shapes.
+pub(super) fn keep_plans(partition: &Partition, config: &HwConfig, oracle: &dyn CostOracle) {
+    let Some(others) = oracle.other_shapes().filter(|others| others.is_empty()) else { return };
+    let programs = partition.regions.iter().filter_map(|region| match &region.code {
+        Code::Accel(program) => Some(program),
+        Code::Cpu | Code::Packed => None,
+    });
+    let elsewhere = |(layer, planned): &(Layer, Planned)| {
+        let rank = planned.alternatives(layer, config, MOST).iter().position(|other| other == planned);
+        (layer.name.clone(), Elsewhere { decisions: planned.decisions(), rank })
+    };
+    others.keep(programs.flat_map(|program| &program.source.layers).map(elsewhere));
 }
 
 /// Gives each layer its share of its program's cycles: from the end of the previous layer to its own end.

@@ -2,13 +2,16 @@
 
 use super::fused::network;
 use super::problems::int8;
+use super::weighed::network_of;
 use super::{configs, csim, fsim, run};
 use crate::codegen::accel::{Layer, Planned};
 use crate::cost::{Analytic, Clock, CostOracle, CpuTime};
 use crate::graph::{Graph, NodeId, eval_all};
 use crate::partition::{Code, Offload, Options, Partition, partition, partition_by};
+use crate::records::OtherShapes;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use tilewright_driver::{AccelProgram, race};
 use tilewright_hw::HwConfig;
@@ -22,6 +25,7 @@ type Time<'a> = dyn Fn(&AccelProgram, &InsnLayers) -> Option<Vec<u64>> + 'a;
 pub(super) struct MadeUp<'a> {
     pub costs: Analytic<'a>,
     pub clock: &'a Time<'a>,
+    pub others: Option<&'a OtherShapes>,
 }
 
 impl Clock for MadeUp<'_> {
@@ -53,6 +57,10 @@ impl CostOracle for MadeUp<'_> {
 
     fn clock(&self) -> Option<&dyn Clock> {
         Some(self)
+    }
+
+    fn other_shapes(&self) -> Option<&OtherShapes> {
+        self.others
     }
 }
 
@@ -92,7 +100,7 @@ fn what_takes_less_is_built_and_computes_the_same() {
             let inputs: Vec<_> = graph.inputs().map(|(_, v)| int8(&mut rng, &graph.ty(v).shape().unwrap())).collect();
             let kept = seed % 2 == 1;
             let options = Options { fuse: kept, keep_on_chip: kept, ..Options::default() };
-            let oracle = MadeUp { costs: Analytic { config: &config }, clock: &counting };
+            let oracle = MadeUp { costs: Analytic { config: &config }, clock: &counting, others: None };
             let tuned = partition_by(&graph, &config, options, &oracle);
             for region in &tuned.regions {
                 let Code::Accel(accel) = &region.code else { continue };
@@ -117,10 +125,39 @@ fn what_takes_less_is_built_and_computes_the_same() {
 fn places_by_cost_weigh_whole_programs() {
     let config = HwConfig::default();
     let graph = network(&mut StdRng::seed_from_u64(3));
-    let oracle = MadeUp { costs: Analytic { config: &config }, clock: &counting };
+    let oracle = MadeUp { costs: Analytic { config: &config }, clock: &counting, others: None };
     let parts = partition_by(&graph, &config, Offload::Auto, &oracle);
     let told: Vec<_> = parts.explanations.iter().filter_map(|e| e.cost.as_ref()?.accel_cycles).collect();
     assert!(!told.is_empty() && told.iter().all(|cycles| *cycles < 3000), "{told:?}");
+}
+
+#[test]
+fn further_shapes_take_plans_over_in_place_of_timing_them() {
+    let (config, timed) = (HwConfig::default(), Cell::new(0));
+    let clock = |program: &AccelProgram, layers: &InsnLayers| {
+        timed.set(timed.get() + 1);
+        counting(program, layers)
+    };
+    let compile = |size: usize, others: Option<&OtherShapes>| {
+        timed.set(0);
+        let graph = network_of(size);
+        let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock, others };
+        let parts = partition_by(&graph, &config, Options::default(), &oracle);
+        let inputs = [int8(&mut StdRng::seed_from_u64(7), &[1, size, size, 16])];
+        run(&graph, &config, &parts, &inputs, &eval_all(&graph, &inputs).unwrap(), &fsim);
+        (parts, timed.get())
+    };
+    let others = OtherShapes::default();
+    assert_eq!(compile(16, Some(&others)).0, compile(16, None).0, "the first shape is compiled as if it were alone");
+    assert!(!others.is_empty());
+    for size in [16, 24, 40] {
+        let (further, times) = compile(size, Some(&others));
+        let (_, times_alone) = compile(size, None);
+        assert!(times < times_alone, "{size}: {times} programs were timed, alone {times_alone}");
+        // Plans are taken over only where that saves cycles.
+        let estimated = partition(&network_of(size), &config, Options::default());
+        assert!(instructions(&further) <= instructions(&estimated), "{size}");
+    }
 }
 
 /// A clock by which a program takes less the earlier its loads are in the stream.
@@ -137,7 +174,7 @@ fn the_order_that_takes_fewer_cycles_is_used_and_computes_the_same() {
     let (mut mixed, mut all) = (0, 0);
     for config in configs() {
         let clock = |program: &AccelProgram, layers: &InsnLayers| early_loads(&config, program, layers);
-        let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock };
+        let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock, others: None };
         for seed in 0..4 {
             let mut rng = StdRng::seed_from_u64(seed);
             let graph = network(&mut rng);

@@ -15,9 +15,14 @@ use tilewright_runtime::artifact::InsnLayers;
 
 /// Two convolutions, each followed by a 2x2 pooling. By the estimate, both poolings are fused.
 fn network() -> Graph {
+    network_of(16)
+}
+
+/// The same for pictures of `size` x `size` pixels.
+pub(super) fn network_of(size: usize) -> Graph {
     let mut rng = StdRng::seed_from_u64(1);
     let mut b = GraphBuilder::new("weighed");
-    let mut x = b.input("x", TensorType::new(DType::I8, &[1, 16, 16, 16]));
+    let mut x = b.input("x", TensorType::new(DType::I8, &[1, size, size, 16]));
     for i in 0..2 {
         let weights = int8(&mut rng, &[16, 3, 3, 16]);
         let weights = b.constant("", weights);
@@ -49,7 +54,7 @@ fn weighed(cycles: [u64; 3]) -> Partition {
         *done.last_mut()? = *cycles.get(layers.layers())?;
         Some(done)
     };
-    let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock };
+    let oracle = MadeUp { costs: Analytic { config: &config }, clock: &clock, others: None };
     let options = Options { fuse: true, search_tiles: false, ..Options::default() };
     let build = |placed: &_| regions(&graph, &config, placed, &options, oracle.clock());
     let settled = settle(&graph, &config, options, &oracle, &build);
