@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::made_up;
-use tilewright::model::{self, Options, Sizes};
+use tilewright::model::{CompileRequest, ImportOptions, ModelFile};
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::queue::Queue;
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Ticket};
@@ -184,7 +184,9 @@ impl Device for RealTime {
 fn main() {
     let config = HwConfig::load("1x16x16").expect("a preset");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(NETWORK);
-    let artifact = model::compile_file(&file, Sizes::default(), &Options::new(&config)).expect("the network compiles");
+    let (request, import) = (CompileRequest::default(), ImportOptions::default());
+    let compiled = request.compile_file(&ModelFile::from(&*file), &import, &config, DeviceKind::CSIM, &mut |_, _| {});
+    let artifact = compiled.expect("the network compiles").artifact;
     let inputs = made_up(&artifact.manifest.input_values());
     let inner = device::open(DeviceKind::CSIM, &config, Extras::default(), &|_| {}).expect("the device opens");
     let inner = inner.expect("the cycle model is a device");

@@ -11,7 +11,7 @@ use std::time::Instant;
 use mimalloc::MiMalloc;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::made_up;
-use tilewright::model::{self, Jit, Options, Sizes};
+use tilewright::model::{self, CompileRequest, ModelFile, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::SharedDevice;
 use tilewright_runtime::artifact::{Artifact, OpenValue, ValueInfo};
@@ -68,13 +68,15 @@ fn main() {
     let config = HwConfig::default();
     for Network { name, sizes } in NETWORKS {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/models").join(name);
+        let file = ModelFile::from(&*file);
         for level in [1, 2] {
             // Caches of code would hide what a shape takes.
             let folder = tempfile::tempdir().expect("a folder");
             // SAFETY: no other thread runs yet.
             unsafe { std::env::set_var("XDG_CACHE_HOME", folder.path()) };
-            let options = Options { level, ..Options::new(&config) };
-            let jit = Arc::new(Jit::new(&file, Sizes::default(), &options).expect("the network is read"));
+            let request = CompileRequest { level, ..CompileRequest::default() };
+            let jit = request.jit(&file, Sizes::default(), &config, DeviceKind::FSIM).expect("the network is read");
+            let jit = Arc::new(jit);
             let inputs = model::open_inputs(&file).expect("the network is read");
             let open = |kind| {
                 let inner = device::open(kind, &config, Extras::default(), &|_| {}).expect("the device opens");
@@ -98,8 +100,9 @@ fn main() {
                 first.push(begun.elapsed().as_secs_f64() * 1e3);
                 if number % 5 == 4 {
                     let named = inputs.iter().map(|input| input.name.clone()).zip(shapes).collect();
-                    let own = model::compile_file(&file, Sizes { inputs: named, ..Sizes::default() }, &options);
-                    let own = own.expect("the network compiles");
+                    let sizes = Sizes { inputs: named, ..Sizes::default() }.into();
+                    let own = request.compile_file(&file, &sizes, &config, DeviceKind::FSIM, &mut |_, _| {});
+                    let own = own.expect("the network compiles").artifact;
                     let cycles = |artifact: Artifact| {
                         let on = Session::on(artifact, Registry::global(), Some(timed.clone()));
                         on.expect("it opens").run(&given).expect("it runs").1.cycles()

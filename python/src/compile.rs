@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tilewright::device::DeviceKind;
+use tilewright::device::{DeviceKind, DeviceNameError};
 use tilewright::model::plans::Tuned;
 use tilewright::model::{
     self, CompileRequest, Compiled, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Shapes, Sizes,
@@ -14,13 +14,17 @@ use tilewright::model::{
 };
 use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
+use tilewright_runtime::module::{DeviceModule, SessionModule, open_device};
+use tilewright_runtime::session::DynamicSession;
+use tilewright_runtime::{Module, Registry, SharedDevice, Value};
 
 use crate::config;
-use crate::error::Class;
+use crate::error::{self, Class};
 use crate::graph::PyGraph;
 use crate::interrupt::{self, detached};
 use crate::module;
 use crate::passes;
+use crate::value;
 
 /// A model to compile.
 pub struct Model {
@@ -339,6 +343,90 @@ pub fn compile<'py>(
         return Err(error);
     }
     module::of_artifact(py, outcome.map_err(|error| passes::of_error(py, error))?.artifact)
+}
+
+/// Opens a session that compiles the model for each shape of its inputs when it first sees it.
+///
+/// `model` is the path of an ONNX or TFLite file, or `zoo:NAME`. `device` is a name as `--device` accepts it, or a device
+/// of `tilewright.device`; with a name, `hw` is its configuration, and with a device the configuration is the device's.
+/// `bind` has sizes of open dimensions that are the same for all shapes. The other options are those of `compile`.
+///
+/// What was compiled is kept for the shapes used last, and in the user's cache folder for the next process.
+///
+/// Raises ModelError if the file cannot be read, and DeviceError if there is no such device. A shape for which the model
+/// cannot be compiled raises InputError when it runs.
+#[pyfunction]
+#[pyo3(signature = (model, *, device=None, hw=None, opt_level=2, offload="all", fallback="cpu", precision="f32",
+    cpu_target=None, bind=None, packed=Vec::new(), tuned=None, schedules=None))]
+#[allow(clippy::too_many_arguments, reason = "options by name in Python")]
+pub fn jit<'py>(
+    py: Python<'py>,
+    model: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    hw: Option<&Bound<'py, PyAny>>,
+    opt_level: u8,
+    offload: &str,
+    fallback: &str,
+    precision: &str,
+    cpu_target: Option<String>,
+    bind: Option<&Bound<'py, PyDict>>,
+    packed: Vec<String>,
+    tuned: Option<PathBuf>,
+    schedules: Option<PathBuf>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let request = CompileRequest {
+        offload: Some(word(py, "offload", offload, OFFLOAD)?),
+        fallback: Some(word(py, "fallback", fallback, FALLBACK)?),
+        precision: self::precision(py, fallback, precision)?,
+        level: level(py, opt_level)?,
+        processor: cpu_target,
+        tuned: self::tuned(py, tuned)?,
+        schedules,
+        ..CompileRequest::default()
+    };
+    if model.cast::<PyGraph>().is_ok() {
+        let text = "a Graph has one shape; compile it with `compile`, or give the path of the model's file";
+        return Err(Class::Input.err(py, text));
+    }
+    let Model { file, options } = Model::of(model, bind, None, packed)?;
+    let (device, kind, config) = device_of(py, device, hw, request.offload != Some(Offload::None))?;
+    let jit = detached(py, || request.jit(&file, options, &config, kind))?;
+    let jit = jit.map_err(|error| passes::of_error(py, error))?;
+    let session = DynamicSession::new(Box::new(jit), Registry::global(), device);
+    module::to_python(py, Module::new(SessionModule::new(session)))
+}
+
+/// The device of an argument, its kind and its configuration: a device that is open, or one to open if it is `needed`.
+fn device_of(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    hw: Option<&Bound<'_, PyAny>>,
+    needed: bool,
+) -> PyResult<(Option<SharedDevice>, DeviceKind, HwConfig)> {
+    let shared = |module: &Module| DeviceModule::of(module).cloned().map_err(|text| Class::Device.err(py, text));
+    let given = device.map_or_else(|| Ok("fsim".into()), value::from_python)?;
+    match given {
+        Value::Module(module) => {
+            if hw.is_some() {
+                let text = "hw and a device that is open both give a configuration; leave hw out";
+                return Err(Class::Input.err(py, text));
+            }
+            let device = shared(&module)?;
+            let config = device.config().clone();
+            Ok((Some(device), DeviceKind::FSIM, config))
+        }
+        Value::String(name) => {
+            let config = config::of_argument(py, hw)?;
+            let kind: DeviceKind = name.parse().map_err(|error: DeviceNameError| Class::Device.of_error(py, error))?;
+            if !needed || !kind.is_accelerator() {
+                return Ok((None, kind, config));
+            }
+            let opened = detached(py, || open_device(Registry::global(), &name, &config.to_toml()))?;
+            let opened = opened.map_err(|error| error::of_call(py, &error))?;
+            Ok((Some(shared(&opened)?), kind, config))
+        }
+        other => Err(Class::Input.err(py, format!("device is a name or an open device, not {}", other.kind()))),
+    }
 }
 
 /// Waits for the code generation of work that was stopped, before the interpreter ends.

@@ -28,7 +28,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use crate::compile::compile;
+    use crate::compile::{compile, jit};
     #[pymodule_export]
     use crate::config::PyConfig;
     #[pymodule_export]

@@ -78,8 +78,8 @@ pub fn to_python(py: Python<'_>, module: Module) -> PyResult<Bound<'_, PyAny>> {
     }
     if module.kind() == "session" {
         let own = match module.downcast::<SessionModule>() {
-            Some(session) => PySession::new(py, session)?,
-            None => PySession::of_server(py, &module)?,
+            Some(session) => PySession::new(py, session, &module)?,
+            None => PySession::described(py, &module)?,
         };
         return Ok(Bound::new(py, (own, PyModule(module)))?.into_any());
     }
@@ -196,18 +196,26 @@ pub struct PyDevice;
 
 /// An input or output of a session.
 struct Edge {
-    info: ValueInfo,
-    /// Whether some of its sizes are open, so that the shape is not known.
-    is_open: bool,
+    name: String,
+    dtype: DType,
+    /// `None` if some of its sizes are open.
+    shape: Option<Vec<usize>>,
+    /// Its type and shape in messages.
+    text: String,
     /// What `numpy.empty` takes.
-    shape: Py<PyAny>,
-    dtype: Py<PyAny>,
+    for_numpy: [Py<PyAny>; 2],
 }
 
 impl Edge {
+    fn new(py: Python<'_>, name: &str, dtype: DType, shape: Option<Vec<usize>>, sizes: &str) -> PyResult<Edge> {
+        let for_numpy =
+            [tensor::shape_tuple(py, shape.as_deref().unwrap_or_default())?, tensor::numpy_dtype(py, dtype)?];
+        Ok(Edge { name: name.into(), dtype, shape, text: format!("{dtype} {sizes}"), for_numpy })
+    }
+
     /// The input or output that a session describes: a map of its name, type and shape.
     fn described(py: Python<'_>, value: &Value) -> PyResult<Edge> {
-        let wrong = || Class::Call.err(py, format!("the server describes an input or output as {value}"));
+        let wrong = || Class::Call.err(py, format!("the session describes an input or output as {value}"));
         let Value::Map(map) = value else { return Err(wrong()) };
         let (Some(Value::String(name)), Some(Value::String(dtype)), Some(Value::List(sizes))) =
             (map.get("name"), map.get("dtype"), map.get("shape"))
@@ -219,28 +227,31 @@ impl Edge {
             Value::Integer(size) => usize::try_from(*size).ok(),
             _ => None,
         };
-        let shape = sizes.iter().map(size).collect::<Option<Vec<usize>>>();
-        let (is_open, shape) = (shape.is_none(), shape.unwrap_or_default());
-        let info = ValueInfo { name: name.clone(), dtype, shape, constant: None, source: None };
-        let shape = tensor::shape_tuple(py, &info.shape)?;
-        Ok(Edge { dtype: tensor::numpy_dtype(py, dtype)?, shape, info, is_open })
+        let text = |size: &Value| match size {
+            Value::Integer(size) => size.to_string(),
+            Value::String(symbol) => symbol.to_string(),
+            _ => "?".into(),
+        };
+        let text = sizes.iter().map(text).collect::<Vec<_>>().join("x");
+        Edge::new(py, name, dtype, sizes.iter().map(size).collect(), &text)
+    }
+
+    /// What it is, with its name and type, for messages.
+    fn label(&self, what: &str) -> String {
+        format!("{what} {} ({})", self.name, self.text)
     }
 
     /// Checks an array for an input of a server's session, before it crosses.
     fn check(&self, py: Python<'_>, array: &Lent) -> PyResult<()> {
-        let (name, view) = (self.info.name.clone(), &array.view);
-        let error = if view.dtype != self.info.dtype {
-            SessionError::InputType { name, found: view.dtype, wanted: self.info.dtype }
-        } else if !self.is_open && view.shape != self.info.shape {
-            SessionError::InputShape { name, found: view.shape.clone(), wanted: self.info.shape.clone() }
-        } else {
-            return Ok(());
+        let (name, view) = (self.name.clone(), &array.view);
+        let error = match &self.shape {
+            _ if view.dtype != self.dtype => SessionError::InputType { name, found: view.dtype, wanted: self.dtype },
+            Some(shape) if view.shape != *shape => {
+                SessionError::InputShape { name, found: view.shape.clone(), wanted: shape.clone() }
+            }
+            _ => return Ok(()),
         };
         Err(error::of_session(py, &error))
-    }
-
-    fn text(&self) -> String {
-        format!("{} {}", self.info.dtype, shape_text(&self.info.shape))
     }
 }
 
@@ -256,18 +267,20 @@ pub struct PySession {
 }
 
 impl PySession {
-    fn new(py: Python<'_>, session: &SessionModule) -> PyResult<PySession> {
+    fn new(py: Python<'_>, session: &SessionModule, module: &Module) -> PyResult<PySession> {
         let [inputs, outputs] = session.edges();
+        if inputs.is_empty() {
+            return PySession::described(py, module);
+        }
         let edge = |info: &ValueInfo| {
-            let (shape, dtype) = (tensor::shape_tuple(py, &info.shape)?, tensor::numpy_dtype(py, info.dtype)?);
-            Ok(Edge { info: info.clone(), is_open: false, shape, dtype })
+            Edge::new(py, &info.name, info.dtype, Some(info.shape.clone()), &shape_text(&info.shape))
         };
         let edges = inputs.iter().chain(outputs).map(edge).collect::<PyResult<_>>()?;
         Ok(PySession { edges, inputs: inputs.len(), is_of_server: false, is_closed: AtomicBool::new(false) })
     }
 
-    /// A session on a server, which is asked for its inputs and outputs.
-    fn of_server(py: Python<'_>, module: &Module) -> PyResult<PySession> {
+    /// A session that is asked for its inputs and outputs: one on a server, or one that compiles when it sees shapes.
+    fn described(py: Python<'_>, module: &Module) -> PyResult<PySession> {
         let ask = |name: &str| {
             let described = detached(py, || module.function(name)?.call(&[]))?;
             described.map_err(|error| error::of_call(py, &error))
@@ -280,7 +293,8 @@ impl PySession {
         let inputs = all.len();
         // Outputs of some models are known only for given shapes.
         all.extend(ask("outputs").and_then(|outputs| edges(&outputs)).unwrap_or_default());
-        Ok(PySession { edges: all, inputs, is_of_server: true, is_closed: AtomicBool::new(false) })
+        let is_of_server = module.downcast::<SessionModule>().is_none();
+        Ok(PySession { edges: all, inputs, is_of_server, is_closed: AtomicBool::new(false) })
     }
 
     /// The session, if it is one of this process.
@@ -306,24 +320,24 @@ impl PySession {
         }
         let mut list: Vec<Option<Lent>> = Vec::with_capacity(edges.len());
         for (array, edge) in args.iter().zip(edges) {
-            list.push(Some(lent(&array, edge, "input")?));
+            list.push(Some(lent(&array, || edge.label("input"))?));
         }
         list.resize_with(edges.len(), || None);
         for (name, array) in named.into_iter().flat_map(|named| named.iter()) {
             let name: String = name.extract()?;
-            let Some(place) = edges.iter().position(|edge| edge.info.name == name) else {
+            let Some(place) = edges.iter().position(|edge| edge.name == name) else {
                 return Err(err(InputError::Unknown {
                     name,
-                    known: edges.iter().map(|edge| edge.info.name.clone()).collect(),
+                    known: edges.iter().map(|edge| edge.name.clone()).collect(),
                 }));
             };
-            if list[place].replace(lent(&array, &edges[place], "input")?).is_some() {
+            if list[place].replace(lent(&array, || edges[place].label("input"))?).is_some() {
                 return Err(err(InputError::Twice { name }));
             }
         }
         let missing = |edge: &Edge| {
-            let (name, remedy) = (edge.info.name.clone(), "pass its array".to_string());
-            err(InputError::Missing { name, ty: edge.text(), remedy })
+            let (name, remedy) = (edge.name.clone(), "pass its array".to_string());
+            err(InputError::Missing { name, ty: edge.text.clone(), remedy })
         };
         let whole = |(array, edge): (Option<Lent>, &Edge)| {
             let array = array.ok_or_else(|| missing(edge))?;
@@ -339,20 +353,47 @@ impl PySession {
     fn room<'py>(&self, py: Python<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let edges = &self.edges[self.inputs..];
         let Some(out) = out else {
-            return edges.iter().map(|edge| tensor::empty(py, &edge.shape, &edge.dtype)).collect();
+            return edges
+                .iter()
+                .map(|Edge { for_numpy: [shape, dtype], .. }| tensor::empty(py, shape, dtype))
+                .collect();
         };
         match out.extract::<Vec<Bound<'py, PyAny>>>() {
             Ok(list) if !tensor::is_array(out) => Ok(list),
             _ => Ok(vec![out.clone()]),
         }
     }
+
+    /// The memory of the arrays for the outputs.
+    fn memory(&self, py: Python<'_>, given: &[Lent], arrays: &[Bound<'_, PyAny>]) -> PyResult<Vec<Lent>> {
+        let known = &self.edges[self.inputs..];
+        // Outputs that depend on the inputs' shapes are counted when the model is ready for these.
+        if !known.is_empty() && arrays.len() != known.len() {
+            let names = known.iter().map(|edge| edge.name.clone()).collect();
+            let error = SessionError::OutputCount { given: arrays.len(), names };
+            return Err(error::of_session(py, &error));
+        }
+        let mut room: Vec<Lent> = Vec::with_capacity(arrays.len());
+        for (place, array) in arrays.iter().enumerate() {
+            let name = || known.get(place).map_or(place.to_string(), |edge| edge.name.clone());
+            let label = || known.get(place).map_or_else(|| format!("output {place}"), |edge| edge.label("output"));
+            let memory = lent(array, label)?;
+            let wrong = |what: &str| Class::Input.err(py, format!("the memory for output {} {what}", name()));
+            if memory.read_only {
+                return Err(wrong("cannot be written"));
+            }
+            if given.iter().chain(&room).any(|other| overlap(other, &memory)) {
+                return Err(wrong("overlaps with that of another input or output"));
+            }
+            room.push(memory);
+        }
+        Ok(room)
+    }
 }
 
-/// The memory of the array for an input or output, as `what` says.
-fn lent(array: &Bound<'_, PyAny>, edge: &Edge, what: &str) -> PyResult<Lent> {
-    Lent::of(array).map_err(|reason| {
-        Class::Input.err(array.py(), format!("{what} {} ({}): {reason}", edge.info.name, edge.text()))
-    })
+/// The memory of an array; `what` says in messages what it is for.
+fn lent(array: &Bound<'_, PyAny>, what: impl FnOnce() -> String) -> PyResult<Lent> {
+    Lent::of(array).map_err(|reason| Class::Input.err(array.py(), format!("{}: {reason}", what())))
 }
 
 #[pymethods]
@@ -376,37 +417,21 @@ impl PySession {
         let (py, this) = (slf.py(), slf.get());
         let given = this.given(args, named)?;
         let Some(session) = PySession::here(slf) else { return PySession::run_on_server(slf, given, out) };
-        let edges = this.edges.iter();
-        if out.is_none() && given.iter().zip(edges).any(|(array, edge)| array.view.shape != edge.info.shape) {
+        let is_known = |(array, edge): (&Lent, &Edge)| edge.shape.as_ref() == Some(&array.view.shape);
+        let has_outputs = this.edges.len() > this.inputs;
+        if out.is_none() && !(has_outputs && given.iter().zip(&this.edges).all(is_known)) {
             // Perhaps another of the model's shapes, for which it has other outputs.
             let given: Vec<Value> = given.into_iter().map(|array| array.into_tensor().into()).collect();
             return Ok(PySession::call(slf, "run", &given)?.cast_into()?);
         }
         let arrays = this.room(py, out)?;
-        let edges = this.edges[this.inputs..].iter();
-        let mut room: Vec<Lent> = Vec::with_capacity(arrays.len());
-        for (array, edge) in arrays.iter().zip(edges) {
-            let memory = lent(array, edge, "output")?;
-            let name = &edge.info.name;
-            if memory.read_only {
-                return Err(Class::Input.err(py, format!("the memory for output {name} cannot be written")));
-            }
-            if given.iter().chain(&room).any(|other| overlap(other, &memory)) {
-                let text = format!("the memory for output {name} overlaps with that of another input or output");
-                return Err(Class::Input.err(py, text));
-            }
-            room.push(memory);
-        }
-        if arrays.len() != room.len() {
-            let names = this.edges[this.inputs..].iter().map(|edge| edge.info.name.clone()).collect();
-            let error = SessionError::OutputCount { given: arrays.len(), names };
-            return Err(error::of_session(py, &error));
-        }
+        let room = this.memory(py, &given, &arrays)?;
         let outcome = detached(py, move || {
             let inputs: Vec<TensorRef> = given
                 .iter()
                 .map(|array| TensorRef { dtype: array.view.dtype, shape: &array.view.shape, bytes: array.as_ref() })
                 .collect();
+            let mut room = room;
             let mut outputs: Vec<TensorMut> = room.iter_mut().map(Lent::as_output).collect();
             session.run_into(&inputs, &mut outputs).map(drop)
         })?;
@@ -498,7 +523,7 @@ impl PySession {
         let Some(out) = out else { return Ok(outputs) };
         let arrays = this.room(py, Some(out))?;
         if arrays.len() != outputs.len() {
-            let names = this.edges[this.inputs..].iter().map(|edge| edge.info.name.clone()).collect();
+            let names = this.edges[this.inputs..].iter().map(|edge| edge.name.clone()).collect();
             return Err(error::of_session(py, &SessionError::OutputCount { given: arrays.len(), names }));
         }
         for (place, (array, output)) in arrays.iter().zip(outputs.iter()).enumerate() {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import tilewright as tw
@@ -34,6 +38,13 @@ def batches() -> tw.Artifact:
 
 def pictures(count: int) -> Any:
     return np.random.default_rng(1).random((count, 1, 28, 28), dtype="f4")
+
+
+@contextmanager
+def open_batch() -> Iterator[Path]:
+    """The network's file with an open batch, and a cache folder of its own for what is compiled meanwhile."""
+    with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"XDG_CACHE_HOME": folder}):
+        yield network(folder)
 
 
 class Shapes(Case):
@@ -106,6 +117,59 @@ class Shapes(Case):
         graph = tw.Graph.load(LENET)
         for option in ("bind", "shape", "shapes"):
             self.refused(tw.InputError, "the model is a Graph, which has its sizes", tw.compile, graph, **{option: {"n": [1]}})
+
+    def test_a_session_compiles_the_shapes_that_it_sees(self) -> None:
+        with open_batch() as path:
+            image = pictures(3)
+            (whole,) = batches().session("csim").run(image)
+            device = tw.device("csim", hw="1x8x8")
+            by_name: dict[str, Any] = {"device": "csim", "hw": "1x8x8"}
+            for options in ({"device": device}, by_name, {"device": "cpu", "offload": "none"}, {"hw": "1x8x8"}):
+                with tw.jit(path, opt_level=1, **dict[str, Any](options)) as session:
+                    self.assertEqual(session.inputs[0]["shape"], ["input_0_0", 1, 28, 28])
+                    for count in (2, 1, 3, 2):
+                        (found,) = session.run(image[:count])
+                        np.testing.assert_array_equal(found, whole[:count])
+                        out = np.empty((count, 10), "f4")
+                        self.assertIs(session.run(input=image[:count], out=out)[0], out)
+                        np.testing.assert_array_equal(out, found)
+                    self.assertEqual(session.specialized(), 3)
+                    self.assertEqual(session.specialize([2, 1, 28, 28])[0]["shape"], [2, 10])
+                    np.testing.assert_array_equal(session.submit(image[:1])()[0], whole[:1])
+                    self.assertEqual(session.report(image)["outputs"][0].shape, (3, 10))
+                    self.refused(tw.InputError, "pass its array", session.run)
+                    self.refused(tw.InputError, "input input (f32 input_0_0x1x28x28): ", session.run, "text")
+                    self.refused(tw.InputError, "input input is f64", session.run, image.astype("f8"))
+                    text = "the model expects input_0_0x1x28x28"
+                    self.refused(tw.InputError, text, session.run, np.zeros((1, 1, 28, 27), "f4"))
+                    wrong = np.empty((1, 10), "f4")
+                    text = "is for f32 1x10, but the model writes f32 2x10"
+                    self.refused(tw.InputError, text, session.run, image[:2], out=wrong)
+                    self.refused(tw.InputError, "output 0: ", session.run, image[:2], out=["text"])
+                    wrong.flags.writeable = False
+                    text = "the memory for output 0 cannot be written"
+                    self.refused(tw.InputError, text, session.run, image[:1], out=wrong)
+                    self.refused(tw.InputError, "1", session.run, image[:1], out=[])
+                self.refused(tw.ClosedError, "closed", session.run, image)
+            # The shape that was given is the only one.
+            session = tw.jit(path, hw="1x8x8", bind={"input_0_0": 2})
+            self.assertEqual(session.run(image[:2])[0].shape, (2, 10))
+            self.refused(tw.InputError, "the model expects 2x1x28x28", session.run, image)
+
+    def test_what_cannot_be_compiled_at_shapes_is_refused(self) -> None:
+        with open_batch() as path:
+            device = tw.device("fsim", hw="1x8x8")
+            self.refused(tw.InputError, "a Graph has one shape", tw.jit, tw.Graph.load(LENET))
+            self.refused(tw.InputError, "leave hw out", tw.jit, path, hw="1x8x8", device=device)
+            self.refused(tw.DeviceError, "no device is named abacus", tw.jit, path, device="abacus")
+            self.refused(tw.InputError, "device is a name or an open device, not an integer", tw.jit, path, device=3)
+            self.refused(tw.ModelError, "has no open dimension n; it has input_0_0", tw.jit, path, bind={"n": 1})
+            self.refused(tw.ModelError, "none.onnx", tw.jit, "none.onnx")
+            self.refused(tw.InputError, "opt_level=4 is not possible", tw.jit, path, opt_level=4)
+            session = tw.jit("zoo:ppocr-cls", device="cpu")
+            # Too narrow for the network's windows.
+            text = "zoo:ppocr-cls for inputs of 1x3x8x8: "
+            self.refused(tw.InputError, text, session.run, np.zeros((1, 3, 8, 8), "f4"))
 
     def test_parameters_are_kept_apart(self) -> None:
         with tempfile.TemporaryDirectory() as folder:

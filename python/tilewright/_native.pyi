@@ -286,6 +286,21 @@ def compile(
     measure: bool = False,
     dump_ir: Callable[[str, str], Any] | None = None,
 ) -> Artifact: ...
+def jit(
+    model: _Path,
+    *,
+    device: str | Device | None = None,
+    hw: str | PathLike[str] | Config | None = None,
+    opt_level: int = 2,
+    offload: Literal["all", "auto", "none"] = "all",
+    fallback: Literal["cpu", "cuda"] = "cpu",
+    precision: Literal["f32", "f16"] = "f32",
+    cpu_target: str | None = None,
+    bind: dict[str, int] | None = None,
+    packed: Sequence[str] = ...,
+    tuned: _Path | None = None,
+    schedules: _Path | None = None,
+) -> Session: ...
 def _register(name: str, callable: Callable[..., Any]) -> None: ...
 def unregister(name: str) -> None: ...
 def function(name: str) -> Function: ...

@@ -28,6 +28,12 @@ impl std::ops::Deref for ModelFile {
     }
 }
 
+impl From<&Path> for ModelFile {
+    fn from(path: &Path) -> ModelFile {
+        ModelFile { text: path.display().to_string(), path: path.into(), entry: None }
+    }
+}
+
 impl ModelFile {
     /// Parses a name; extracts a zoo network into the cache.
     ///
@@ -35,7 +41,7 @@ impl ModelFile {
     /// A text, if the zoo has no such network or it cannot be extracted.
     pub fn parse(text: &str) -> Result<ModelFile, String> {
         let Some(name) = text.strip_prefix(zoo::PREFIX) else {
-            return Ok(ModelFile { text: text.to_string(), path: text.into(), entry: None });
+            return Ok(Path::new(text).into());
         };
         let entry = zoo::find(name).map_err(|e| e.to_string())?;
         let cache = default_cache_dir().map_err(|e| e.to_string())?;

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use tilewright_compiler::frontend;
 use tilewright_compiler::graph::{Dim, TensorType};
 use tilewright_compiler::passes::any_added;
-use tilewright_compiler::records::{OtherShapes, Records};
+use tilewright_compiler::records::OtherShapes;
 use tilewright_driver::StreamCache;
 use tilewright_hw::cache;
 use tilewright_hw::config::HwConfig;
@@ -17,26 +17,19 @@ use tilewright_runtime::function::AnyError;
 use tilewright_runtime::session::Specialize;
 use tilewright_runtime::tensor::DType;
 
-use super::schedules::GivenSchedule;
-use super::{Fallback, ImportOptions, ModelError, Offload, Options, Sizes, about, build, import_traced};
-
-/// Compiles a model: reads the file, and keeps the file's names of values in the artifact.
-///
-/// # Errors
-/// [`ModelError`], which names the file.
-pub fn compile_file(file: &Path, import: impl Into<ImportOptions>, options: &Options) -> Result<Artifact, ModelError> {
-    let (graph, sources) = import_traced(file, import)?;
-    let mut artifact = build(graph, options, &mut |_, _| {})?;
-    sources.annotate(&mut artifact.manifest);
-    artifact.manifest.about = about(file)?;
-    Ok(artifact)
-}
+use super::request::{Prepared, describe};
+use super::{CompileRequest, ImportOptions, ModelError, ModelFile, Options, Sizes, build, import_traced};
+use crate::device::DeviceKind;
 
 /// A model's inputs, with the sizes that its file leaves open.
 ///
 /// # Errors
 /// [`ModelError`], which names the file.
 pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
+    Ok(open_values(frontend::open_inputs(file)?))
+}
+
+fn open_values(inputs: Vec<(String, TensorType)>) -> Vec<OpenValue> {
     let value = |(name, ty): (String, TensorType)| {
         let dims = ty.dims.iter().map(|dim| match dim {
             Dim::Fixed(size) => artifact::Dim::Size(*size),
@@ -46,7 +39,7 @@ pub fn open_inputs(file: &Path) -> Result<Vec<OpenValue>, ModelError> {
         let dtype = DType::from_name(ty.dtype.name()).unwrap_or(DType::F32);
         OpenValue { name, dtype, dims: dims.collect() }
     };
-    Ok(frontend::open_inputs(file)?.into_iter().map(value).collect())
+    inputs.into_iter().map(value).collect()
 }
 
 /// The part of an artifact for data of these shapes; an artifact for one shape is its own part. If no shape is that of
@@ -131,11 +124,15 @@ const KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
 /// A model file that is compiled for each shape of its inputs when it is first seen. What was compiled is kept in memory
 /// for the shapes used lately, and in the user's cache folder under a key of everything that it depends on.
 pub struct Jit {
-    file: PathBuf,
+    file: ModelFile,
     name: String,
     inputs: Vec<OpenValue>,
     import: ImportOptions,
-    owned: OwnedOptions,
+    request: CompileRequest,
+    config: HwConfig,
+    prepared: Prepared,
+    /// Plans of the first shape.
+    first: OtherShapes,
     /// Hash of the program, the model's bytes and the options.
     key: Vec<u8>,
     /// Hash of the model's bytes.
@@ -144,84 +141,47 @@ pub struct Jit {
     folder: Option<PathBuf>,
 }
 
-/// [`Options`] with nothing borrowed.
-struct OwnedOptions {
-    config: HwConfig,
-    offload: Offload,
-    fallback: Fallback,
-    processor: Option<String>,
-    symbols: Option<String>,
-    measure: bool,
-    level: u8,
-    keep_values: bool,
-    schedules: Vec<GivenSchedule>,
-    records: Option<Records>,
-    other_shapes: OtherShapes,
-}
-
-impl OwnedOptions {
-    fn of(options: &Options) -> OwnedOptions {
-        OwnedOptions {
-            config: options.config.clone(),
-            offload: options.offload,
-            fallback: options.fallback,
-            processor: options.processor.map(str::to_string),
-            symbols: options.symbols.map(str::to_string),
-            measure: options.measure,
-            level: options.level,
-            keep_values: options.keep_values,
-            schedules: options.schedules.to_vec(),
-            records: options.records.cloned(),
-            other_shapes: OtherShapes::default(),
-        }
-    }
-
-    fn options(&self) -> Options<'_> {
-        Options {
-            config: &self.config,
-            offload: self.offload,
-            fallback: self.fallback,
-            processor: self.processor.as_deref(),
-            symbols: self.symbols.as_deref(),
-            any_shape: true,
-            other_shapes: Some(&self.other_shapes),
-            measure: self.measure,
-            level: self.level,
-            dump_ir: false,
-            keep_values: self.keep_values,
-            any_memory: false,
-            stages: &[],
-            schedules: &self.schedules,
-            records: self.records.as_ref(),
-        }
-    }
-}
-
-impl Jit {
-    /// A model file. Sizes of `import` must be those of open dimensions that are the same for all shapes.
+impl CompileRequest {
+    /// A model file that is compiled for a device when its session sees a shape. Sizes of symbols in `import` are the same
+    /// for all shapes; its other sizes are not used.
     ///
     /// # Errors
-    /// [`ModelError`] if the file cannot be read.
-    pub fn new(file: &Path, import: impl Into<ImportOptions>, options: &Options) -> Result<Jit, ModelError> {
-        let (import, owned) = (import.into(), OwnedOptions::of(options));
-        let mut inputs = open_inputs(file)?;
+    /// The file cannot be read, a symbol is not in it, or options contradict the device.
+    pub fn jit(
+        &self,
+        file: &ModelFile,
+        import: impl Into<ImportOptions>,
+        config: &HwConfig,
+        device: DeviceKind,
+    ) -> anyhow::Result<Jit> {
+        let prepared = self.prepare(config, device)?;
+        let mut import = import.into();
+        import.sizes = Sizes { symbols: import.sizes.symbols, ..Sizes::default() };
+        let open = frontend::open_inputs(file)?;
+        let types: Vec<_> = open.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
+        let name = file.display().to_string();
+        let wrong = |reason| ModelError::Shapes { file: name.clone(), reason };
+        let given = import.sizes.given(&types).map_err(wrong)?;
+        let mut inputs = open_values(open);
         for dim in inputs.iter_mut().flat_map(|input| &mut input.dims) {
-            let given = if let artifact::Dim::Symbol(name) = &dim { import.sizes.symbols.get(name) } else { None };
-            *dim = given.map_or_else(|| dim.clone(), |size| artifact::Dim::Size(*size));
+            let size = if let artifact::Dim::Symbol(symbol) = &dim { given.get(symbol) } else { None };
+            *dim = size.map_or_else(|| dim.clone(), |size| artifact::Dim::Size(*size));
         }
-        let bytes = std::fs::read(file)
-            .map_err(|source| frontend::ImportError::Read { file: file.display().to_string(), source })?;
+        let bytes =
+            std::fs::read(&**file).map_err(|source| frontend::ImportError::Read { file: name.clone(), source })?;
+        let options = format!("{import:?} {:?}", self.options(config, &prepared));
+        let parts = [env!("TILEWRIGHT_SOURCES").as_bytes(), &bytes, options.as_bytes()];
         let mut sha = Sha256::new();
-        let parts =
-            [env!("TILEWRIGHT_SOURCES").as_bytes(), &bytes, format!("{import:?} {:?}", owned.options()).as_bytes()]
-                .map(|part| Sha256::digest(part).to_vec());
-        parts.iter().for_each(|part| sha.update(part));
+        parts.map(Sha256::digest).iter().for_each(|part| sha.update(part));
         Ok(Jit {
-            file: file.to_path_buf(),
-            name: file.display().to_string(),
+            file: file.clone(),
+            name,
             inputs,
             import,
-            owned,
+            request: self.clone(),
+            config: config.clone(),
+            prepared,
+            first: OtherShapes::default(),
             key: sha.finalize().to_vec(),
             model: Sha256::digest(&bytes).to_vec(),
             kept: StreamCache::new(KEPT),
@@ -229,7 +189,9 @@ impl Jit {
             folder: cache::folder().filter(|_| !frontend::has_external_data(&bytes)),
         })
     }
+}
 
+impl Jit {
     /// Keeps what is compiled in this folder, or only in memory.
     #[must_use]
     pub fn with_cache(mut self, folder: Option<PathBuf>) -> Jit {
@@ -245,7 +207,7 @@ impl Jit {
             shape.iter().for_each(|size| sha.update((*size as u64).to_le_bytes()));
         }
         let key = sha.finalize();
-        self.kept.get(&self.owned.config, &key, || {
+        self.kept.get(&self.config, &key, || {
             let hex: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
             // A key says nothing of passes that the program added.
             let folder = self.folder.as_ref().filter(|_| !any_added());
@@ -259,11 +221,11 @@ impl Jit {
             import.sizes.symbols.clear();
             import.sizes.inputs =
                 self.inputs.iter().zip(shapes).map(|(input, shape)| (input.name.clone(), shape.to_vec())).collect();
-            let mut artifact = compile_file(&self.file, &import, &self.owned.options())?;
+            let mut artifact = self.compile(import)?;
             artifact.path.clone_from(&self.name);
             // Nor of what is written into the file meanwhile.
             let is_same =
-                || std::fs::read(&self.file).is_ok_and(|bytes| Sha256::digest(bytes).as_slice() == self.model);
+                || std::fs::read(&*self.file).is_ok_and(|bytes| Sha256::digest(bytes).as_slice() == self.model);
             if let (Some(folder), Some(path)) = (folder, path.filter(|_| is_same())) {
                 // Nothing depends on the cache, so errors are ignored.
                 let _ = std::fs::create_dir_all(folder);
@@ -272,6 +234,15 @@ impl Jit {
             }
             Ok(artifact)
         })
+    }
+
+    fn compile(&self, import: ImportOptions) -> Result<Artifact, ModelError> {
+        let (graph, sources) = import_traced(&self.file, import)?;
+        let known = self.request.options(&self.config, &self.prepared);
+        let options = Options { any_shape: true, other_shapes: Some(&self.first), ..known };
+        let mut artifact = build(graph, &options, &mut |_, _| {})?;
+        describe(&mut artifact, &self.file, &sources)?;
+        Ok(artifact)
     }
 }
 

@@ -38,7 +38,7 @@ pub use build::{
 pub use described::describe;
 pub use error::ModelError;
 pub use file::ModelFile;
-pub use jit::{Jit, compile_file, for_data, open_inputs};
+pub use jit::{Jit, for_data, open_inputs};
 pub use request::{CompileRequest, Compiled, DumpIr, FallbackKind};
 pub use several::Shapes;
 pub use uploaded::{UploadError, Uploaded};

@@ -9,7 +9,7 @@ use tilewright_compiler::graph::Graph;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
 
-use super::build::{Built, Fallback, ImportOptions, Offload, Options, Precision, build_traced, import_traced};
+use super::build::{Built, Fallback, ImportOptions, Offload, Options, Precision, Sources, build_traced, import_traced};
 use super::error::ModelError;
 use super::file::ModelFile;
 use super::listing::{Layer, Stage};
@@ -133,10 +133,11 @@ impl CompileRequest {
         let started = Instant::now();
         let (graph, sources) = import_traced(file, import.clone())?;
         let load_s = started.elapsed().as_secs_f64();
-        let compiled = self.build(graph, config, &prepared, dump).with_context(|| file.display().to_string())?;
+        let options = self.options(config, &prepared);
+        let compiled =
+            CompileRequest::build(graph, &options, &prepared, dump).with_context(|| file.display().to_string())?;
         let mut compiled = Compiled { load_s, ..compiled };
-        sources.annotate(&mut compiled.artifact.manifest);
-        compiled.artifact.manifest.about = file.about()?;
+        describe(&mut compiled.artifact, file, &sources)?;
         Ok(compiled)
     }
 
@@ -151,11 +152,12 @@ impl CompileRequest {
         device: DeviceKind,
         dump: &mut DumpIr,
     ) -> Result<Compiled> {
-        Ok(self.build(graph, config, &self.prepare(config, device)?, dump)?)
+        let prepared = self.prepare(config, device)?;
+        Ok(CompileRequest::build(graph, &self.options(config, &prepared), &prepared, dump)?)
     }
 
     /// What can be refused before a model is read.
-    fn prepare(&self, config: &HwConfig, device: DeviceKind) -> Result<Prepared> {
+    pub(super) fn prepare(&self, config: &HwConfig, device: DeviceKind) -> Result<Prepared> {
         let accelerator = device.is_accelerator();
         Ok(Prepared {
             offload: match self.offload.unwrap_or_default() {
@@ -169,14 +171,9 @@ impl CompileRequest {
         })
     }
 
-    fn build(
-        &self,
-        graph: Graph,
-        config: &HwConfig,
-        prepared: &Prepared,
-        dump: &mut DumpIr,
-    ) -> Result<Compiled, ModelError> {
-        let options = Options {
+    /// The options of a compilation.
+    pub(super) fn options<'a>(&'a self, config: &'a HwConfig, prepared: &'a Prepared) -> Options<'a> {
+        Options {
             config,
             offload: prepared.offload,
             fallback: prepared.fallback,
@@ -192,9 +189,12 @@ impl CompileRequest {
             stages: &self.stages,
             schedules: &prepared.schedules,
             records: prepared.records.get(),
-        };
+        }
+    }
+
+    fn build(graph: Graph, options: &Options, prepared: &Prepared, dump: &mut DumpIr) -> Result<Compiled, ModelError> {
         let started = Instant::now();
-        let Built { artifact, schedules, layers, replay, .. } = build_traced(graph, &options, dump)?;
+        let Built { artifact, schedules, layers, replay, .. } = build_traced(graph, options, dump)?;
         Ok(Compiled {
             artifact,
             schedules,
@@ -208,9 +208,16 @@ impl CompileRequest {
 }
 
 /// What the options of a request mean for a configuration and a device.
-struct Prepared {
+pub(super) struct Prepared {
     offload: Offload,
     fallback: Fallback,
     records: Loaded,
     schedules: Vec<GivenSchedule>,
+}
+
+/// Adds what a model file says of its values, inputs and outputs.
+pub(super) fn describe(artifact: &mut Artifact, file: &ModelFile, sources: &Sources) -> Result<(), ModelError> {
+    sources.annotate(&mut artifact.manifest);
+    artifact.manifest.about = file.about()?;
+    Ok(())
 }

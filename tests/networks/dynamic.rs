@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tilewright::device::DeviceKind;
 use tilewright::model::quantize::{Compiled, Prepared, QuantizeOptions};
-use tilewright::model::{self, Jit, Options, Sizes};
+use tilewright::model::{self, CompileRequest, Jit, ModelFile, Sizes};
 use tilewright_compiler::frontend::onnx;
 use tilewright_compiler::graph::op::{Clip, Dense, GlobalAvgPool, Layout, Reshape};
 use tilewright_compiler::graph::{DType, GraphBuilder, Tensor, TensorType, ValueId, eval};
@@ -62,6 +62,16 @@ fn leave_open(bytes: &mut [u8], name: u8) -> usize {
     at.len()
 }
 
+fn compiled_for(file: &Path, sizes: Sizes, config: &HwConfig) -> Artifact {
+    let (request, file) = (CompileRequest::default(), ModelFile::from(file));
+    request.compile_file(&file, &sizes.into(), config, DeviceKind::CSIM, &mut |_, _| {}).unwrap().artifact
+}
+
+fn jit_of(file: &Path, level: u8, config: &HwConfig) -> Jit {
+    let request = CompileRequest { level, ..CompileRequest::default() };
+    request.jit(&file.into(), Sizes::default(), config, DeviceKind::CSIM).unwrap()
+}
+
 /// Images of a batch of any size.
 fn batch(size: usize) -> Tensor {
     Tensor::from_fn(&[size, 8, 5, 6], |i| ((i * 31) % 97) as f32 / 48.0 - 1.0)
@@ -91,7 +101,7 @@ fn a_batch_is_padded_to_the_next_larger_one() {
     let inputs = model::open_inputs(&file).unwrap();
     let sizes = |n: usize| Sizes { symbols: [("n".to_string(), n)].into(), ..Sizes::default() };
     let compiled = |n: usize| {
-        let mut artifact = model::compile_file(&file, sizes(n), &Options::new(&config)).unwrap();
+        let mut artifact = compiled_for(&file, sizes(n), &config);
         artifact.manifest.buckets =
             model::buckets(&file, sizes(n).into(), &inputs, &[("n".to_string(), n)].into()).unwrap();
         artifact
@@ -164,10 +174,7 @@ fn device(config: &HwConfig) -> SharedDevice {
 fn a_model_is_compiled_when_a_shape_is_first_seen() {
     let folder = tempfile::tempdir().unwrap();
     let (file, config) = (network(folder.path()), HwConfig::load("1x8x8").unwrap());
-    let jit = || {
-        let jit = Jit::new(&file, Sizes::default(), &Options { level: 1, ..Options::new(&config) }).unwrap();
-        jit.with_cache(Some(folder.path().join("cache")))
-    };
+    let jit = || jit_of(&file, 1, &config).with_cache(Some(folder.path().join("cache")));
     let mut session = DynamicSession::new(Box::new(jit()), Registry::global(), Some(device(&config)));
     let dims: Vec<Dim> = [Dim::Size(1), Dim::Size(8), Dim::Symbol("h".into()), Dim::Size(12)].into();
     assert_eq!(session.inputs()[0].dims, dims);
@@ -221,7 +228,7 @@ fn an_artifact_has_the_model_for_several_shapes() {
     let (file, config) = (network(folder.path()), HwConfig::load("1x8x8").unwrap());
     let compiled = |height: usize| {
         let sizes = Sizes { symbols: [("h".to_string(), height)].into(), ..Sizes::default() };
-        model::compile_file(&file, sizes, &Options::new(&config)).unwrap()
+        compiled_for(&file, sizes, &config)
     };
     let alone: Vec<Artifact> = [9, 30].map(compiled).into();
     let artifact = Artifact::of_shapes(model::open_inputs(&file).unwrap(), &alone).unwrap();
@@ -250,8 +257,7 @@ fn an_artifact_has_the_model_for_several_shapes() {
 /// second time, nothing is made.
 fn runs_at_each_shape(file: &Path, level: u8, shapes: &[Vec<Tensor>]) {
     let (config, cache) = (HwConfig::default(), tempfile::tempdir().unwrap());
-    let jit = Jit::new(file, Sizes::default(), &Options { level, ..Options::new(&config) }).unwrap();
-    let jit = jit.with_cache(Some(cache.path().to_path_buf()));
+    let jit = jit_of(file, level, &config).with_cache(Some(cache.path().to_path_buf()));
     let mut session = DynamicSession::new(Box::new(jit), Registry::global(), Some(device(&config)));
     for pass in 0..2 {
         for inputs in shapes {
@@ -288,8 +294,7 @@ fn a_language_model_runs_at_any_length() {
     runs_at_each_shape(&file, 2, &sentences(5));
     let inputs = arrays(&file, "input");
     let config = HwConfig::default();
-    let jit = Jit::new(&file, Sizes::default(), &Options::new(&config)).unwrap();
-    let mut session = DynamicSession::new(Box::new(jit), Registry::global(), None);
+    let mut session = DynamicSession::new(Box::new(jit_of(&file, 2, &config)), Registry::global(), None);
     let far = largest(&session.run(&inputs).unwrap().0, &arrays(&file, "expected"));
     assert!(far < 1e-5, "differs from ONNX Runtime by {far}");
 }
