@@ -277,6 +277,7 @@ fn a_board_stands_beside_the_others() {
     let stream = &there["stream"];
     let busiest = parts["accelerator"].as_f64().unwrap().max(parts["transfer"].as_f64().unwrap());
     assert!(stream["interval_ms"].as_f64().unwrap() > 0.5 * busiest && stream["in_flight"] == 2, "{stream}, {parts}");
+    assert!(stream["from"].as_str().unwrap().starts_with("measured: at most in_flight inputs at a time"), "{stream}");
     // A configuration other than the board's is reported in its row, and the rest goes on.
     let options = ["--devices", &devices, "--hw", "1x16x16", "--warm-up", "0", "--repetitions", "1", "--json"];
     let found = json(&fine(dir.path(), &[&["bench", &lenet()][..], &options].concat()));

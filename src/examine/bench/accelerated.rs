@@ -1,15 +1,18 @@
 //! Measures accelerators: exact cycles from one run, and this machine's part of the work by timing.
 
+use std::time::Instant;
+
+use tilewright_driver::DriverError;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place, StepKind};
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{RunReport, Session};
+use tilewright_runtime::session::{Frames, Pending, RunReport, Session, SessionError};
 use tilewright_runtime::tensor::Tensor;
 
 use super::frame::{self, StepTime};
 use super::plain::Timed;
-use super::stream::{How, Stream};
-use super::{Asked, BenchError, BenchRequest, Column, Figures, Frame, LayerTime, Spread, plain};
+use super::stream::{How, IN_FLIGHT, Stream};
+use super::{Asked, BenchError, BenchRequest, Column, Figures, Frame, LayerTime, Runs, Spread, plain};
 use crate::device::{self, DeviceKind, Extras};
 use crate::examine::layers::{self, Layer};
 use crate::examine::trace;
@@ -46,6 +49,8 @@ struct Measured {
     exact: Option<RunReport>,
     /// Measured runs.
     timed: Timed,
+    /// Inputs that were computed at the same time.
+    overlapped: Option<Stream>,
     outputs: Vec<Tensor>,
 }
 
@@ -75,10 +80,37 @@ fn run(
         |kind: DeviceKind| plain::timed(&mut session(kind, false)?, inputs, request.runs()).map_err(|e| e.to_string());
     if device::is_exact(kind).map_err(|e| e.to_string())? {
         let (outputs, exact) = session(kind, true)?.run(inputs).map_err(|e| e.to_string())?;
-        return Ok(Measured { exact: Some(exact), timed: timed(DeviceKind::FSIM)?, outputs });
+        return Ok(Measured { exact: Some(exact), timed: timed(DeviceKind::FSIM)?, overlapped: None, outputs });
     }
-    let mut timed = timed(kind)?;
-    Ok(Measured { exact: None, outputs: std::mem::take(&mut timed.outputs), timed })
+    let mut session = session(kind, false)?;
+    let mut timed = plain::timed(&mut session, inputs, request.runs()).map_err(|e| e.to_string())?;
+    // A simulator would share the processor with the host's part.
+    let overlapped = match kind.port() {
+        Some(_) => overlapped(&session, inputs, request.runs(), &timed.outputs)?,
+        None => None,
+    };
+    Ok(Measured { exact: None, outputs: std::mem::take(&mut timed.outputs), timed, overlapped })
+}
+
+/// Computes inputs at the same time; none if the device's memory has no room for that.
+fn overlapped(session: &Session, inputs: &[Tensor], runs: Runs, expected: &[Tensor]) -> Result<Option<Stream>, String> {
+    let frames = match Frames::new(session, IN_FLIGHT) {
+        Ok(frames) => frames,
+        Err(SessionError::Accel { source: DriverError::DoesNotFit { .. }, .. }) => return Ok(None),
+        Err(error) => return Err(error.to_string()),
+    };
+    let compute = |count: usize| {
+        let submitted = (0..count).map(|_| frames.submit(inputs.to_vec())).collect::<Result<Vec<_>, _>>()?;
+        submitted.into_iter().map(Pending::wait).collect::<Result<Vec<_>, SessionError>>()
+    };
+    compute(runs.warm_up.min(IN_FLIGHT.get())).map_err(|e| e.to_string())?;
+    let begun = Instant::now();
+    let found = compute(runs.measured.max(1)).map_err(|e| e.to_string())?;
+    let all_ms = begun.elapsed().as_secs_f64() * 1e3;
+    if found.iter().any(|(outputs, _)| outputs != expected) {
+        return Err("inputs that are computed at the same time give other outputs than one after another".into());
+    }
+    Ok(Stream::overlapped(found.len(), all_ms))
 }
 
 /// A measured run with the cycles of the exact one.
@@ -113,7 +145,7 @@ fn figures(
     let is_board = kind.port().is_some();
     let ways = ways(is_board, config, artifact, &measured);
     let on_target = frame::on_target(artifact, layers, config, first);
-    let Measured { exact, timed, outputs } = &measured;
+    let Measured { exact, timed, overlapped, outputs } = &measured;
     let Timed { reports, stream, .. } = timed;
     let programs = artifact.manifest.steps.iter().filter(|step| matches!(step.kind, StepKind::Accel(_))).count();
     let cycles = first.and_then(RunReport::cycles);
@@ -142,7 +174,7 @@ fn figures(
         latency_ms: Spread::of(frames.iter().map(Frame::latency_ms).collect()),
         frame,
         // An untimed simulator uses the host's threads, so the host could not work in parallel with it.
-        stream: if simulated { *stream } else { replay(&ways, How::Replayed) },
+        stream: if simulated { *stream } else { overlapped.or_else(|| replay(&ways, How::Replayed)) },
         simulated,
         is_board,
         on_target: on_target.as_deref().map(Frame::of),

@@ -3,10 +3,12 @@
 //! An input alternates between both with its steps, so the larger of the two sums of times is only a bound. The parts
 //! of many inputs are replayed in virtual time: the parts of an input in order, and one part at a time in each place.
 
+use std::num::NonZeroUsize;
+
 use serde_json::{Value, json};
 
 /// Number of inputs in flight: one on the accelerator and one on the host, each with its own buffers.
-pub const IN_FLIGHT: usize = 2;
+pub const IN_FLIGHT: NonZeroUsize = NonZeroUsize::new(2).unwrap();
 
 /// Least number of inputs of a replay that count; as many run before and after them.
 const COUNTED: usize = 16;
@@ -34,6 +36,8 @@ pub struct Segment {
 pub enum How {
     /// Inputs ran one after another on this machine.
     Measured,
+    /// Inputs ran at the same time, the accelerator's part of one beside the host's part of another.
+    Overlapped,
     /// Replayed with the times of this machine.
     Replayed,
     /// Replayed with the modeled times of the target host.
@@ -46,6 +50,9 @@ impl How {
         match self {
             How::Measured => {
                 "measured: inputs one after another, from the first one's arrival to the last one's answer"
+            }
+            How::Overlapped => {
+                "measured: at most in_flight inputs at a time, from the first one's arrival to the last one's answer"
             }
             How::Replayed => {
                 "replayed in virtual time: each input's parts in order, the host's as measured in each run, the \
@@ -77,14 +84,17 @@ pub struct Stream {
 impl Stream {
     /// The throughput of inputs that ran one after another; none if nothing ran.
     pub fn measured(inputs: usize, all_ms: f64) -> Option<Stream> {
+        Stream::took(inputs, 1, all_ms, How::Measured)
+    }
+
+    /// The throughput of inputs that ran with [`IN_FLIGHT`] of them at a time; none if nothing ran.
+    pub fn overlapped(inputs: usize, all_ms: f64) -> Option<Stream> {
+        Stream::took(inputs, IN_FLIGHT.get(), all_ms, How::Overlapped)
+    }
+
+    fn took(inputs: usize, in_flight: usize, all_ms: f64, how: How) -> Option<Stream> {
         let interval_ms = all_ms / inputs as f64;
-        (inputs > 0 && all_ms > 0.0).then_some(Stream {
-            interval_ms,
-            inputs,
-            in_flight: 1,
-            busy: None,
-            how: How::Measured,
-        })
+        (inputs > 0 && all_ms > 0.0).then_some(Stream { interval_ms, inputs, in_flight, busy: None, how })
     }
 
     /// Replays the inputs, cyclically, with [`IN_FLIGHT`] of them at a time. A free place takes the older input first
@@ -97,8 +107,8 @@ impl Stream {
         // Whole rounds, so that each way counts equally often; an even number of inputs, since the two in flight can
         // alternate.
         let rounds = COUNTED.div_ceil(ways.len());
-        let inputs =
-            ways.len() * if (ways.len() * rounds).is_multiple_of(IN_FLIGHT) { rounds } else { IN_FLIGHT * rounds };
+        let inputs = ways.len()
+            * if (ways.len() * rounds).is_multiple_of(IN_FLIGHT.get()) { rounds } else { IN_FLIGHT.get() * rounds };
         let played = play(ways, 3 * inputs);
         let (from, to) = (played.answers[inputs - 1], played.answers[2 * inputs - 1]);
         let busy = |on: On| {
@@ -108,7 +118,7 @@ impl Stream {
         Some(Stream {
             interval_ms: (to - from) / inputs as f64,
             inputs,
-            in_flight: IN_FLIGHT,
+            in_flight: IN_FLIGHT.get(),
             busy: Some((busy(On::Host), busy(On::Accel))),
             how,
         })
@@ -146,7 +156,7 @@ struct Flight<'a> {
 fn play(ways: &[Vec<Segment>], inputs: usize) -> Played {
     let mut played = Played { answers: vec![0.0; inputs], parts: Vec::new() };
     let way = |number: usize| &ways[number % ways.len()][..];
-    let first = 0..IN_FLIGHT.min(inputs);
+    let first = 0..IN_FLIGHT.get().min(inputs);
     let mut flights: Vec<Flight> = first.map(|number| Flight { number, left: way(number), ready: 0.0 }).collect();
     let mut entered = flights.len();
     let mut free = [0.0f64; 2];
