@@ -14,8 +14,8 @@ pub use special::special_numbers;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
-    Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Concat, Conv2d, Dense, Dequantize, Expand, Gather,
-    GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d,
+    Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Compute, Concat, Conv2d, Dense, Dequantize, Expand,
+    Gather, GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d,
     QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign,
     Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
 };
@@ -367,7 +367,26 @@ const KINDS: &[ProblemMaker] = &[
         };
         (op.into(), vec![t], vec![])
     },
+    compute,
 ];
+
+/// Sums over a window that leaves its tensor on both sides, and rows of them by indices, some of which are no rows.
+fn compute(n: &mut Numbers, _: Layout) -> MadeProblem {
+    let [rows, columns, taps, picked] = [n.size(1, 5), n.size(1, 20), n.size(1, 4), n.size(1, 6)];
+    let (dtype, zero) = if n.int(0, 1) == 0 { (DType::F32, "0.0f32") } else { (DType::I32, "0i32") };
+    let text = format!(
+        "te own {{
+           input x: {dtype}[{rows}, {columns}]
+           input w: {dtype}[{taps}]
+           input which: i64[{picked}]
+           sums: {dtype}[i in {rows}, j in {columns}] = sum(k in {taps}) x[i, j + k - 1] * w[k]
+           output y: {dtype}[i in {picked}, j in {columns}] = max(sums[which[i], j], {zero}) + x[0, j / 2]
+         }}"
+    );
+    let which = Tensor::from_fn(&[picked], |_| n.int(-2, rows as i64 + 1));
+    let types = vec![ty(dtype, &[rows, columns]), ty(dtype, &[taps]), ty(DType::I64, &[picked])];
+    (Compute { expression: text.parse().expect("it is an expression") }.into(), types, vec![(2, which)])
+}
 
 fn ty(dtype: DType, shape: &[usize]) -> TensorType {
     TensorType::new(dtype, shape)

@@ -3,19 +3,16 @@
 
 use pyo3::prelude::*;
 use serde_json::json;
-use tilewright_compiler::graph::Tensor as Constant;
-use tilewright_compiler::graph::op::{Attribute, Count, Op, Operand};
+use tilewright_compiler::graph::op::{Attribute, Count, Expression, Op, Operand};
 use tilewright_hw::form::{Form, FormError};
 use tilewright_runtime::artifact::Manifest;
 use tilewright_runtime::module::ArtifactModule;
 use tilewright_tensor::schedule::file::File;
-use tilewright_tensor::te::{Array, Definition, Program, Tensor};
-use tilewright_tensor::tir;
+use tilewright_tensor::te::{Definition, Program, Tensor};
 
 use crate::error::Class;
-use crate::interrupt::detached;
+use crate::json;
 use crate::module::PyModule;
-use crate::{graph, json, tensor};
 
 /// An object of its text.
 ///
@@ -118,42 +115,11 @@ pub fn edges(expression: &PyExpression) -> [Vec<(String, String, Vec<i64>)>; 2] 
     [inputs.map(edge).collect(), outputs.map(edge).collect()]
 }
 
-/// Computes an expression on arrays by its definition.
-///
-/// Raises InputError if the arrays do not fit.
+/// An expression for each output, as text.
 #[pyfunction]
-#[pyo3(name = "_expression_evaluate")]
-pub fn evaluate<'py>(
-    expression: &Bound<'py, PyExpression>,
-    arrays: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let py = expression.py();
-    let invalid = |text: String| Class::Input.err(py, text);
-    let [inputs, _] = edges(expression.get());
-    if arrays.len() != inputs.len() {
-        return Err(invalid(format!("{} arrays given, but the expression has {} inputs", arrays.len(), inputs.len())));
-    }
-    let mut data = Vec::new();
-    for (array, (name, dtype, shape)) in arrays.iter().zip(&inputs) {
-        let found = graph::to_constant(array)?;
-        let given: Vec<i64> = found.shape().iter().map(|&size| size as i64).collect();
-        if found.dtype().name() != dtype || given != *shape {
-            let text =
-                format!("input {name} is {} {given:?}, but the expression has {dtype} {shape:?}", found.dtype().name());
-            return Err(invalid(text));
-        }
-        data.push(Array { dtype: found.dtype(), shape: given, bytes: found.to_bytes() });
-    }
-    let program = &expression.get().0;
-    let outcome = detached(py, || tir::evaluate(program, &data))?;
-    let outputs = outcome.map_err(|error| Class::Call.err(py, error))?;
-    let array = |array: Array| {
-        let shape: Vec<usize> = array.shape.iter().map(|&size| size as usize).collect();
-        let value = Constant::from_bytes(array.dtype, &shape, &array.bytes);
-        let value = value.ok_or_else(|| invalid("an output has another size than its shape".into()))?;
-        tensor::to_numpy(py, (&value).into())
-    };
-    outputs.into_iter().map(array).collect()
+#[pyo3(name = "_expression_each")]
+pub fn each(expression: &PyExpression) -> Vec<String> {
+    Expression::each(&expression.0).iter().map(|one| one.program().to_text()).collect()
 }
 
 /// What each operator takes, as JSON.

@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use crate::examine::{bench, bisect, diff, profile, quantize};
     #[pymodule_export]
-    use crate::forms::{PyExpression, PyManifest, PyScheduleFile, edges, evaluate, manifest, operators};
+    use crate::forms::{PyExpression, PyManifest, PyScheduleFile, each, edges, manifest, operators};
     #[pymodule_export]
     use crate::function::{PyFunction, function, functions, register, unregister};
     #[pymodule_export]

@@ -19,6 +19,14 @@ SQUARES = """te squares {
 }
 """
 
+# An index behind the end reads the last element.
+SUMS = """te sums {
+  input x: f32[4]
+  output total: f32[i in 1] = sum(k in 4) x[k]
+  output sums: f32[i in 4] = x[i] + x[i + 1]
+}
+"""
+
 
 class Networks(Case):
     def test_the_module_is_written_from_the_signatures(self) -> None:
@@ -67,8 +75,22 @@ class Networks(Case):
         self.assertEqual((y.dtype, y.shape), ("f32", (4,)))
         b.output("y", tw.add(y, np.ones(4, "f4")))
         values = np.array([-1, 2, 3, 0.5], "f4")
-        (got,) = tw.compile(b.finish(), offload="none").session().run(values)
+        graph = b.finish()
+        (got,) = tw.compile(graph, offload="none").session().run(values)
         np.testing.assert_array_equal(got, np.maximum(values, 0) ** 2 + 1)
+        # It is no function of this process: the artifact has its code, and the graph its text.
+        self.assertEqual([node.op for node in graph.nodes if node.op != "constant"], ["relu", "compute", "add"])
+        self.assertEqual(tw.Graph.parse(str(graph)), graph)
+        b = tw.GraphBuilder("net")
+        x = b.input("x", "f32", (4,))
+        both = tw.compute(SUMS, x, name="sums")
+        assert isinstance(both, list)
+        total, sums = both
+        b.output("total", total)
+        b.output("sums", sums)
+        session = tw.compile(b.finish(), offload="none").session()
+        np.testing.assert_array_equal(session.run(values)[0], [sum(values)])
+        np.testing.assert_array_equal(session.run(values)[1], [1, 5, 3.5, 1])
         b = tw.GraphBuilder("net")
         wrong = b.input("x", "f32", (5,))
         self.refused(tw.InputError, "input x is f32 [5], but the expression has f32 [4]", tw.compute, SQUARES, wrong)

@@ -34,6 +34,8 @@ def text() -> str:
 def operators() -> list[dict[str, Any]]:
     """The operators by name."""
     found: list[dict[str, Any]] = json.loads(tw._native._operators())
+    # `compute` has a function of its own, which takes expressions of several outputs.
+    found = [operator for operator in found if operator["name"] != "compute"]
     return sorted(found, key=lambda operator: str(operator["name"]))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib as _hashlib
 import importlib as _importlib
 import tempfile as _tempfile
 from collections.abc import Mapping, Sequence
@@ -41,31 +40,24 @@ def _value(builder: GraphBuilder, operand: Operand, name: str) -> BuilderValue:
 def compute(expression: Expression | str, *operands: Operand, name: str = "") -> BuilderValue | list[BuilderValue]:
     """Adds a computation of one's own: a tensor expression as ``.te`` files have it, with an input for each operand.
 
-    The node is a ``packed`` one: it calls a function that this process registers under the hash of the expression, which
-    computes the expression by its definition. So the artifact runs where ``compute`` was called for the expression.
-    Returns a value for each output, or the value if there is one.
+    Like every operator, it is compiled, evaluated, and written into artifacts. An index that is not known to be within
+    its tensor is moved to the nearest element. Returns a value for each output, or the value if there is one; each
+    output is a node of its own.
 
     Raises InputError if the expression does not parse or an operand has another type or shape.
     """
     if isinstance(expression, str):
         expression = Expression.from_text(expression)
-    found = expression
     builder = _builder("compute", operands)
     values = [_value(builder, operand, name or "compute") for operand in operands]
-    inputs, outputs = _native._expression_edges(found)
+    inputs, _ = _native._expression_edges(expression)
     if len(values) != len(inputs):
         raise InputError(f"{len(values)} operands given, but the expression has {len(inputs)} inputs")
     for value, (of, dtype, shape) in zip(values, inputs):
         if (value.dtype, list(value.shape)) != (dtype, shape):
             raise InputError(f"input {of} is {value.dtype} {list(value.shape)}, but the expression has {dtype} {shape}")
-    function = "te:" + _hashlib.sha256(found.to_text().encode()).hexdigest()[:32]
-
-    def evaluate(*arrays: Any) -> list[Any]:
-        return _native._expression_evaluate(found, list(arrays))
-
-    _native._register(function, evaluate)
-    types = [(dtype, shape) for _, dtype, shape in outputs]
-    results = builder.packed(function, *values, types=types, name=name)
+    each = _native._expression_each(expression)
+    results = [builder.node("compute", *values, name=name, expression=text) for text in each]
     return results[0] if len(results) == 1 else results
 
 

@@ -10,6 +10,7 @@ mod cut;
 mod dtype;
 mod error;
 pub mod eval;
+pub mod network;
 pub mod op;
 mod tensor;
 pub mod text;

@@ -47,12 +47,29 @@ macro_rules! operator {
                 Some($name { $($field: $field?,)* })
             }
         }
+
+        impl $crate::graph::network::Apply<'_, $name> {
+            $($(#[doc = $field_doc])*
+            pub fn $field(self, value: $ty) -> Self {
+                self.set(stringify!($field), $crate::graph::op::AttrValue::to_attr(&value))
+            })*
+        }
     };
 }
 
 macro_rules! operators {
     ($($file:ident $name:ident;)*) => {
         $(mod $file; pub use $file::$name;)*
+
+        /// A function for each operator, which applies it to operands; see [`network`](crate::graph::network).
+        pub mod functions {
+            use crate::graph::network::{Apply, Value};
+
+            $(#[doc = concat!("[`", stringify!($name), "`](super::", stringify!($name), ") on these operands.")]
+            pub fn $file<'n>(operands: impl IntoIterator<Item = Value<'n>>) -> Apply<'n, super::$name> {
+                Apply::new(super::$name::NAME, operands)
+            })*
+        }
 
         /// An operator with its attributes.
         #[derive(Debug, Clone, PartialEq)]
@@ -181,6 +198,7 @@ use super::{OpError, Tensor, TensorType};
 pub use attr::{Attr, AttrValue, Layout, QuantRounding};
 pub use binary::BinaryKind;
 pub use check::rank_in_bounds;
+pub use compute::Expression;
 pub use constant::Constant;
 pub use gather::check_indices;
 pub use packed::Packed;
@@ -236,6 +254,7 @@ operators! {
     qmatmul QMatMul;
     rescale Rescale;
     shift_sign ShiftSign;
+    compute Compute;
 }
 
 impl From<Constant> for Op {

@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::build;
 use crate::graph::TensorType;
 use crate::graph::op::attr::AttrReader;
-use crate::graph::op::{Attr, AttrValue, Attribute, Binary, Count, Op, Operand, Signature, Unary};
+use crate::graph::op::{Attr, AttrValue, Attribute, Binary, Compute, Count, Op, Operand, Signature, Unary};
 use crate::te::{Axis, Builder, Definition, Expr, Name, Operators, Tensor, TensorRef};
 
 /// The attribute that selects a function.
@@ -54,7 +54,8 @@ pub enum CallError {
 /// Returns the operators: first those of the graph, then the functions of `unary` and `binary`.
 pub fn operators() -> &'static [Operator] {
     static OPERATORS: LazyLock<Vec<Operator>> = LazyLock::new(|| {
-        let signatures = Op::signatures();
+        // An expression is written as it is, and not as a call with its text.
+        let signatures: Vec<Signature> = Op::signatures().into_iter().filter(|s| s.name != Compute::NAME).collect();
         let whole = |s: &Signature| Operator { name: s.name, signature: s.clone(), kind: None };
         let mut all: Vec<Operator> = signatures.iter().map(whole).collect();
         for signature in signatures.iter().filter(|s| [Unary::NAME, Binary::NAME].contains(&s.name)) {
@@ -291,7 +292,7 @@ fn sentence(doc: &str) -> String {
 }
 
 /// Returns a tensor with other names: its own, those of its axes, which begin with it, and those of what it reads.
-fn renamed(t: Tensor, named: &dyn Fn(&Name) -> Name) -> Tensor {
+pub(super) fn renamed(t: Tensor, named: &dyn Fn(&Name) -> Name) -> Tensor {
     let name = named(&t.name);
     let axis = |v: &Name| -> Name {
         v.as_str().strip_prefix(t.name.as_str()).map_or_else(|| v.clone(), |rest| format!("{name}{rest}").into())

@@ -9,6 +9,7 @@ mod avg_pool2d;
 mod bilinear_u8;
 mod blocked;
 mod clip;
+mod compute;
 mod conv2d;
 mod conv_transpose2d;
 mod dense;
@@ -269,6 +270,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Dequantize(op) => dequantize::dequantize(b, op, x, out),
         Op::Requantize(op) => requantize::requantize(b, op, args, out)?,
         Op::Rescale(op) => requantize::rescale(b, op, x, out),
+        Op::Compute(op) => compute::compute(b, op, args)?,
         Op::ShiftSign(_) => shift_sign::shift_sign(b, x, out),
     })
 }
