@@ -11,7 +11,7 @@ use std::time::Instant;
 use mimalloc::MiMalloc;
 use tilewright::device::{self, DeviceKind, Extras};
 use tilewright::model::inference::made_up;
-use tilewright::model::{self, CompileRequest, ModelFile, Sizes};
+use tilewright::model::{self, CompileRequest, Jit, ModelFile, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::SharedDevice;
 use tilewright_runtime::artifact::{Artifact, OpenValue, ValueInfo};
