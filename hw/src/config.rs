@@ -6,7 +6,6 @@ mod fit;
 mod form;
 mod host;
 mod params;
-mod text;
 
 pub use derive::{Mem, PAGE_BYTES, Widths};
 pub use energy::{EnergyParam, EnergySection, MOST_ENERGY};
@@ -15,7 +14,6 @@ pub use params::{Counters, HwConfig, Legal, PARAMS, Param};
 
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use text::FromToml;
 
 /// Defaults of the DRAM model; all figures are whole numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -33,37 +31,7 @@ pub struct DramSection {
     pub burst_sixteenths: u32,
 }
 
-impl text::Section for DramSection {
-    const NAME: &'static str = "dram";
-
-    fn unset() -> Self {
-        DramSection::default()
-    }
-
-    fn set(&mut self, key: &str, value: &toml::Value) -> Option<Result<(), String>> {
-        let number = match key {
-            "latency" => &mut self.latency,
-            "beat_sixteenths" => &mut self.beat_sixteenths,
-            "row_open_sixteenths" => &mut self.row_open_sixteenths,
-            "burst_sixteenths" => &mut self.burst_sixteenths,
-            "shared" => return Some(bool::from_toml(value).map(|shared| self.shared = shared)),
-            _ => return None,
-        };
-        Some(u32::from_toml(value).map(|value| *number = value))
-    }
-}
-
 impl DramSection {
-    /// The figures that are numbers, by key.
-    fn numbers(&self) -> [(&'static str, u32); 4] {
-        [
-            ("latency", self.latency),
-            ("beat_sixteenths", self.beat_sixteenths),
-            ("row_open_sixteenths", self.row_open_sixteenths),
-            ("burst_sixteenths", self.burst_sixteenths),
-        ]
-    }
-
     /// Greatest value of each figure: a beat of the widest bus over the slowest serial line that a shell supports.
     pub const MOST: u32 = 1 << 30;
     /// Fractions of a cycle in which server times are counted.
@@ -81,6 +49,27 @@ impl Default for DramSection {
     fn default() -> Self {
         DramSection { latency: 64, beat_sixteenths: 16, shared: true, row_open_sixteenths: 0, burst_sixteenths: 0 }
     }
+}
+
+/// Reads a table that does not describe hardware. The error lists every unknown key and every value of the wrong type,
+/// as (key, problem, remedy).
+fn section<T: serde::de::DeserializeOwned>(
+    name: &str,
+    value: &toml::Value,
+) -> Result<T, Vec<(String, String, String)>> {
+    let remedy = || format!("see [{name}] in docs/configuration.md");
+    let whole = match value.clone().try_into::<T>() {
+        Ok(section) => return Ok(section),
+        Err(e) => vec![(name.to_string(), one_line(&e), remedy())],
+    };
+    let Some(table) = value.as_table() else { return Err(whole) };
+    let alone = table.iter().filter_map(|(key, value)| {
+        let one = toml::Table::from_iter([(key.clone(), value.clone())]);
+        let e = toml::Value::Table(one).try_into::<T>().err()?;
+        Some((format!("{name}.{key}"), one_line(&e), remedy()))
+    });
+    let alone: Vec<_> = alone.collect();
+    Err(if alone.is_empty() { whole } else { alone })
 }
 
 /// One reason why a configuration cannot be built, with what to change.
@@ -155,7 +144,9 @@ impl HwConfig {
     /// # Errors
     /// [`ConfigError::Syntax`], or [`ConfigError::Illegal`] with every violation.
     pub fn parse(file: &str, text: &str) -> Result<HwConfig, ConfigError> {
-        let table = text::table(text).map_err(|reason| ConfigError::Syntax { file: file.into(), reason })?;
+        let table: toml::Table = text
+            .parse()
+            .map_err(|e: toml::de::Error| ConfigError::Syntax { file: file.into(), reason: e.to_string() })?;
         let mut config = HwConfig::default();
         if let Some(name) = stem(file) {
             config.name = name.into();
@@ -170,15 +161,15 @@ impl HwConfig {
                     Some(name) => config.name = name.into(),
                     None => bad(key, "is not text".into(), "write name = \"…\"".into()),
                 },
-                "host" => match text::section(value) {
+                "host" => match section(key, value) {
                     Ok(host) => config.host = host,
                     Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
-                "dram" => match text::section(value) {
+                "dram" => match section(key, value) {
                     Ok(dram) => config.dram = dram,
                     Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
-                "energy" => match text::section(value) {
+                "energy" => match section(key, value) {
                     Ok(energy) => config.energy = Some(energy),
                     Err(found) => found.into_iter().for_each(|(key, what, remedy)| bad(&key, what, remedy)),
                 },
@@ -202,8 +193,8 @@ impl HwConfig {
     /// [`ConfigError::Unknown`], [`ConfigError::Io`] or [`ConfigError::Syntax`].
     pub fn unstated_of_host(name_or_path: &str) -> Result<Vec<&'static str>, ConfigError> {
         let text = text_of(name_or_path)?;
-        let syntax = |reason| ConfigError::Syntax { file: name_or_path.into(), reason };
-        let table = text::table(&text).map_err(syntax)?;
+        let syntax = |e: toml::de::Error| ConfigError::Syntax { file: name_or_path.into(), reason: e.to_string() };
+        let table: toml::Table = text.parse().map_err(syntax)?;
         let host = table.get("host").and_then(toml::Value::as_table);
         let keys = std::iter::once("target").chain(HostSection::PARAMS.iter().map(|p| p.key));
         Ok(keys.filter(|key| host.is_none_or(|host| !host.contains_key(*key))).collect())
@@ -211,7 +202,7 @@ impl HwConfig {
 
     /// The configuration as TOML text, which [`HwConfig::parse`] reads back.
     pub fn to_toml(&self) -> String {
-        text::written(self).unwrap_or_default()
+        toml::to_string(self).unwrap_or_default()
     }
 
     /// Checks every parameter's range and every rule between parameters.
@@ -381,6 +372,10 @@ pub(crate) fn text_of(name_or_path: &str) -> Result<Cow<'static, str>, ConfigErr
 fn stem(file: &str) -> Option<&str> {
     let stem = std::path::Path::new(file.strip_suffix(".toml")?).file_name()?.to_str()?;
     Some(stem).filter(|stem| !stem.contains(char::is_control))
+}
+
+fn one_line(e: &toml::de::Error) -> String {
+    e.message().replace('\n', " ")
 }
 
 /// Suggests the parameter whose name is closest to `key`.

@@ -2,7 +2,6 @@
 //! defaults, and do not change the hardware.
 
 use super::Violation;
-use super::text::{FromToml, Section};
 use serde::{Deserialize, Serialize};
 
 /// A coefficient of `[energy]`: its key, unit and meaning.
@@ -39,23 +38,6 @@ macro_rules! energy {
                 doc: $doc,
                 get: |energy| energy.$key,
             },)*];
-        }
-
-        impl Section for EnergySection {
-            const NAME: &'static str = "energy";
-            const REQUIRED: &'static [&'static str] = &["source", $(stringify!($key)),*];
-
-            fn unset() -> Self {
-                EnergySection { source: String::new(), $($key: 0.0),* }
-            }
-
-            fn set(&mut self, key: &str, value: &toml::Value) -> Option<Result<(), String>> {
-                match key {
-                    "source" => Some(String::from_toml(value).map(|source| self.source = source)),
-                    $(stringify!($key) => Some(f64::from_toml(value).map(|value| self.$key = value)),)*
-                    _ => None,
-                }
-            }
         }
     };
 }

@@ -2,7 +2,6 @@
 //! operator runs.
 
 use super::Violation;
-use super::text::{FromToml, Section};
 use serde::{Deserialize, Serialize};
 
 /// A figure of `[host]`: its key, unit, legal values and meaning.
@@ -17,8 +16,6 @@ pub struct HostParam {
     pub doc: &'static str,
     /// Reads it.
     pub get: fn(&HostSection) -> f64,
-    /// Whether it is a whole number.
-    pub(super) whole: bool,
 }
 
 impl HostParam {
@@ -26,19 +23,6 @@ impl HostParam {
     pub fn legal_text(&self) -> String {
         format!("{} to {}", self.legal.0, self.legal.1)
     }
-}
-
-/// A type of figures.
-trait Figure {
-    const WHOLE: bool;
-}
-
-impl Figure for u32 {
-    const WHOLE: bool = true;
-}
-
-impl Figure for f64 {
-    const WHOLE: bool = false;
 }
 
 macro_rules! host {
@@ -66,24 +50,7 @@ macro_rules! host {
                 legal: ($lo as f64, $hi as f64),
                 doc: $doc,
                 get: |host| host.$key as f64,
-                whole: <$ty as Figure>::WHOLE,
             },)*];
-        }
-
-        impl Section for HostSection {
-            const NAME: &'static str = "host";
-
-            fn unset() -> Self {
-                HostSection::default()
-            }
-
-            fn set(&mut self, key: &str, value: &toml::Value) -> Option<Result<(), String>> {
-                match key {
-                    "target" => Some(String::from_toml(value).map(|target| self.target = target)),
-                    $(stringify!($key) => Some(<$ty>::from_toml(value).map(|value| self.$key = value)),)*
-                    _ => None,
-                }
-            }
         }
     };
 }

@@ -1,7 +1,6 @@
 //! The table of a hardware instance's parameters: every field of [`HwConfig`] with its unit, range, default and the
 //! SystemVerilog parameter that it becomes.
 
-use super::text::FromToml;
 use serde::{Deserialize, Serialize};
 
 /// How much the performance counters keep.
@@ -40,28 +39,19 @@ impl std::fmt::Display for Legal {
     }
 }
 
-impl Counters {
-    /// All choices, in the order of their values in hardware.
-    pub(super) const ALL: [Counters; 3] = [Counters::None, Counters::Busy, Counters::Causes];
-
-    /// The word in a configuration file.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Counters::None => "none",
-            Counters::Busy => "busy",
-            Counters::Causes => "causes",
-        }
-    }
-}
-
 /// A value that can stand in the configuration file and as a SystemVerilog parameter.
-trait ParamValue: FromToml {
+pub(super) trait ParamValue: Sized {
     fn to_raw(&self) -> u64;
+    fn from_toml(value: &toml::Value) -> Result<Self, String>;
 }
 
 impl ParamValue for u32 {
     fn to_raw(&self) -> u64 {
         u64::from(*self)
+    }
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
+        let n = value.as_integer().ok_or_else(|| format!("is {}, not a whole number", value.type_str()))?;
+        u32::try_from(n).map_err(|_| format!("is {n}, outside the range of a parameter"))
     }
 }
 
@@ -69,11 +59,17 @@ impl ParamValue for bool {
     fn to_raw(&self) -> u64 {
         u64::from(*self)
     }
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
+        value.as_bool().ok_or_else(|| format!("is {}, not true or false", value.type_str()))
+    }
 }
 
 impl ParamValue for Counters {
     fn to_raw(&self) -> u64 {
         *self as u64
+    }
+    fn from_toml(value: &toml::Value) -> Result<Self, String> {
+        value.clone().try_into().map_err(|_| format!("is {value}"))
     }
 }
 
@@ -139,7 +135,7 @@ macro_rules! params {
             sv: $sv,
             doc: $doc,
             get: |c| c.$key.to_raw(),
-            set: |c, v| { c.$key = <$ty as FromToml>::from_toml(v)?; Ok(()) },
+            set: |c, v| { c.$key = <$ty as ParamValue>::from_toml(v)?; Ok(()) },
         },)*];
     };
 }
