@@ -11,40 +11,54 @@ pub use device::{Asked, RemoteDevice};
 pub(crate) use line::Line;
 pub use remote::Remote;
 
+use tilewright_hw::device::DeviceError;
+
+use crate::caller::Link;
 use crate::connection::Connection;
 use crate::endpoint::{Access, Endpoint, Lender};
 use crate::runtime::runtime;
 use crate::tracker::{Lease, TrackerClient};
-use crate::{PROTOCOL, wire};
+use crate::{PROTOCOL, report, wire};
 
 /// How often another server is asked of a tracker if one cannot be reached, and the time between.
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Connects to whoever lends, and to the server that a tracker chooses. `told` receives what it waits for.
-pub(crate) fn connect(
+/// Opens a session at whoever lends, or at the server that a tracker chooses, and waits until it has what it asks for.
+/// `told` receives what it waits for.
+pub(crate) fn open_session(
     lender: &Lender,
     access: &Access,
+    open: &wire::Open,
     told: &dyn Fn(&str),
-) -> Result<(Connection, Option<Lease>), ClientError> {
-    let (tracker, kind) = match lender {
-        Lender::Server(server) => {
-            return Ok((Connection::open(format!("remote:{server}"), server, access)?, None));
-        }
-        Lender::Tracker(tracker, kind) => (TrackerClient::connect(tracker, access)?, kind),
+) -> Result<(Line, wire::Opened, Option<Lease>), DeviceError> {
+    let at = |server: &Endpoint| {
+        let connection = Connection::open(format!("remote:{server}"), server, access)?;
+        Line::open(connection, open.clone(), told)
     };
-    let mut tries = 0;
-    loop {
-        let lease = tracker.borrow(kind, told)?;
-        match Connection::open(format!("remote:{}", lease.server), &lease.server, access) {
-            Ok(connection) => return Ok((connection, Some(lease))),
-            // A server that has just died is still listed for a moment.
-            Err(ClientError::Unreachable { .. }) if tries < TRIES => tries += 1,
-            Err(error) => return Err(error),
+    let (line, opened, lease) = match lender {
+        Lender::Server(server) => {
+            let (line, opened) = at(server)?;
+            (line, opened, None)
         }
-        drop(lease);
-        std::thread::sleep(PAUSE);
-    }
+        Lender::Tracker(tracker, kind) => {
+            let tracker = TrackerClient::connect(tracker, access)?;
+            let mut tries = 0;
+            loop {
+                let lease = tracker.borrow(kind, told)?;
+                match at(&lease.server) {
+                    Ok((line, opened)) => break (line, opened, Some(lease)),
+                    // A server that has just died is still listed for a moment.
+                    Err(ClientError::Unreachable { .. } | ClientError::Lost { .. }) if tries < TRIES => tries += 1,
+                    Err(error) => return Err(error.into()),
+                }
+                drop(lease);
+                std::thread::sleep(PAUSE);
+            }
+        }
+    };
+    let opened = opened.map_err(|failure| report::error(failure, line.name()))?;
+    Ok((line, opened, lease))
 }
 
 /// What a server lends, and who waits for it.

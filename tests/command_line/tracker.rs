@@ -85,7 +85,8 @@ fn three_servers_serve_clients_while_some_of_both_are_killed() {
         std::thread::sleep(time / 3);
         drop(servers.pop());
     });
-    assert!(finished.into_inner() > 0 && lost.into_inner() <= 1);
+    let (finished, lost) = (finished.into_inner(), lost.into_inner());
+    assert!(finished > 0 && lost <= 1, "{finished} finished, {lost} lost their server");
     let free = Instant::now();
     while tracker.lent() != [0, 0] {
         assert!(free.elapsed() < Duration::from_secs(5), "{:?}", tracker.lent());

@@ -8,10 +8,9 @@ use tilewright_hw::config::{HwConfig, Mem};
 use tilewright_hw::device::{Command, Device, DeviceError, RunReport, Span, Ticket, check_command, memory_range};
 use tilewright_hw::interrupt;
 
-use super::{Line, connect};
+use super::open_session;
 use crate::PIECE;
 use crate::caller::Link;
-use crate::connection::Connection;
 use crate::endpoint::{Access, Endpoint, Lender};
 use crate::report::{self, broken};
 use crate::tracker::Lease;
@@ -83,18 +82,6 @@ impl RemoteDevice {
         asked: Asked,
         told: &dyn Fn(&str),
     ) -> Result<RemoteDevice, DeviceError> {
-        let (connection, lease) = connect(lender, access, told)?;
-        let device = RemoteDevice::on(connection, config, asked, told)?;
-        Ok(RemoteDevice { _lease: lease, ..device })
-    }
-
-    pub(crate) fn on(
-        connection: Connection,
-        config: &HwConfig,
-        asked: Asked,
-        told: &dyn Fn(&str),
-    ) -> Result<RemoteDevice, DeviceError> {
-        let name = connection.name.clone();
         let open = wire::Open {
             config_name: config.name.clone(),
             config: config.to_toml(),
@@ -103,9 +90,9 @@ impl RemoteDevice {
             max_cycles: asked.max_cycles,
             ..wire::Open::default()
         };
-        let (line, opened) = Line::open(connection, open, told)?;
-        let opened = opened.map_err(|failure| report::error(failure, &name))?;
-        Ok(RemoteDevice::over(Box::new(line), config.clone(), opened.memory_bytes))
+        let (line, opened, lease) = open_session(lender, access, &open, told)?;
+        let device = RemoteDevice::over(Box::new(line), config.clone(), opened.memory_bytes);
+        Ok(RemoteDevice { _lease: lease, ..device })
     }
 
     /// The device at the other end of a link.

@@ -9,12 +9,12 @@ use tilewright_runtime::function::AnyError;
 use tilewright_runtime::value::Value;
 use tilewright_runtime::{CallError, Module};
 
-use super::{Asked, Line, connect};
+use super::{Asked, open_session};
 use crate::LOAD;
-use crate::caller::Caller;
+use crate::caller::{Caller, Link};
 use crate::connection::ClientError;
 use crate::endpoint::{Access, Lender};
-use crate::report::{self, broken};
+use crate::report::broken;
 use crate::tracker::Lease;
 use crate::wire;
 
@@ -64,15 +64,12 @@ impl Remote {
     }
 
     fn open(lender: &Lender, access: &Access, open: wire::Open, told: &dyn Fn(&str)) -> Result<Remote, DeviceError> {
-        let (connection, lease) = connect(lender, access, told)?;
-        let name = connection.name.clone();
-        let (line, opened) = Line::open(connection, open, told)?;
-        let opened = opened.map_err(|failure| report::error(failure, &name))?;
+        let (line, opened, lease) = open_session(lender, access, &open, told)?;
         let device = match opened.device.is_empty() {
             true => None,
             false => {
                 let config = HwConfig::parse(&opened.config_name, &opened.config);
-                let wrong = |error| broken(&name, format!("its configuration is not valid: {error}"));
+                let wrong = |error| broken(line.name(), format!("its configuration is not valid: {error}"));
                 Some((opened.device, config.map_err(wrong)?))
             }
         };
