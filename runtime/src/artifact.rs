@@ -66,8 +66,8 @@ pub struct Artifact {
     pub path: String,
     /// Description of the contents.
     pub manifest: Manifest,
-    /// Copies of an artifact share them.
-    blobs: Arc<[AlignedBytes]>,
+    /// Copies of an artifact share them, and artifacts for other shapes of its model can ([`Artifact::sharing`]).
+    blobs: Vec<Arc<AlignedBytes>>,
     /// The code of CPU steps, if it is in the program and not in the blobs.
     linked: Option<Arc<CpuModule>>,
 }
@@ -81,7 +81,7 @@ impl Artifact {
     pub fn new(path: &str, mut manifest: Manifest, blobs: Vec<Vec<u8>>) -> Result<Artifact, ArtifactError> {
         manifest.blobs = describe(&blobs);
         manifest.parameters = None;
-        let blobs = blobs.iter().map(|bytes| AlignedBytes::copy_of(bytes)).collect();
+        let blobs = blobs.iter().map(|bytes| Arc::new(AlignedBytes::copy_of(bytes))).collect();
         let artifact = Artifact { path: path.to_string(), manifest, blobs, linked: None };
         artifact.check()?;
         Ok(artifact)
@@ -198,9 +198,9 @@ impl Artifact {
             if hex(&Sha256::digest(content)) != blob.sha256 {
                 return Err(damaged(&format!("the checksum of blob {index} ({}) differs", blob.name)));
             }
-            blobs.push(AlignedBytes::copy_of(content));
+            blobs.push(Arc::new(AlignedBytes::copy_of(content)));
         }
-        let artifact = Artifact { path, manifest, blobs: blobs.into(), linked: None };
+        let artifact = Artifact { path, manifest, blobs, linked: None };
         artifact.check()?;
         Ok(artifact)
     }

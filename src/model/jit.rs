@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 use tilewright_compiler::frontend;
@@ -133,6 +133,8 @@ pub struct Jit {
     prepared: Prepared,
     /// Plans of the first shape.
     first: OtherShapes,
+    /// The artifact of the shape that came first, whose weights the others share.
+    weights: OnceLock<Artifact>,
     /// Hash of the program, the model's bytes and the options.
     key: Vec<u8>,
     /// Hash of the model's bytes.
@@ -182,6 +184,7 @@ impl CompileRequest {
             config: config.clone(),
             prepared,
             first: OtherShapes::default(),
+            weights: OnceLock::new(),
             key: sha.finalize().to_vec(),
             model: Sha256::digest(&bytes).to_vec(),
             kept: StreamCache::new(KEPT),
@@ -215,7 +218,7 @@ impl Jit {
             if let Some((path, mut known)) = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok()?))) {
                 cache::touch(path);
                 known.path.clone_from(&self.name);
-                return Ok(known);
+                return Ok(self.with_shared_weights(known));
             }
             let mut import = self.import.clone();
             import.sizes.symbols.clear();
@@ -232,8 +235,17 @@ impl Jit {
                 cache::remove_unused(folder, PREFIX);
                 let _ = artifact.write(&path);
             }
-            Ok(artifact)
+            Ok(self.with_shared_weights(artifact))
         })
+    }
+
+    fn with_shared_weights(&self, artifact: Artifact) -> Artifact {
+        let artifact = match self.weights.get() {
+            Some(first) => artifact.sharing(first),
+            None => artifact,
+        };
+        self.weights.get_or_init(|| artifact.clone());
+        artifact
     }
 
     fn compile(&self, import: ImportOptions) -> Result<Artifact, ModelError> {

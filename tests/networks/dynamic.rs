@@ -1,5 +1,6 @@
 //! Models whose inputs can have several shapes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tilewright::device::DeviceKind;
@@ -10,7 +11,7 @@ use tilewright_compiler::graph::op::{Clip, Dense, GlobalAvgPool, Layout, Reshape
 use tilewright_compiler::graph::{DType, GraphBuilder, Tensor, TensorType, ValueId, eval};
 use tilewright_compiler::passes::{OptLevel, optimize};
 use tilewright_hw::config::HwConfig;
-use tilewright_runtime::artifact::{Artifact, Dim};
+use tilewright_runtime::artifact::{Artifact, BlobId, Dim};
 use tilewright_runtime::device::SharedDevice;
 use tilewright_runtime::registry::Registry;
 use tilewright_runtime::session::{DynamicSession, TensorMut, TensorRef};
@@ -178,12 +179,20 @@ fn a_model_is_compiled_when_a_shape_is_first_seen() {
     let mut session = DynamicSession::new(Box::new(jit()), Registry::global(), Some(device(&config)));
     let dims: Vec<Dim> = [Dim::Size(1), Dim::Size(8), Dim::Symbol("h".into()), Dim::Size(12)].into();
     assert_eq!(session.inputs()[0].dims, dims);
+    let mut memory: Vec<BTreeSet<(*const u8, usize)>> = Vec::new();
     for height in [17, 40, 17, 6, 40] {
         let (outputs, report) = session.run(&[(&image(height)).into()]).unwrap();
         assert_eq!(outputs, expected(&file, height), "height {height}");
         assert!(report.cycles().is_some_and(|cycles| cycles > 0));
+        let artifact = session.last().unwrap().artifact();
+        let blobs = (0..artifact.manifest.blobs.len() as u32).map(|id| artifact.blob(BlobId(id)));
+        memory.push(blobs.map(|blob| (blob.as_ptr(), blob.len())).collect());
     }
     assert_eq!(session.specialized(), 3);
+    // What is equal for two heights, such as the weights, is in memory once.
+    let [first, second] = [&memory[0], &memory[1]];
+    let shared: usize = first.intersection(second).map(|(_, bytes)| bytes).sum();
+    assert!(shared > 0 && first != second, "{first:?}, {second:?}");
     // Frames have tensors of their own on the device.
     let images = [5, 3, 8, 2].map(|seed| Tensor::from_fn(&[1, 8, 17, 12], |i| ((i * seed) % 89) as f32 / 40.0 - 1.0));
     let alone = images.each_ref().map(|image| session.run(&[image.into()]).unwrap().0);

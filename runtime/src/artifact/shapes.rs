@@ -3,9 +3,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use super::manifest::{BlobId, Manifest, StepKind};
 use super::{Artifact, ArtifactError, Dim, OpenValue, Rows};
+use crate::buffer::AlignedBytes;
 use crate::tensor::{DType, Tensor, TensorRef, shape_text};
 
 /// Larger shapes that inputs can be padded to, and what is left of the outputs.
@@ -152,6 +154,19 @@ impl Artifact {
         let mut manifest = manifests.remove(0);
         (manifest.variants, manifest.open_inputs) = (manifests, inputs);
         Artifact::new(&first.path, manifest, blobs)
+    }
+
+    /// The same artifact. Blobs that are equal to some of `other`, such as weights of the same model, are in memory once.
+    #[must_use]
+    pub fn sharing(mut self, other: &Artifact) -> Artifact {
+        let known: HashMap<&str, &Arc<AlignedBytes>> =
+            other.manifest.blobs.iter().map(|info| info.sha256.as_str()).zip(&other.blobs).collect();
+        for (info, blob) in self.manifest.blobs.iter().zip(&mut self.blobs) {
+            if let Some(same) = known.get(info.sha256.as_str()).filter(|same| same[..] == blob[..]) {
+                *blob = Arc::clone(same);
+            }
+        }
+        self
     }
 
     /// The model compiled for these shapes of its inputs, if the artifact has it; the blobs are shared.
