@@ -35,6 +35,10 @@ static DLTensor describe(tw_value session, const char *what, int64_t *shape, siz
   for (size_t i = 0; i < count; i++) {
     tw_value axis;
     check(tw_value_item(axes, i, &axis));
+    if (axis.kind != TW_INTEGER) {
+      fprintf(stderr, "the model is for several shapes; this program is for models of one\n");
+      exit(1);
+    }
     shape[i] = axis.data.integer;
   }
   const void *name;
@@ -80,6 +84,10 @@ int main(int argc, char **argv) {
   size_t bytes = bytes_of(&input);
   input.data = malloc(bytes);
   output.data = malloc(bytes_of(&output));
+  if (!input.data || !output.data) {
+    fprintf(stderr, "the system has no memory for the tensors\n");
+    return 1;
+  }
   if (fread(input.data, 1, bytes, stdin) != bytes) {
     fprintf(stderr, "the input has %zu bytes\n", bytes);
     return 1;

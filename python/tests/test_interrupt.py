@@ -106,6 +106,38 @@ class Interrupts(Case):
             if path.exists():
                 tw.load(path)
 
+    def test_a_long_expression_of_constants_is_not_interpreted_by_the_compiler(self) -> None:
+        builder = tw.GraphBuilder("long")
+        x, one = builder.input("x", "i32", (4,)), builder.constant("one", np.ones(4, "i4"))
+        long = "te long { input x: i32[4] output y: i32[i in 4] = sum(k in 3000000000) max(x[i], i32(k)) % 7i32 }"
+        sums = tw.compute(long, one)
+        assert isinstance(sums, tw.BuilderValue)
+        builder.output("y", tw.add(sums, x))
+        graph = builder.finish()
+        begun = time.monotonic()
+        tw.compile(graph, offload="none")
+        self.assertLess(time.monotonic() - begun, 20)
+        self.stops(lambda: graph.evaluate(np.zeros(4, "i4")))
+
+    def test_a_pass_that_compiles_again_and_again_ends(self) -> None:
+        builder = tw.GraphBuilder("again")
+        builder.output("y", tw.relu(builder.input("x", "f32", (4,))))
+        graph, depth = builder.finish(), 0
+
+        def again(given: tw.Graph) -> tw.Graph:
+            nonlocal depth
+            depth += 1
+            tw.compile(graph, offload="none")
+            return given
+
+        tw.add_pass("again", after="canonicalize")(again)
+        try:
+            self.refused(tw.PassError, "calls itself through the library", tw.compile, graph, offload="none")
+        finally:
+            tw.remove_pass("again")
+        self.assertLess(depth, 100)
+        tw.compile(graph, offload="none")
+
     def test_code_generation_by_llvm_stops_at_once(self) -> None:
         builder = tw.GraphBuilder("long")
         value = builder.input("x", "f32", (1, 64, 64, 3))

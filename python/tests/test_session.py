@@ -159,7 +159,7 @@ class Sessions(Case):
             thread = threading.Thread(target=lambda: results.extend(session.run(np.arange(4, dtype="i1"))))
             thread.start()
             self.assertTrue(entered.wait(20))
-            text = "another thread runs this session; open a session for each thread"
+            text = "another thread runs this session, or this call is made by a function that it runs; open a session for each"
             self.refused(tw.BusyError, text, session.run, np.zeros(4, "i1"))
             self.refused(tw.BusyError, text, session.report, np.zeros(4, "i1"))
             self.refused(tw.BusyError, text, session.close)

@@ -249,6 +249,11 @@ impl Connection {
                 let remedy = refusal::remedy(status).unwrap_or_else(|| SEE_LOG.into());
                 ClientError::Refused { server, reason, remedy }
             }
+            tonic::Code::Unimplemented => ClientError::Refused {
+                server,
+                reason: "it does not offer what was asked for".into(),
+                remedy: "name a server as remote:HOST:PORT, and a tracker as tracker:HOST:PORT/KIND".into(),
+            },
             _ => match std::error::Error::source(status) {
                 Some(source) => ClientError::Lost { server, reason: with_causes(source) },
                 None => ClientError::Lost { server, reason },

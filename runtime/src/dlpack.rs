@@ -123,7 +123,7 @@ pub enum DlpackError {
     },
     /// Elements with gaps or in another order.
     #[error(
-        "the tensor of shape {} has strides {strides:?}; make it contiguous, with numpy.ascontiguousarray for example",
+        "the tensor of shape {} has strides {strides:?}; make it contiguous (in NumPy with ascontiguousarray)",
         shape_text(shape)
     )]
     Strided {
@@ -133,6 +133,9 @@ pub enum DlpackError {
         strides: Vec<i64>,
     },
 }
+
+/// Most axes of a tensor.
+const MOST_AXES: usize = 64;
 
 const INT: u8 = 0;
 const UINT: u8 = 1;
@@ -186,7 +189,8 @@ impl View {
         if tensor.device.device_type != CPU {
             return Err(DlpackError::Device { device_type: tensor.device.device_type });
         }
-        let axes = usize::try_from(tensor.ndim).map_err(|_| DlpackError::Shape { shape: Vec::new() })?;
+        let axes = usize::try_from(tensor.ndim).ok().filter(|axes| *axes <= MOST_AXES);
+        let axes = axes.ok_or_else(|| DlpackError::Shape { shape: Vec::new() })?;
         let integers = |at: *const i64| match axes {
             0 => Some(&[][..]),
             _ if at.is_null() => None,

@@ -131,9 +131,13 @@ impl Fit {
         let part = |part: fn(&Frame) -> f64| ms(self.time.as_ref().map(part));
         let cycles =
             self.cycles.map_or("a program cannot run there".into(), |n| format!("{n} cycles by the cycle model"));
+        let host_work = match self.host_nodes {
+            1 => "1 operator".to_string(),
+            count => format!("{count} operators"),
+        };
         row("time of an input", "ms".into(), "");
         row("  accelerator", part(|t| t.accel_ms), &cycles);
-        row("  host", part(|t| t.host_ms), &format!("{} operators on {}, modeled", self.host_nodes, host.target));
+        row("  host", part(|t| t.host_ms), &format!("{host_work} on {}, modeled", host.target));
         row("  conversions", part(|t| t.convert_ms), "of layouts on the host, modeled");
         row("  transfers", part(|t| t.transfer_ms), "to and from device memory, modeled");
         row("  launches", part(|t| t.launch_ms), "of programs, modeled");

@@ -215,7 +215,9 @@ impl Jit {
             // A key says nothing of passes that the program added.
             let folder = self.folder.as_ref().filter(|_| !any_added());
             let path = folder.map(|folder| folder.join(format!("{PREFIX}{hex}")));
-            if let Some((path, mut known)) = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok()?))) {
+            let is_for = |known: &Artifact| known.inputs_have(shapes);
+            let known = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok().filter(is_for)?)));
+            if let Some((path, mut known)) = known {
                 cache::touch(path);
                 known.path.clone_from(&self.name);
                 return Ok(self.with_shared_weights(known));

@@ -17,6 +17,12 @@ use super::export::identifier;
 /// Why no shared library was made.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
+    /// The header would have the name of the interface's own.
+    #[error("{file}: its header would be tilewright.h, as that of the runtime library is; choose another name")]
+    Name {
+        /// The library's file.
+        file: String,
+    },
     /// No linker for the processor.
     #[error("no linker for {target} is installed (tried {tried}); install one: apt-get install lld, or {package}")]
     NoLinker {
@@ -118,6 +124,9 @@ pub fn files(
 ) -> Result<Vec<(PathBuf, Vec<u8>)>, LibraryError> {
     let file = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = name_of(&file);
+    if name == "tilewright" {
+        return Err(LibraryError::Name { file });
+    }
     let model = || artifact.manifest.model.clone();
     let object = object(&name, &artifact.encode()).map_err(|reason| LibraryError::Object { model: model(), reason })?;
     let folder = tilewright_runtime::files::folder_of(output);

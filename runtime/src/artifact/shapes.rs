@@ -10,6 +10,11 @@ use super::{Artifact, ArtifactError, Dim, OpenValue, Rows};
 use crate::buffer::AlignedBytes;
 use crate::tensor::{DType, Tensor, TensorRef, shape_text};
 
+/// Whether the model's inputs have these shapes.
+fn has_shapes(manifest: &Manifest, shapes: &[&[usize]]) -> bool {
+    manifest.input_values().iter().map(|value| &value.shape[..]).eq(shapes.iter().copied())
+}
+
 /// Larger shapes that inputs can be padded to, and what is left of the outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Larger {
@@ -171,15 +176,18 @@ impl Artifact {
 
     /// The model compiled for these shapes of its inputs, if the artifact has it; the blobs are shared.
     pub fn for_shapes(&self, shapes: &[&[usize]]) -> Option<Artifact> {
-        let has =
-            |manifest: &&Manifest| manifest.input_values().iter().map(|v| &v.shape[..]).eq(shapes.iter().copied());
-        let mut manifest = self.manifest.of_each_shape().find(has)?.clone();
+        let mut manifest = self.manifest.of_each_shape().find(|manifest| has_shapes(manifest, shapes))?.clone();
         manifest.blobs.clone_from(&self.manifest.blobs);
         manifest.parameters.clone_from(&self.manifest.parameters);
         manifest.variants.clear();
         manifest.open_inputs.clear();
         manifest.buckets.clear();
         Some(Artifact { manifest, ..self.clone() })
+    }
+
+    /// Whether the model is compiled for these shapes of its inputs alone.
+    pub fn inputs_have(&self, shapes: &[&[usize]]) -> bool {
+        self.manifest.variants.is_empty() && has_shapes(&self.manifest, shapes)
     }
 
     /// The shapes that the artifact has the model for, and what to do for others, in words.

@@ -126,7 +126,10 @@ impl SessionModule {
 
     fn specialize(&self, args: Args) -> Result<Value, AnyError> {
         let mut session = self.lock()?;
-        let size = |value: &Value| Ok(usize::try_from(*<&i64>::try_from(value)?)?);
+        let size = |value: &Value| -> Result<usize, AnyError> {
+            let size = *<&i64>::try_from(value)?;
+            usize::try_from(size).map_err(|_| format!("the size {size} of a shape is negative").into())
+        };
         let shape = |value: &Value| <&Vec<Value>>::try_from(value)?.iter().map(size).collect::<Result<_, AnyError>>();
         let shapes = args.values().iter().map(shape).collect::<Result<Vec<Vec<usize>>, AnyError>>()?;
         let dtypes: Vec<DType> = session.inputs().iter().map(|input| input.dtype).collect();

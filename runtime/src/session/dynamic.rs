@@ -344,7 +344,10 @@ impl DynamicSession {
                     Some(size) if tensor.shape.get(axis).is_some_and(|given| given != size) => format!("{dim}={size}"),
                     _ => dim.to_string(),
                 });
-                let wanted = wanted.collect::<Vec<_>>().join("x");
+                let mut wanted = wanted.collect::<Vec<_>>().join("x");
+                if let Some(axis) = tensor.shape.iter().position(|size| *size == 0) {
+                    wanted = format!("{wanted}, and dimension {axis} has no elements");
+                }
                 return Err(SessionError::OpenShape { name: name(), found: tensor.shape.to_vec(), wanted });
             }
         }

@@ -78,7 +78,7 @@ pub enum SessionError {
         names: Vec<String>,
     },
     /// An input of the wrong type.
-    #[error("input {name} is {found}, but the model expects {wanted}; convert the array with .astype")]
+    #[error("input {name} is {found}, but the model expects {wanted}; convert its elements (in NumPy with astype)")]
     InputType {
         /// The input.
         name: String,
@@ -145,7 +145,9 @@ pub enum SessionError {
     #[error("no thread for another frame: {0}")]
     Threads(std::io::Error),
     /// The session is in use.
-    #[error("another thread runs this session; open a session for each thread")]
+    #[error(
+        "another thread runs this session, or this call is made by a function that it runs; open a session for each"
+    )]
     Busy,
     /// The session was closed.
     #[error("this session is closed; open another one")]

@@ -121,7 +121,10 @@ fn wrong_inputs_are_named() {
     assert_eq!(message(&[]), "0 inputs given, but the model has 1: x");
     assert_eq!(message(&[x(&[1])]), "input x has shape 1x1, but the model expects 1x3");
     let floats = Tensor::from_f32(vec![1, 3], &[0.0; 3]).unwrap();
-    assert_eq!(message(&[floats]), "input x is f32, but the model expects i8; convert the array with .astype");
+    assert_eq!(
+        message(&[floats]),
+        "input x is f32, but the model expects i8; convert its elements (in NumPy with astype)"
+    );
 }
 
 #[test]

@@ -38,6 +38,9 @@ pub enum TirError {
         /// The buffer's shape.
         shape: Vec<i64>,
     },
+    /// The work was stopped from outside.
+    #[error(transparent)]
+    Interrupted(#[from] tilewright_hw::interrupt::Interrupted),
     /// The arguments do not fit the parameters.
     #[error("function {function}: argument {index} must be {expected}, got {found}")]
     Argument {

@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use tilewright_hw::interrupt::{self, Interrupted};
+
 use crate::te::NameMap;
 
 use super::{Action, Affine, Block, Function, Intrinsic, Stmt, TirError, View, lower};
@@ -49,9 +51,11 @@ pub fn run(f: &Function, inputs: &[Array]) -> Result<Vec<Array>, TirError> {
     let mut compiler =
         Compiler { function: f, buffers: numbers, shapes, vars: NameMap::default(), extents: Vec::new() };
     let code = compiler.stmt(&f.body);
-    let mut machine = Machine { vars: vec![0; compiler.extents.len()], buffers, fault: Cell::default() };
-    if let Err((block, fault)) = machine.run(&code) {
-        return Err(fault.described(block, &names, &machine.buffers));
+    let mut machine = Machine { vars: vec![0; compiler.extents.len()], buffers, fault: Cell::default(), rounds: 0 };
+    match machine.run(&code) {
+        Ok(()) => {}
+        Err(Stop::Fault(block, fault)) => return Err(fault.described(block, &names, &machine.buffers)),
+        Err(Stop::Interrupted(stopped)) => return Err(stopped.into()),
     }
     let first = wanted.len();
     Ok(machine.buffers.drain(first..first + f.outputs).collect())
@@ -281,17 +285,33 @@ struct Machine {
     buffers: Vec<Array>,
     /// The first access outside of a buffer, which read 0 or wrote nothing.
     fault: Cell<Option<Box<Fault>>>,
+    /// Rounds of loops that were run.
+    rounds: u64,
 }
 
+/// Why a run ended before its end.
+enum Stop {
+    /// A block accessed an element outside of a buffer.
+    Fault(Name, Box<Fault>),
+    Interrupted(Interrupted),
+}
+
+/// Rounds of loops between two looks whether the work is stopped; some milliseconds.
+const LOOK: u64 = 1 << 14;
+
 impl Machine {
-    /// Runs code; stops after a block with a fault.
-    fn run(&mut self, code: &Code) -> Result<(), (Name, Box<Fault>)> {
+    /// Runs code; stops after a block with a fault, and soon after the work is stopped.
+    fn run(&mut self, code: &Code) -> Result<(), Stop> {
         match code {
             Code::Seq(items) => items.iter().try_for_each(|c| self.run(c)),
             Code::For(slot, extent, body) => {
                 for i in 0..*extent {
                     self.vars[*slot] = i;
                     self.run(body)?;
+                    self.rounds += 1;
+                    if self.rounds.is_multiple_of(LOOK) {
+                        interrupt::check().map_err(Stop::Interrupted)?;
+                    }
                 }
                 Ok(())
             }
@@ -299,7 +319,7 @@ impl Machine {
                 self.block(b);
                 match self.fault.take() {
                     None => Ok(()),
-                    Some(fault) => Err((b.name.clone(), fault)),
+                    Some(fault) => Err(Stop::Fault(b.name.clone(), fault)),
                 }
             }
         }

@@ -77,6 +77,17 @@ impl Expression {
         &self.0.given
     }
 
+    /// How often its tensors' elements and terms of sums are computed.
+    pub(crate) fn terms(&self) -> u64 {
+        let extents = |axes: &[Axis]| axes.iter().fold(1u64, |n, axis| n.saturating_mul(axis.extent.max(0) as u64));
+        let of = |stage: &Stage| match &stage.definition {
+            Definition::Input => 0,
+            Definition::Compute(_) => extents(&stage.axes),
+            Definition::Reduce { axes, .. } => extents(&stage.axes).saturating_mul(extents(axes)),
+        };
+        self.0.given.tensors.iter().map(of).fold(0, u64::saturating_add)
+    }
+
     /// The expression with all indices within their tensors.
     pub(crate) fn within(&self) -> Option<&Program> {
         self.0.checked.as_ref().ok()

@@ -164,7 +164,8 @@ macro_rules! operators {
             /// Everything that is wrong, as texts: no operator has the name, or attributes are missing, wrong or unknown.
             pub fn of(name: &str, mut attrs: std::collections::BTreeMap<String, Attr>) -> Result<Op, Vec<String>> {
                 if name == Constant::NAME || !Op::NAMES.contains(&name) {
-                    return Err(vec![format!("there is no operator `{name}` with attributes alone")]);
+                    let known = Op::NAMES[1..].join(", ");
+                    return Err(vec![format!("there is no operator `{name}`; there are {known}")]);
                 }
                 let signature = Op::signatures().into_iter().find(|signature| signature.name == name);
                 for Attribute { name, default, .. } in signature.into_iter().flat_map(|s| s.attributes) {
