@@ -6,9 +6,9 @@ cd "$(dirname "$0")/.."
 rm -rf build/wheels
 mkdir -p build/wheels
 # LLVM's library is the system's: it is not copied into the wheel, whose platform is then the plain `linux`.
-options=(--auditwheel skip)
-[ "${COMPILER:-yes}" != no ] || options=(--no-default-features)
-.venv/bin/python -m maturin build --quiet --release --manifest-path python/Cargo.toml --out build/wheels \
+options=(--auditwheel skip --profile release)
+[ "${COMPILER:-yes}" != no ] || options=(--no-default-features --profile wheel)
+.venv/bin/python -m maturin build --quiet --manifest-path python/Cargo.toml --out build/wheels \
     "${options[@]}" "$@"
 for wheel in build/wheels/*.whl; do
     echo "$wheel: $(awk "BEGIN { printf \"%.2f\", $(wc -c <"$wheel") / 1e6 }") MB"

@@ -97,12 +97,14 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
 }
 
 /// Measures code of the CPU in processes of their own, which load this library alone.
+#[cfg_attr(not(feature = "llvm"), expect(dead_code, reason = "there is no code of the CPU to measure"))]
 struct Measurer {
     python: String,
     library: String,
 }
 
 /// Loads the library at the first path, and prints the nanoseconds of the artifact at the second.
+#[cfg_attr(not(feature = "llvm"), expect(dead_code, reason = "there is no code of the CPU to measure"))]
 const MEASURE: &str = "\
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location('tilewright._native', sys.argv[1])

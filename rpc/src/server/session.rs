@@ -22,7 +22,7 @@ const FIRST: Duration = Duration::from_secs(10);
 /// How often a session's limits are checked.
 const CHECK: Duration = Duration::from_millis(200);
 /// Time that a device has to end what it does for a client that is gone, before a simulator is left to itself.
-const GRACE: Duration = Duration::from_millis(300);
+const GRACE: Duration = Duration::from_millis(700);
 /// Remedies of refusals.
 const SAME_VERSION: &str = "use the same version of Tilewright on both sides";
 const OPEN_ANOTHER: &str = "open another one";
