@@ -159,6 +159,23 @@ pub fn tuned(py: Python<'_>, log: Option<PathBuf>) -> PyResult<Tuned> {
     }
 }
 
+/// The options that every compilation has: the words of `offload`, `fallback` and `precision`, the level, and the plans.
+fn request(
+    py: Python<'_>,
+    [offload, fallback, precision]: [&str; 3],
+    opt_level: u8,
+    log: Option<PathBuf>,
+) -> PyResult<CompileRequest> {
+    Ok(CompileRequest {
+        offload: Some(word(py, "offload", offload, OFFLOAD)?),
+        fallback: Some(word(py, "fallback", fallback, FALLBACK)?),
+        precision: self::precision(py, fallback, precision)?,
+        level: level(py, opt_level)?,
+        tuned: tuned(py, log)?,
+        ..CompileRequest::default()
+    })
+}
+
 /// What is compiled: a file, or a graph of the program.
 pub enum Source {
     /// A graph.
@@ -307,17 +324,12 @@ pub fn compile<'py>(
     dump_ir: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = CompileRequest {
-        offload: Some(word(py, "offload", offload, OFFLOAD)?),
-        fallback: Some(word(py, "fallback", fallback, FALLBACK)?),
-        precision: self::precision(py, fallback, precision)?,
-        level: level(py, opt_level)?,
         processor: cpu_target,
-        tuned: self::tuned(py, tuned)?,
         schedules,
         keep_values,
         measure,
         dump_ir: dump_ir.is_some(),
-        ..CompileRequest::default()
+        ..request(py, [offload, fallback, precision], opt_level, tuned)?
     };
     let config = config::of_argument(py, hw)?;
     let source = Source::of(model, bind, shape, packed)?;
@@ -375,14 +387,9 @@ pub fn jit<'py>(
     schedules: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let request = CompileRequest {
-        offload: Some(word(py, "offload", offload, OFFLOAD)?),
-        fallback: Some(word(py, "fallback", fallback, FALLBACK)?),
-        precision: self::precision(py, fallback, precision)?,
-        level: level(py, opt_level)?,
         processor: cpu_target,
-        tuned: self::tuned(py, tuned)?,
         schedules,
-        ..CompileRequest::default()
+        ..request(py, [offload, fallback, precision], opt_level, tuned)?
     };
     if model.cast::<PyGraph>().is_ok() {
         let text = "a Graph has one shape; compile it with `compile`, or give the path of the model's file";
