@@ -42,7 +42,7 @@ const NETWORKS: [Network; 3] = [
     Network { name: "ppocr-cls/model.onnx", sizes: |n| vec![vec![1, 3, 48 + 16 * (n % 5), 64 + 32 * (n / 5)]] },
 ];
 
-/// A model for a session, of which the bench also has the artifacts.
+/// A model that the session and the bench share: the bench compares its artifacts with others.
 struct Shared(Arc<Jit>);
 
 impl Specialize for Shared {

@@ -370,7 +370,8 @@ const KINDS: &[ProblemMaker] = &[
     compute,
 ];
 
-/// Sums over a window that leaves its tensor on both sides, and rows of them by indices, some of which are no rows.
+/// Sums of a window, which begins before the first element and ends behind the last one. Then indices pick rows of the
+/// sums; some indices are out of range.
 fn compute(n: &mut Numbers, _: Layout) -> MadeProblem {
     let [rows, columns, taps, picked] = [n.size(1, 5), n.size(1, 20), n.size(1, 4), n.size(1, 6)];
     let (dtype, zero) = if n.int(0, 1) == 0 { (DType::F32, "0.0f32") } else { (DType::I32, "0i32") };
