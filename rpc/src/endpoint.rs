@@ -167,6 +167,14 @@ pub(crate) fn token(what: &str, text: &str) -> Result<String, AccessError> {
     }
 }
 
+/// A token that a caller gives; white space around it is dropped.
+///
+/// # Errors
+/// [`AccessError::Token`].
+pub fn given_token(text: &str) -> Result<String, AccessError> {
+    token("the given token", text)
+}
+
 /// The token of the environment: [`TOKEN`], or the file that [`TOKEN_FILE`] names.
 ///
 /// # Errors
@@ -210,7 +218,7 @@ impl Access {
         certificate: Option<&std::path::Path>,
         insecure: Option<bool>,
     ) -> Result<Access, AccessError> {
-        let token = token.map(|text| self::token("the given token", text)).transpose()?;
+        let token = token.map(given_token).transpose()?;
         let certificate = certificate.map(|path| read("certificate", path)).transpose()?;
         Ok(Access {
             token: token.or(self.token),

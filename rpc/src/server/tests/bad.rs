@@ -1,6 +1,6 @@
 //! Clients and devices that do not behave.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::*;
+use crate::client::Client;
 use crate::connection::Connection;
 use crate::runtime::runtime;
 use crate::wire::{self, reply, request};
@@ -94,6 +95,31 @@ fn garbage_on_the_port_hurts_nobody() {
         }
     }
     device.flush().expect("the session goes on");
+}
+
+/// As many connections as may be open, which send nothing, keep no client out.
+#[test]
+fn silent_connections_make_room() {
+    let running =
+        start(with_limits(Limits { connections: 4, ..Limits::default() }), simulator(&small(), false, Arc::default()));
+    let mut device = plain(&running);
+    let mut silent: Vec<TcpStream> =
+        (0..12).map(|_| TcpStream::connect(running.address()).expect("it connects")).collect();
+    // The oldest of them are closed, the youngest are not.
+    for (place, stream) in silent.iter_mut().enumerate() {
+        stream.set_read_timeout(Some(if place < 9 { within(5) } else { Duration::from_millis(50) })).unwrap();
+        // What the server begins with arrives in any case.
+        let read = stream.read_to_end(&mut Vec::new());
+        let is_late = |error: &std::io::Error| matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
+        let closed = !read.as_ref().is_err_and(is_late);
+        assert_eq!(closed, place < 9, "{place}: {read:?}");
+    }
+    log::has(&[" WARN ", "closed, because it sent nothing yet, and others need its place"]);
+    let asked = Instant::now();
+    let client = Client::connect(&endpoint(&running), &Access::default()).expect("a new client connects");
+    client.describe().expect("and is answered");
+    assert!(asked.elapsed() < within(5), "{:?}", asked.elapsed());
+    device.flush().expect("who has begun is not closed");
 }
 
 #[test]
