@@ -7,7 +7,8 @@ use pyo3::exceptions::PyAttributeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tilewright::device::virtual_board::{self, Served};
-use tilewright::device::{self, Access, ClientError, DeviceKind, Extras, Lends, Native, Remote, Server};
+use tilewright::device::{self, Access, ClientError, DeviceKind, Extras, Lends, Listen, Native, Remote, Server, Spec};
+use tilewright::message::in_one_line;
 use tilewright_runtime::CallError;
 
 use crate::config::{self, PyConfig};
@@ -268,20 +269,37 @@ fn native(py: Python<'_>) -> PyResult<Native> {
     Ok(Native { program: python, arguments, variables: Vec::new(), cpu_seconds: NATIVE_SECONDS })
 }
 
+/// Why [`serve`] cannot serve, with its own arguments in place of the options of `tilewright serve`.
+fn refused(py: Python<'_>, error: impl Into<anyhow::Error>) -> PyErr {
+    const ARGUMENTS: [(&str, &str); 7] = [
+        (" (--token-file)", ""),
+        ("--tls-cert", "certificate"),
+        ("--tls-key", "key"),
+        ("--insecure", "insecure=True"),
+        ("--listen", "listen"),
+        ("--devices", "devices"),
+        ("--device", "device"),
+    ];
+    let text = in_one_line(&error.into());
+    Class::Device.err(py, ARGUMENTS.iter().fold(text, |text, (option, argument)| text.replace(option, argument)))
+}
+
 /// Lends a device to other processes and machines, on threads of this process, as `tilewright serve` does.
 ///
 /// `device` is a simulator (`fsim`, `csim`, `rtl`) or a board; `hw` is its configuration. With `devices`, several clients
 /// have a simulator at the same time; others wait. It listens on `listen`, an address of this machine; with port 0 the
 /// system chooses one. Clients must have the `token`. They can call `functions`, a dict of functions by their names, on
-/// threads of the server. With `allow_native`, models that clients load may have code for the CPU, which runs in processes
-/// with limits, but with the rights of this user.
+/// threads of the server. An address beyond this machine needs a token and TLS, or `insecure`; `certificate` and `key` are
+/// the paths of the PEM files with a certificate for TLS and its private key. With `allow_native`, models that clients
+/// load may have code for the CPU, which runs in processes with limits, but with the rights of this user.
 ///
 /// Use it as a context manager: `with tilewright.serve("csim") as server: artifact.session(server.device)`.
 ///
-/// Raises DeviceError if the device cannot be lent or the server cannot listen.
+/// Raises DeviceError if the device cannot be lent or the server cannot listen, InputError if only one of `certificate` and
+/// `key` is given.
 #[pyfunction]
-#[pyo3(signature = (device="csim", *, hw=None, devices=1, listen="127.0.0.1:0", token=None, functions=None,
-                    allow_native=false))]
+#[pyo3(signature = (device="csim", *, hw=None, devices=1, listen="127.0.0.1:0", token=None, certificate=None, key=None,
+                    insecure=false, functions=None, allow_native=false))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keyword arguments")]
 pub fn serve(
     py: Python<'_>,
@@ -289,24 +307,31 @@ pub fn serve(
     hw: Option<&Bound<'_, PyAny>>,
     devices: usize,
     listen: &str,
-    token: Option<String>,
+    token: Option<&str>,
+    certificate: Option<PathBuf>,
+    key: Option<PathBuf>,
+    insecure: bool,
     functions: Option<&Bound<'_, PyDict>>,
     allow_native: bool,
 ) -> PyResult<PyServer> {
-    let kind: DeviceKind =
-        device.parse().map_err(|error: device::DeviceNameError| Class::Device.of_error(py, error))?;
+    let kind = DeviceKind::among(device, Spec::can_be_lent).map_err(|text| Class::Device.err(py, text))?;
     if !(1..=64).contains(&devices) {
         return Err(Class::Input.err(py, format!("devices={devices} is not possible; use 1 to 64")));
     }
+    let tls = match (&certificate, &key) {
+        (Some(certificate), Some(key)) => Some((certificate.as_path(), key.as_path())),
+        (None, None) => None,
+        _ => return Err(Class::Input.err(py, "TLS needs both certificate and key; give both")),
+    };
     let config = config::of_argument(py, hw)?;
-    let lends = device::lends(kind, config, devices).map_err(|error| Class::Device.of_error(py, error))?;
+    let lends = device::lends(kind, config, devices).map_err(|error| refused(py, error))?;
     for (name, callable) in functions.into_iter().flat_map(|functions| functions.iter()) {
         let name: String = name.extract()?;
         lends.functions.add(value::function(&callable, Some(&name))?);
     }
     let lends = Lends { native: allow_native.then(|| native(py)).transpose()?, ..lends };
-    let started = detached(py, || device::serve(lends, listen, token))?;
-    let server = started.map_err(|error| Class::Device.of_error(py, error))?;
+    let started = detached(py, || device::serve(lends, Listen { address: listen, token, tls, insecure }))?;
+    let server = started.map_err(|error| refused(py, error))?;
     Ok(PyServer { address: server.address().to_string(), server: Open::new(server) })
 }
 

@@ -146,9 +146,15 @@ class Servers(Case):
 
     def test_what_cannot_be_lent_is_told(self) -> None:
         self.refused(tw.DeviceError, "cpu cannot be lent", tw.serve, "cpu")
-        self.refused(tw.DeviceError, "nothing", tw.serve, "nothing")
+        self.refused(tw.DeviceError, "no device is named nothing; use fsim, csim, rtl, serial", tw.serve, "nothing")
         self.refused(tw.DeviceError, "everywhere", tw.serve, "csim", listen="everywhere")
-        self.refused(tw.DeviceError, "token", tw.serve, "csim", listen="0.0.0.0:0")
+        wider = "a token and TLS (certificate, key) is missing; give it, listen on 127.0.0.1, or give insecure=True on"
+        self.refused(tw.DeviceError, wider, tw.serve, "csim", listen="0.0.0.0:0")
+        self.refused(tw.DeviceError, "of 1 to 512 visible ASCII characters", tw.serve, "csim", token="")
+        self.refused(tw.InputError, "give both", tw.serve, "csim", certificate="c.pem")
+        self.refused(tw.DeviceError, "certificate c.pem: No such file", tw.serve, "csim", certificate="c.pem", key="k.pem")
+        with tw.serve("fsim", listen="0.0.0.0:0", insecure=True) as server:
+            self.assertRegex(server.device, r"^remote:0\.0\.0\.0:[0-9]+$")
         self.refused(tw.InputError, "devices=0 is not possible", tw.serve, "csim", devices=0)
 
     def test_a_virtual_board_needs_verilator(self) -> None:

@@ -247,6 +247,9 @@ def serve(
     devices: int = 1,
     listen: str = "127.0.0.1:0",
     token: str | None = None,
+    certificate: _Path | None = None,
+    key: _Path | None = None,
+    insecure: bool = False,
     functions: dict[str, Callable[..., Any]] | None = None,
     allow_native: bool = False,
 ) -> Server: ...

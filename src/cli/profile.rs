@@ -33,7 +33,8 @@ pub struct Profile {
         long,
         value_name = "DEVICE",
         default_value = "csim",
-                help = format!("Device to run on: {}", tilewright::device::help(|spec| spec.exact))
+        value_parser = |name: &str| DeviceKind::among(name, |spec| spec.exact),
+        help = format!("Device to run on: {}", tilewright::device::help(|spec| spec.exact))
     )]
     device: DeviceKind,
     #[command(flatten)]

@@ -18,7 +18,13 @@ use super::{Hw, Verdict, write_or_print};
 /// Arguments of `serve`.
 #[derive(clap::Args)]
 pub struct Serve {
-    #[arg(long, default_value = "csim", value_name = "DEVICE", help = format!("Device to lend: {}", help(Spec::can_be_lent)))]
+    #[arg(
+        long,
+        default_value = "csim",
+        value_name = "DEVICE",
+        value_parser = |name: &str| DeviceKind::among(name, Spec::can_be_lent),
+        help = format!("Device to lend: {}", help(Spec::can_be_lent))
+    )]
     device: DeviceKind,
     #[command(flatten)]
     hw: Hw,

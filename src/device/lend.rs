@@ -1,10 +1,12 @@
 //! What a server lends, and servers in this process.
 
+use std::path::Path;
+
 use tilewright_hw::config::HwConfig;
 use tilewright_hw::device::DeviceError;
 use tilewright_rpc::client::Asked;
-use tilewright_rpc::endpoint::{Endpoint, token_from_environment};
-use tilewright_rpc::server::{Lends, Options, Running, Server};
+use tilewright_rpc::endpoint::{Endpoint, given_token, token_from_environment};
+use tilewright_rpc::server::{Lends, Options, Running, Server, Tls};
 use tilewright_runtime::Registry;
 
 use super::extras::Extras;
@@ -19,16 +21,29 @@ impl Spec {
     }
 }
 
-/// Starts a server on threads of this process, which lends what [`lends`] made until the result is dropped. `listen` is
-/// its address; with port 0, the system chooses one. Clients must have the token, or else that of the environment's
-/// variables, if there is one.
+/// How a server of this process listens.
+#[derive(Debug, Clone, Default)]
+pub struct Listen<'a> {
+    /// Its address, `HOST:PORT`; with port 0, the system chooses one.
+    pub address: &'a str,
+    /// The token that clients must have. Without it, that of the environment's variables, if there is one.
+    pub token: Option<&'a str>,
+    /// The paths of a certificate for TLS and of its private key, in PEM.
+    pub tls: Option<(&'a Path, &'a Path)>,
+    /// Whether to listen beyond this machine without a token or TLS.
+    pub insecure: bool,
+}
+
+/// Starts a server on threads of this process, which lends what [`lends`] made until the result is dropped.
 ///
 /// # Errors
-/// An address that is none or that is not of this machine.
-pub fn serve(lends: Lends, listen: &str, token: Option<String>) -> anyhow::Result<Running> {
-    let token = token.map_or_else(token_from_environment, |token| Ok(Some(token)))?;
-    let options = Options { token, ..Options::new(listen.parse::<Endpoint>()?) };
-    Ok(Server::bind(options, lends)?.start()?)
+/// An address that is none or that is not of this machine, a token that is none, files that cannot be read, and an address
+/// beyond this machine without token or TLS.
+pub fn serve(lends: Lends, listen: Listen) -> anyhow::Result<Running> {
+    let options = Options::new(listen.address.parse::<Endpoint>()?);
+    let token = listen.token.map_or_else(token_from_environment, |text| given_token(text).map(Some))?;
+    let tls = listen.tls.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
+    Ok(Server::bind(Options { token, tls, insecure: listen.insecure, ..options }, lends)?.start()?)
 }
 
 /// What a server lends: up to `devices` devices of this kind at a time, and one if it is a board. It has no functions of

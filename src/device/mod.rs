@@ -18,7 +18,7 @@ pub mod virtual_board;
 
 pub use extras::Extras;
 pub use hw::{DEFAULT_HW, HwError, load_hw, load_hw_with_times};
-pub use lend::{lends, serve};
+pub use lend::{Listen, lends, serve};
 pub use name::{DeviceKind, DeviceNameError};
 pub use need::Need;
 pub use open::{open, tell_build};

@@ -67,6 +67,17 @@ impl DeviceKind {
     /// No accelerator: everything runs on this machine's GPU.
     pub const CUDA: DeviceKind = DeviceKind::of(&DEVICES[4]);
 
+    /// Reads a name as [`FromStr`](std::str::FromStr) does; if it is no device, tells those that `wanted` accepts.
+    ///
+    /// # Errors
+    /// What to do instead.
+    pub fn among(name: &str, wanted: impl Fn(&Spec) -> bool) -> Result<DeviceKind, String> {
+        name.parse().map_err(|error| match error {
+            DeviceNameError::Unknown { name } => format!("no device is named {name}; use {}", names(wanted)),
+            other => other.to_string(),
+        })
+    }
+
     const fn of(spec: &'static Spec) -> DeviceKind {
         DeviceKind { spec, port: None, lender: None }
     }
