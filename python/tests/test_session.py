@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,29 +210,38 @@ class Sessions(Case):
                 ticks += 1
                 time.sleep(1e-4)
 
-        def run() -> None:
+        def once() -> None:
             nonlocal busy
-            while not stop.is_set():
-                try:
-                    session.run(image)
-                except tw.BusyError as error:
-                    busy += "open a session for each thread" in str(error)
+            try:
+                np.testing.assert_array_equal(session.run(image)[0], wanted)
+            except tw.BusyError as error:
+                busy += "open a session for each" in str(error)
 
-        for work in (tick, run):
+        def run() -> None:
+            while not stop.is_set():
+                once()
+
+        def until(work: Callable[[], None], done: Callable[[], bool]) -> None:
+            """Runs the session while another thread works, until `done` and for at most a minute."""
+            thread, end = threading.Thread(target=work), time.monotonic() + 60
             stop.clear()
-            thread = threading.Thread(target=work)
             thread.start()
-            runs, until = 0, time.monotonic() + 20
-            while time.monotonic() < until and (runs < 5 or work is run and not busy):
-                try:
-                    np.testing.assert_array_equal(session.run(image)[0], wanted)
-                except tw.BusyError:
-                    busy += 1
-                runs += 1
+            while time.monotonic() < end and not done():
+                once()
             stop.set()
             thread.join()
-        # Between the calls alone, the other thread would tick once or twice for each.
-        self.assertGreater(ticks, 20)
+
+        # The ticks within the latest call, of which the switches at its two ends are at most two.
+        last, within = 0, 0
+
+        def ticked() -> bool:
+            nonlocal last, within
+            within, last = ticks - last, ticks
+            return within > 4
+
+        until(tick, ticked)
+        self.assertGreater(within, 4)
+        until(run, lambda: busy > 0)
         self.assertGreater(busy, 0)
 
 
