@@ -333,6 +333,16 @@ impl Expr {
         if self.dtype() == dtype { self } else { Expr::Cast(dtype, Box::new(self)) }
     }
 
+    /// Returns this value with the other sign. Integers wrap.
+    pub fn negated(self) -> Expr {
+        let zero = match self.dtype() {
+            // The difference of 0 and 0 is 0, that of -0 and 0 is -0.
+            DType::F32 => Expr::Float(-0.0, DType::F32),
+            dtype => Expr::Int(0, dtype),
+        };
+        Expr::binary(BinOp::Sub, zero, self)
+    }
+
     /// Creates a function call.
     pub fn call(func: Func, args: Vec<Expr>) -> Expr {
         Expr::Call(func, args)

@@ -266,6 +266,12 @@ impl<'a> Reader<'a> {
             return Ok(e);
         }
         if self.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+            let start = self.at;
+            // Of a number, the sign is a part: the smallest integer has no positive counterpart.
+            if self.eat("-") && !self.rest().starts_with(|c: char| c.is_ascii_digit()) && self.peek_word() != "inf" {
+                return self.deeper(Self::primary).map(Expr::negated);
+            }
+            self.at = start;
             return self.number();
         }
         if self.eat("[") {

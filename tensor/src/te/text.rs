@@ -334,6 +334,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_sign_turns_an_operand_around() {
+        let printed = |dtype: &str, value: &str| {
+            let text = format!("te t {{\n  input x: {dtype}[4]\n  output y: {dtype}[i in 4] = {value}\n}}");
+            let text = parse(&text).unwrap_or_else(|error| panic!("{value}: {error}")).to_string();
+            text.rsplit_once("= ").expect("has a value").1.trim_end_matches(['\n', '}']).to_string()
+        };
+        assert_eq!(printed("i8", "-x[i]"), "0i8 - x[i]");
+        assert_eq!(printed("i32", "2i32 * -(x[i] + 1i32)"), "2i32 * (0i32 - (x[i] + 1i32))");
+        assert_eq!(printed("i32", "-x[i] * x[i] - -x[i]"), "(0i32 - x[i]) * x[i] - (0i32 - x[i])");
+        assert_eq!(printed("i32", "x[i] --2147483648i32"), "x[i] - -2147483648i32");
+        assert_eq!(printed("f32", "-exp(-x[i])"), "-0.0f32 - exp(-0.0f32 - x[i])");
+        assert_eq!(printed("f32", "max(-inf, - - x[i])"), "max(-inf, -0.0f32 - (-0.0f32 - x[i]))");
+        assert_eq!(printed("i8", "x[-i + 3]"), "x[0 - i + 3]");
+    }
+
+    #[test]
     fn mistakes_have_a_position() {
         let wrong = |body: &str| parse(&format!("te t {{\n  input x: i8[4]\n  {body}\n}}")).unwrap_err().to_string();
         assert_eq!(wrong("output y: i8[i in 4] = z[i]"), "line 3, column 26: expected a declared buffer, found `z[i]`");
@@ -361,6 +377,7 @@ mod tests {
         assert!(wrong("output y: f32[i in 4] = 0.5").contains("expected a float with its type, such as 0.5f32,"));
         assert!(wrong("output y: i32[i in 65536, j in 65536] = 0i32").contains("at most"));
         assert!(wrong("output y: i32[] = sum(i in 4294967296, j in 4294967296) 1i32").contains("at most"));
+        assert!(wrong(&format!("output y: i32[] = {}1i32", "-".repeat(100_000))).contains("nesting of at most"));
         // An operator chain is a tree as deep as it is long.
         assert!(wrong(&format!("output y: i32[] = 1i32{}", " + 1i32".repeat(100_000))).contains("at most"));
     }
