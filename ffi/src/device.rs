@@ -11,7 +11,7 @@ use tilewright_runtime::function::{AnyError, Args};
 use tilewright_runtime::module::{DeviceModule, open_device};
 use tilewright_runtime::{Function, Module, Registry, SharedDevice, Value};
 
-use crate::error::{guard, text, tw_status};
+use crate::error::{Failure, TW_NOT_FOUND, guard, text, tw_status};
 use crate::value::{put_value, tw_value};
 
 type Open = fn(&str, HwConfig) -> Result<Box<dyn Device>, AnyError>;
@@ -97,6 +97,12 @@ pub unsafe extern "C" fn tw_device_open(name: *const c_char, config: *const c_ch
         // SAFETY: the caller's promise.
         let (name, config) = unsafe { (text(name, "name")?, text(config, "config")?) };
         let preset = PRESETS.iter().find(|(preset, _)| *preset == config).map(|(_, text)| *text);
+        // A text of TOML that says anything has a key with a value.
+        if preset.is_none() && !config.trim().is_empty() && !config.contains('=') {
+            let presets: Vec<&str> = PRESETS.iter().map(|(preset, _)| *preset).collect();
+            let known = format!("the presets are {}, or give a configuration as TOML", presets.join(", "));
+            return Err(Failure::new(TW_NOT_FOUND, format!("no configuration is named {config}; {known}")));
+        }
         let device = open_device(Registry::global(), name, preset.unwrap_or(config))?;
         // SAFETY: the caller's promise.
         unsafe { put_value(out, || Value::Module(device)) }

@@ -250,7 +250,8 @@ static void devices(void) {
   OK(tw_function_call(function, args, 2, NULL));
   REFUSED(tw_function_call(function, args, 2, &kind), TW_FAILED, "no block of 100 bytes was allocated at");
   REFUSED(tw_device_open("tpu", "1x4x4", &kind), TW_NOT_FOUND, "csim");
-  REFUSED(tw_device_open("fsim", "no configuration", &kind), TW_FAILED, "fsim");
+  REFUSED(tw_device_open("fsim", "nope", &kind), TW_NOT_FOUND, "no configuration is named nope; the presets are 1x");
+  REFUSED(tw_device_open("fsim", "nope =", &kind), TW_FAILED, "fsim");
   REFUSED(tw_device_open("serial:", "1x4x4", &kind), TW_FAILED, "serial:PATH");
   REFUSED(tw_module_function(device, "fly", &kind), TW_NOT_FOUND, "named fly; there are: alloc");
   REFUSED(tw_session_run(device, NULL, 0, NULL, 0), TW_INVALID_ARGUMENT, "no session");
