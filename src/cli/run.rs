@@ -9,7 +9,7 @@ mod stepper;
 
 use anyhow::{Result, bail};
 use tilewright::device::stream;
-use tilewright::model::Format;
+use tilewright::model::{format_of, known_formats};
 use tilewright_runtime::artifact::Artifact;
 
 pub use arguments::{Run, refuse};
@@ -21,16 +21,17 @@ impl Run {
         let bytes = read_file(&self.file)?;
         let file = self.file.display();
         let is_artifact = Artifact::is_one(&bytes);
-        if self.program && (is_artifact || Format::of_bytes(&bytes).is_some()) {
+        if self.program && (is_artifact || format_of(&bytes).is_ok()) {
             bail!("--program is for programs, but {file} is a model");
         }
         let is_program = self.program || stream::is_one(&bytes) || self.has_extension("tw");
-        let is_model = match Format::of_file(&bytes, &self.file) {
+        let is_model = match format_of(&bytes) {
             _ if is_program || is_artifact => is_artifact,
             Ok(_) => true,
             Err(kind) => bail!(
-                "{file} looks like {kind}; models are read from .onnx and .tflite files, artifacts from .twa files, programs \
-                 for the accelerator from .tw files, or from any with --program"
+                "{file} looks like {kind}; models are read from {} files, artifacts from .twa files, programs for the \
+                 accelerator from .tw files, or from any with --program",
+                known_formats()
             ),
         };
         if is_model {

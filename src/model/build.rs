@@ -5,7 +5,7 @@ use std::path::Path;
 use tilewright_compiler::backend::Backend;
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend;
-pub use tilewright_compiler::frontend::{Format, ImportOptions, Sizes, Sources};
+pub use tilewright_compiler::frontend::{ImportOptions, Sizes, Sources, format_of, known_formats};
 use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, Partition, partition_by};

@@ -221,12 +221,17 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
             "cut.onnx is not a usable model: it is no ONNX file: \
              failed to decode Protobuf message: ModelProto.graph: buffer underflow",
         ),
-        ("x.tflite", "x.tflite is not a usable model: it lacks the file identifier TFL3 of a TFLite file"),
+        (
+            "x.tflite",
+            "x.tflite is not a usable model: it looks like a file of unknown kind; models are read from ONNX (.onnx) or TFLite \
+             (.tflite) files",
+        ),
     ] {
         refused(dir.path(), &["run", file], message);
         refused(dir.path(), &["compile", file, "-o", "out.twa"], message);
     }
-    let message = "x.bin is not a usable model: it looks like a file of unknown kind; give a .tflite or an .onnx file";
+    let message = "x.bin is not a usable model: it looks like a file of unknown kind; models are read from ONNX (.onnx) or TFLite \
+                   (.tflite) files";
     refused(dir.path(), &["compile", "x.bin", "-o", "out.twa"], message);
     refused(
         dir.path(),
@@ -246,8 +251,8 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
 #[test]
 fn files_that_are_no_model_are_told_by_what_they_look_like() {
     let dir = tempfile::tempdir().unwrap();
-    let formats = "models are read from .onnx and .tflite files, artifacts from .twa files, programs for the accelerator from .tw \
-                   files, or from any with --program";
+    let formats = "models are read from ONNX (.onnx) or TFLite (.tflite) files, artifacts from .twa files, programs for the \
+                   accelerator from .tw files, or from any with --program";
     for (file, bytes, kind) in [
         ("README.md", &b"# Words\n\nload it\n"[..], "a text"),
         ("empty", b"", "an empty file"),
@@ -259,8 +264,8 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
     }
     std::fs::write(dir.path().join("page.onnx"), "<!doctype html>\n").unwrap();
     refused(dir.path(), &["run", "page.onnx"], &format!("page.onnx looks like an HTML or XML document; {formats}"));
-    let message =
-        "page.onnx is not a usable model: it looks like an HTML or XML document; give a .tflite or an .onnx file";
+    let message = "page.onnx is not a usable model: it looks like an HTML or XML document; models are read from ONNX (.onnx) or TFLite \
+         (.tflite) files";
     refused(dir.path(), &["compile", "page.onnx", "-o", "out.twa"], message);
     // A model can have any file name.
     std::fs::copy(lenet(), dir.path().join("0a1b2c")).unwrap();

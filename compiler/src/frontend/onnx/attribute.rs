@@ -1,8 +1,9 @@
 //! Attributes of a node, as import functions read them.
 
-use super::node::{NodeContext, Reason};
+use super::node::NodeContext;
 use super::proto::GraphProto;
 use super::tensor;
+use crate::frontend::reason::Reason;
 use crate::graph::Tensor;
 
 impl<'c> NodeContext<'c, '_> {
@@ -39,7 +40,7 @@ impl<'c> NodeContext<'c, '_> {
     /// A sparse tensor attribute, expanded to all of its elements.
     pub fn sparse_tensor(&mut self, name: &str) -> Option<Result<Tensor, Reason>> {
         let t = self.used.typed(self.proto, name, 11)?.sparse_tensor.as_ref()?;
-        Some(tensor::dense(t, self.cx.folders, &mut self.cx.room).map_err(Reason))
+        Some(tensor::dense(t, self.cx.folders, &mut self.cx.net.room).map_err(Reason))
     }
 
     pub fn graph(&self, name: &str) -> Option<&'c GraphProto> {

@@ -6,11 +6,12 @@
 
 use super::context::{Context, Scope, declared_types};
 use super::function::{Call, domain, full_name};
-use super::node::{NodeContext, Reason};
+use super::node::NodeContext;
 use super::proto::{FunctionProto, GraphProto, NodeProto, OperatorSetIdProto};
 use super::used::{Used, check_names};
-use super::{OPSETS, ops, order};
+use super::{OPSETS, PAGE, ops, order};
 use crate::frontend::error::{ImportError, UnsupportedNode};
+use crate::frontend::reason::Reason;
 use prost::Message;
 use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
@@ -87,7 +88,7 @@ impl<'a> Context<'a> {
         if unknown.is_empty() {
             return Ok(());
         }
-        let (supported, page) = (ops::all().len(), "docs/onnx.md");
+        let (supported, page) = (ops::all().len(), PAGE);
         let domains = domains.into_iter().filter(|domain| !domain.is_empty()).collect();
         Err(ImportError::Unsupported { file: self.file.into(), nodes: unknown, supported, page, domains })
     }
@@ -108,7 +109,8 @@ impl<'a> Context<'a> {
         let Some(operator) = ops::find(&operator_name(proto)) else {
             self.check_operators(std::slice::from_ref(proto))?;
             let opset = *OPSETS.end();
-            let mut node = NodeContext { cx: self, proto, name: label, opset, used: Used::default(), branch: None };
+            self.begin(label);
+            let mut node = NodeContext { cx: self, proto, opset, used: Used::default(), branch: None };
             return node.packed().map_err(|reason| self.wrong(proto, label, reason));
         };
         let branch = self.operator(operator, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
@@ -131,12 +133,19 @@ impl<'a> Context<'a> {
             // Operators of other domains do not depend on it.
             (None, _) => *OPSETS.end(),
         };
-        let mut node = NodeContext { cx: self, proto, name, opset, used: Used::default(), branch: None };
+        self.begin(name);
+        let mut node = NodeContext { cx: self, proto, opset, used: Used::default(), branch: None };
         let imported = (operator.import)(&mut node);
         node.used.misread()?;
         imported?;
         node.used.check(proto, operator, opset)?;
         Ok(node.branch)
+    }
+
+    /// Begins to build a node.
+    fn begin(&mut self, label: &str) {
+        let is_repeated = self.scope().call.is_some();
+        self.net.begin(label, is_repeated);
     }
 
     /// Enters a scope; the error is reported for the node.
@@ -173,9 +182,9 @@ impl<'a> Context<'a> {
         }
         let count = f.node.len();
         let each = NODE_BYTES.saturating_add(label.len().saturating_mul(16));
-        self.take(count.checked_mul(each), || format!("becomes {count} more nodes"))?;
+        self.net.room.take(count.checked_mul(each), || format!("becomes {count} more nodes"))?;
         let text = f.node.iter().map(Message::encoded_len).fold(proto.encoded_len(), usize::saturating_add);
-        self.take(Some(text), || format!("becomes {text} more bytes of nodes"))?;
+        self.net.room.take(Some(text), || format!("becomes {text} more bytes of nodes"))?;
         let mut scope = Scope {
             opset: opset(&f.opset_import).map_err(|e| format!("function `{}`: {e}", call.function))?,
             prefix: format!("{label}/"),

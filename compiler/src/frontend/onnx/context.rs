@@ -1,13 +1,13 @@
 //! The state of an import: what has been built so far, and what the names of the file mean.
 
 use super::function::{Call, Functions};
-use super::node::{self, Reason};
 use super::proto::{GraphProto, TensorProto, ValueInfoProto};
 use super::tensor;
 use crate::frontend::error::ImportError;
+use crate::frontend::semantic::{SemanticBuilder, reasonable};
 use crate::frontend::sizes::Sizes;
 use crate::graph::op::ShiftSign;
-use crate::graph::{DType, Dim, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Dim, Tensor, TensorData, TensorType, ValueId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -52,7 +52,7 @@ pub(super) fn declared_types<'i>(
 
 pub(super) struct Context<'a> {
     pub file: &'a str,
-    pub builder: GraphBuilder,
+    pub net: SemanticBuilder,
     /// The innermost scope is last.
     pub scopes: Vec<Scope>,
     pub functions: Functions<'a>,
@@ -62,8 +62,6 @@ pub(super) struct Context<'a> {
     pub unsigned: HashSet<ValueId>,
     /// Inputs whose outermost size is open and was not given, with its symbol; it is assumed to be 1.
     pub assumed: HashMap<ValueId, String>,
-    /// Bytes of constants that the import can still allocate.
-    pub room: usize,
     /// Folders that can hold data files.
     pub folders: &'a [&'a Path],
     /// Domains whose operators are functions of the program.
@@ -118,7 +116,7 @@ impl Context<'_> {
         };
         let unsigned = t.dtype() == DType::U8;
         let label = format!("{}{name}", scope.prefix);
-        let v = self.builder.constant(&label, tensor::shifted(t));
+        let v = self.net.graph.constant(&label, tensor::shifted(t));
         if unsigned {
             self.unsigned.insert(v);
         }
@@ -142,7 +140,7 @@ impl Context<'_> {
             Named::Value(v) => *v,
             Named::LeftOut(_) => return None,
         };
-        let t = self.builder.constant_of(v)?;
+        let t = self.net.graph.constant_of(v)?;
         match t.data() {
             TensorData::I8(x) if self.unsigned.contains(&v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
             _ => Some(t.as_ref().clone()),
@@ -155,16 +153,15 @@ impl Context<'_> {
         for t in &graph.initializer {
             let value = tensor::tensor(t, self.folders)?;
             if inner {
-                let left = self.room.checked_sub(value.size_bytes());
-                self.room = left.ok_or_else(|| format!("constant `{}` is too much for a file of this size", t.name))?;
+                self.net.room.take_for(value.size_bytes(), &t.name)?;
             } else if t.data_location == 1 {
                 // External data count as part of the file.
-                self.room = self.room.saturating_add(value.size_bytes().saturating_mul(16));
+                self.net.room.extend(value.size_bytes());
             }
             self.constant(t, value)?;
         }
         for sparse in &graph.sparse_initializer {
-            let value = tensor::dense(sparse, self.folders, &mut self.room)?;
+            let value = tensor::dense(sparse, self.folders, &mut self.net.room)?;
             self.constant(sparse.values.as_ref().unwrap_or(&TensorProto::default()), value)?;
         }
         Ok(())
@@ -206,11 +203,11 @@ impl Context<'_> {
                 _ => None,
             };
             let ty = ty.bind(&bound);
-            if !node::reasonable(&ty) {
+            if !reasonable(&ty) {
                 let reason = format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name);
                 return Err(self.malformed(reason));
             }
-            let mut v = self.builder.input(&info.name, ty.clone());
+            let mut v = self.net.graph.input(&info.name, ty.clone());
             if ty.dtype == DType::U8 {
                 v = self.sign_shifted(&info.name, v).map_err(|e| self.malformed(e))?;
                 self.unsigned.insert(v);
@@ -237,21 +234,14 @@ impl Context<'_> {
                 }
             };
             given.insert(&info.name, v);
-            self.builder.output(&info.name, v);
+            self.net.graph.output(&info.name, v);
         }
         Ok(())
     }
 
     /// Converts between uint8 and int8 at the network's inputs and outputs.
     fn sign_shifted(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
-        self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]).map_err(|e| e.to_string())
-    }
-
-    /// Reserves `bytes` for something that the import can repeat many times.
-    pub fn take(&mut self, bytes: Option<usize>, what: impl Fn() -> String) -> Result<(), Reason> {
-        let left = bytes.and_then(|bytes| self.room.checked_sub(bytes));
-        self.room = left.ok_or_else(|| Reason(format!("{}, which is too much for a file of this size", what())))?;
-        Ok(())
+        self.net.graph.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]).map_err(|e| e.to_string())
     }
 }
 

@@ -26,18 +26,22 @@ pub use write::{WriteError, write};
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(super) use about::about;
-
-use super::ImportOptions;
 use super::error::ImportError;
+use super::room::Room;
+use super::semantic::SemanticBuilder;
 use super::sources::{self, Sources};
-use crate::graph::{Graph, GraphBuilder, Tensor, TensorType};
+use super::{Format, ImportOptions, ModelFile};
+use crate::graph::{Graph, Tensor, TensorType};
 use context::{Context, Named, Scope, declared_types};
 use function::Functions;
 use prost::Message;
 use proto::{GraphProto, ModelProto};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
+use tilewright_runtime::artifact::About;
+
+/// The page that lists the operators.
+const PAGE: &str = "docs/onnx.md";
 
 /// The sets of operators whose meaning is known.
 const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
@@ -45,12 +49,77 @@ const OPSETS: std::ops::RangeInclusive<i64> = 1..=27;
 /// Bytes of constants that the import of any file may make, beside sixteen times those of the file and its data.
 const ROOM: usize = 64 << 20;
 
-/// Whether bytes begin as the program libraries write the format's message: the format's version, one of the first 31,
-/// and then another of the message's fields. The format has no mark of its own.
-pub fn is_onnx(bytes: &[u8]) -> bool {
+/// ONNX as a format of models.
+pub struct Onnx;
+
+impl Format for Onnx {
+    fn name(&self) -> &'static str {
+        "ONNX"
+    }
+
+    fn suffix(&self) -> &'static str {
+        ".onnx"
+    }
+
+    fn page(&self) -> &'static str {
+        PAGE
+    }
+
+    fn recognizes(&self, bytes: &[u8]) -> bool {
+        is_onnx(bytes)
+    }
+
+    fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError> {
+        let resolved = file.path.canonicalize().ok();
+        let folders: Vec<&Path> =
+            [Some(file.path), resolved.as_deref()].into_iter().filter_map(|p| p?.parent()).collect();
+        import_traced(file.bytes, file.name, &folders, options)
+    }
+
+    fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError> {
+        open_inputs(file.bytes, file.name)
+    }
+
+    fn about(&self, bytes: &[u8]) -> Option<About> {
+        about::about(bytes)
+    }
+
+    fn has_external_data(&self, bytes: &[u8]) -> bool {
+        let elsewhere = |graph: &GraphProto| graph.initializer.iter().any(|t| t.data_location == 1);
+        ModelProto::read(bytes).is_ok_and(|model| model.graph.as_ref().is_some_and(elsewhere))
+    }
+}
+
+/// Whether bytes are the format's message. It has no mark of its own: either they begin as the program libraries write
+/// it, with the format's version, one of the first 31, and then another of the message's fields, or the whole consists of
+/// the message's fields, a graph among them.
+fn is_onnx(bytes: &[u8]) -> bool {
     // Keys of ModelProto's fields 2 to 8 and 14, with their wire types.
     const NEXT: [u8; 8] = [0x12, 0x1a, 0x22, 0x28, 0x32, 0x3a, 0x42, 0x72];
-    matches!(bytes, [0x08, 1..=31, next, ..] if NEXT.contains(next))
+    matches!(bytes, [0x08, 1..=31, next, ..] if NEXT.contains(next)) || is_message(bytes)
+}
+
+/// Whether bytes consist of fields of the format's message, with a graph and one more.
+fn is_message(mut bytes: &[u8]) -> bool {
+    use prost::encoding::{WireType, decode_key, decode_varint};
+    let mut found = BTreeSet::new();
+    while !bytes.is_empty() {
+        let Ok((field, wire)) = decode_key(&mut bytes) else { return false };
+        let known = match wire {
+            WireType::Varint => matches!(field, 1 | 5) && decode_varint(&mut bytes).is_ok(),
+            WireType::LengthDelimited => {
+                let rest = decode_varint(&mut bytes).ok().and_then(|n| bytes.get(usize::try_from(n).ok()?..));
+                bytes = rest.unwrap_or_default();
+                matches!(field, 2..=4 | 6..=8 | 14 | 20 | 25 | 26) && rest.is_some()
+            }
+            _ => false,
+        };
+        if !known {
+            return false;
+        }
+        found.insert(field);
+    }
+    found.contains(&7) && found.len() > 1
 }
 
 /// The graph of an ONNX file; `file` is its name for messages, `folder` where data files beside it are looked for.
@@ -85,9 +154,9 @@ pub fn import_traced(
     cx.inputs(graph, &options.sizes)?;
     cx.nodes(&graph.node)?;
     cx.outputs(graph).map_err(malformed)?;
-    let Context { builder, traced, unsigned, .. } = cx;
+    let Context { net, traced, unsigned, .. } = cx;
     let graph =
-        builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+        net.graph.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
     let tensors = traced.into_iter().map(|(name, value)| {
         let unsigned = unsigned.contains(&value);
         sources::Tensor { name, value, unsigned, quantization: None }
@@ -105,7 +174,7 @@ fn message(bytes: &[u8], file: &str) -> Result<ModelProto, ImportError> {
 ///
 /// # Errors
 /// When the file is damaged.
-pub(super) fn open_inputs(bytes: &[u8], file: &str) -> Result<Vec<(String, TensorType)>, ImportError> {
+fn open_inputs(bytes: &[u8], file: &str) -> Result<Vec<(String, TensorType)>, ImportError> {
     let (model, options) = (message(bytes, file)?, ImportOptions::default());
     let (mut cx, graph) = context(&model, bytes, file, &[], &options)?;
     for name in graph.constants() {
@@ -114,12 +183,6 @@ pub(super) fn open_inputs(bytes: &[u8], file: &str) -> Result<Vec<(String, Tenso
     }
     let inputs = cx.declared_inputs(graph, &options.sizes)?;
     Ok(inputs.into_iter().map(|(info, ty)| (info.name.clone(), ty)).collect())
-}
-
-/// Whether a file has constants of its graph in other files.
-pub(super) fn has_external_data(bytes: &[u8]) -> bool {
-    let elsewhere = |graph: &GraphProto| graph.initializer.iter().any(|t| t.data_location == 1);
-    ModelProto::read(bytes).is_ok_and(|model| model.graph.as_ref().is_some_and(elsewhere))
 }
 
 /// The state at the beginning of an import, and the file's graph.
@@ -141,13 +204,12 @@ fn context<'a>(
     let types = declared_types(&options.packed, graph.declared());
     let cx = Context {
         file,
-        builder: GraphBuilder::new(name),
+        net: SemanticBuilder::new(name, Room::of(bytes.len(), ROOM)),
         scopes: vec![Scope { opset: Some(opset), types, ..Scope::default() }],
         functions: Functions::new(&model.functions).map_err(malformed)?,
         traced: Vec::new(),
         unsigned: HashSet::new(),
         assumed: HashMap::new(),
-        room: bytes.len().saturating_mul(16).saturating_add(ROOM),
         folders,
         packed: &options.packed,
         bound: BTreeMap::new(),

@@ -3,65 +3,34 @@
 use super::context::{Context, Named};
 use super::proto::NodeProto;
 use super::used::Used;
-use crate::graph::op::{
-    Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, ShiftSign, Transpose, Unary,
-    UnaryKind, rank_in_bounds,
-};
-use crate::graph::{DType, Dim, Element, GraphError, Op, OpError, Tensor, TensorData, TensorType, ValueId};
-
-/// Maximum number of elements of a tensor that is computed at import, unless its operands are as large.
-const MOST_FOLDED: usize = 1 << 16;
-
-/// Bytes counted for a node of the graph against the memory limit of the import.
-const NODE_BYTES: usize = 256;
-
-/// False for more than 2^31 elements. Sizes of 0 count as 1, so that the sizes of any part of the shape can be
-/// multiplied.
-pub(super) fn reasonable(ty: &TensorType) -> bool {
-    let mut sizes = ty.dims.iter().filter_map(Dim::known).map(|d| d.max(1));
-    sizes.try_fold(1usize, |n, d| n.checked_mul(d)).is_some_and(|n| n <= 1 << 31)
-}
-
-/// The reason why a node cannot be imported.
-pub(super) struct Reason(pub(super) String);
-
-impl From<String> for Reason {
-    fn from(s: String) -> Reason {
-        Reason(s)
-    }
-}
-
-impl From<&str> for Reason {
-    fn from(s: &str) -> Reason {
-        Reason(s.into())
-    }
-}
-
-impl From<OpError> for Reason {
-    fn from(e: OpError) -> Reason {
-        Reason(e.to_string())
-    }
-}
-
-impl From<GraphError> for Reason {
-    fn from(e: GraphError) -> Reason {
-        match e {
-            GraphError::Op { op, source, .. } => Reason(format!("{op}: {source}")),
-            e => Reason(e.to_string()),
-        }
-    }
-}
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::SemanticBuilder;
+use crate::graph::op::ShiftSign;
+use crate::graph::{DType, Tensor, TensorData, ValueId};
+use std::ops::{Deref, DerefMut};
 
 pub(super) struct NodeContext<'c, 'a> {
     pub cx: &'c mut Context<'a>,
     pub proto: &'c NodeProto,
-    /// The node's name, also the prefix of the names of the graph's nodes.
-    pub name: &'c str,
     /// The operator set that its operator belongs to.
     pub opset: i64,
     pub used: Used,
     /// The attribute with the graph whose outputs become the node's.
     pub branch: Option<&'static str>,
+}
+
+impl Deref for NodeContext<'_, '_> {
+    type Target = SemanticBuilder;
+
+    fn deref(&self) -> &SemanticBuilder {
+        &self.cx.net
+    }
+}
+
+impl DerefMut for NodeContext<'_, '_> {
+    fn deref_mut(&mut self) -> &mut SemanticBuilder {
+        &mut self.cx.net
+    }
 }
 
 impl NodeContext<'_, '_> {
@@ -145,181 +114,6 @@ impl NodeContext<'_, '_> {
         Ok(t.as_slice::<f32>().map_err(|e| Reason(format!("operand {i}: {e}")))?.to_vec())
     }
 
-    /// Sizes of a value; fails if one is open.
-    pub fn shape(&self, v: ValueId) -> Result<Vec<usize>, Reason> {
-        let ty = self.ty(v);
-        ty.shape().ok_or_else(|| {
-            let open = ty.dims.iter().find(|d| d.known().is_none()).map(ToString::to_string).unwrap_or_default();
-            Reason(format!("needs the size `{open}`, which the model leaves open; give it with --bind {open}=SIZE"))
-        })
-    }
-
-    /// Converts axes, which can be negative, to ascending dimensions.
-    pub fn axes(&self, list: &[i64], rank: usize) -> Result<Vec<usize>, Reason> {
-        rank_in_bounds(rank)?;
-        let mut axes = list.iter().map(|&a| self.axis(a, rank)).collect::<Result<Vec<_>, _>>()?;
-        axes.sort_unstable();
-        if axes.windows(2).any(|w| w[0] == w[1]) {
-            return Err(format!("its axes {list:?} name a dimension twice").into());
-        }
-        Ok(axes)
-    }
-
-    /// Converts an axis, which can be negative, to a dimension.
-    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize, Reason> {
-        let n = i64::try_from(rank).unwrap_or(i64::MAX);
-        let place = if axis < 0 { axis.saturating_add(n) } else { axis };
-        let place = usize::try_from(place).ok().filter(|&a| a < rank);
-        place.ok_or_else(|| Reason(format!("its axis {axis} is out of range for {rank} dimensions")))
-    }
-
-    pub fn ty(&self, v: ValueId) -> &TensorType {
-        self.cx.builder.ty(v)
-    }
-
-    /// Adds a node; the one that computes the output has an empty suffix.
-    pub fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
-        let (label, op) = (self.label(suffix), op.into());
-        if let Some(t) = self.folded(&op, inputs) {
-            return Ok(self.cx.builder.constant(&label, t));
-        }
-        if self.cx.scope().call.is_some() {
-            // A node in a function can be imported many times.
-            self.cx.take(Some(NODE_BYTES), || "its function becomes too many nodes".into())?;
-        }
-        let v = self.cx.builder.node(&label, op, inputs)?;
-        if !reasonable(self.ty(v)) {
-            return Err(format!("its result is {}, which is more than 2^31 elements", self.ty(v)).into());
-        }
-        Ok(v)
-    }
-
-    /// A constant made by the import; `f` computes elements from their row-major index.
-    pub fn table<T: Element>(
-        &mut self,
-        suffix: &str,
-        shape: &[usize],
-        f: impl FnMut(usize) -> T,
-    ) -> Result<ValueId, Reason> {
-        self.room(&TensorType::new(T::DTYPE, shape))?;
-        Ok(self.made(suffix, Tensor::from_fn(shape, f)))
-    }
-
-    /// Reserves memory for a constant that the import is about to make. The limit for all of them follows from the
-    /// file's size.
-    pub fn room(&mut self, ty: &TensorType) -> Result<(), Reason> {
-        rank_in_bounds(ty.rank())?;
-        if !self.take_room(ty) {
-            return Err(format!("needs a table of {ty}, which is too much for a file of this size").into());
-        }
-        // A tensor without elements needs no memory, but its sizes are multiplied.
-        if !reasonable(ty) {
-            return Err(format!("its result is {ty}, which is more than 2^31 elements").into());
-        }
-        Ok(())
-    }
-
-    /// Reserves memory for the nodes that one node of the file becomes, as for constants.
-    pub fn room_for_nodes(&mut self, count: usize) -> Result<(), Reason> {
-        self.cx.take(count.checked_mul(NODE_BYTES), || format!("becomes {count} nodes"))
-    }
-
-    /// Subtracts the bytes of a tensor from those that the import can still allocate.
-    fn take_room(&mut self, ty: &TensorType) -> bool {
-        let bytes = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
-        let left = bytes.and_then(|b| self.cx.room.checked_sub(b));
-        left.inspect(|&room| self.cx.room = room).is_some()
-    }
-
-    /// The result of an operator with known operands. Dequantized weights are not computed, because they mark the
-    /// quantized groups, and neither are large tensors of one number.
-    fn folded(&mut self, op: &Op, inputs: &[ValueId]) -> Option<Tensor> {
-        if matches!(op, Op::Dequantize(_)) {
-            return None;
-        }
-        let operands = inputs.iter().map(|&v| self.cx.builder.constant_of(v)).collect::<Option<Vec<_>>>()?;
-        let operands: Vec<_> = operands.into_iter().cloned().collect();
-        let types: Vec<TensorType> = operands.iter().map(|t| t.ty()).collect();
-        let made = op.infer(&types.iter().collect::<Vec<_>>()).ok()?.pop()?;
-        let given = operands.iter().map(|t| t.len()).max()?;
-        if made.element_count()? > given.saturating_mul(16).max(MOST_FOLDED) || !self.take_room(&made) {
-            return None;
-        }
-        op.eval(&operands.iter().map(|t| t.as_ref()).collect::<Vec<_>>()).ok()?.pop()
-    }
-
-    /// A number as a tensor without dimensions.
-    pub fn scalar(&mut self, suffix: &str, x: f32) -> ValueId {
-        self.made(suffix, Tensor::scalar(x))
-    }
-
-    /// Applies a function to each element.
-    pub fn unary(&mut self, suffix: &str, kind: UnaryKind, v: ValueId) -> Result<ValueId, Reason> {
-        self.node(suffix, Unary::new(kind), &[v])
-    }
-
-    /// Applies a function to two elements.
-    pub fn binary(&mut self, suffix: &str, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
-        self.node(suffix, Binary { kind }, &[a, b])
-    }
-
-    pub fn add(&mut self, suffix: &str, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
-        self.node(suffix, Add {}, &[a, b])
-    }
-
-    pub fn cast(&mut self, suffix: &str, v: ValueId, dtype: DType) -> Result<ValueId, Reason> {
-        if self.ty(v).dtype == dtype { Ok(v) } else { self.node(suffix, Cast { dtype }, &[v]) }
-    }
-
-    pub fn reduce(
-        &mut self,
-        suffix: &str,
-        kind: ReduceKind,
-        axes: &[usize],
-        keep_dims: bool,
-        v: ValueId,
-    ) -> Result<ValueId, Reason> {
-        self.node(suffix, Reduce { kind, axes: axes.to_vec(), keep_dims }, &[v])
-    }
-
-    /// The same elements with another shape of known sizes.
-    pub fn reshape(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
-        if self.ty(v).shape().as_deref() == Some(shape) {
-            return Ok(v);
-        }
-        if shape.contains(&0) {
-            return self.empty(suffix, v, shape);
-        }
-        let sizes = shape.iter().map(|&d| i64::try_from(d)).collect::<Result<_, _>>();
-        self.node(suffix, Reshape { shape: sizes.map_err(|_| "its shape is too large")? }, &[v])
-    }
-
-    /// A tensor without elements.
-    fn empty(&mut self, suffix: &str, v: ValueId, shape: &[usize]) -> Result<ValueId, Reason> {
-        let dtype = self.ty(v).dtype;
-        if self.ty(v).element_count() != Some(0) {
-            return Err(format!("its shape {shape:?} does not fit {}", self.ty(v)).into());
-        }
-        let t = Tensor::from_bytes(dtype, shape, &[]).ok_or("its shape is too large")?;
-        self.constant(suffix, t)
-    }
-
-    /// Adds a constant and reserves memory for it.
-    pub fn constant(&mut self, suffix: &str, value: Tensor) -> Result<ValueId, Reason> {
-        self.room(&value.ty())?;
-        Ok(self.made(suffix, value))
-    }
-
-    /// Adds a constant for which memory is reserved already.
-    pub fn made(&mut self, suffix: &str, value: Tensor) -> ValueId {
-        let label = self.label(suffix);
-        self.cx.builder.constant(&label, value)
-    }
-
-    fn label(&self, suffix: &str) -> String {
-        if suffix.is_empty() { self.name.to_owned() } else { format!("{}/{suffix}", self.name) }
-    }
-
     /// Makes `v` the node's output.
     pub fn output(&mut self, v: ValueId) -> Result<(), Reason> {
         if let Some(s) = self.proto.output.iter().skip(1).find(|s| !s.is_empty()) {
@@ -354,7 +148,7 @@ impl NodeContext<'_, '_> {
     /// Makes `v` the first output. Reading any other output of the node is an error.
     pub fn outputs_first(&mut self, v: ValueId) -> Result<(), Reason> {
         for name in self.proto.output.iter().skip(1).filter(|s| !s.is_empty()) {
-            let maker = format!("node `{}` ({})", self.name, self.proto.op_type);
+            let maker = format!("node `{}` ({})", self.name(), self.proto.op_type);
             self.cx.define(name, Named::LeftOut(maker))?;
         }
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
@@ -377,77 +171,5 @@ impl NodeContext<'_, '_> {
             self.cx.unsigned.insert(v);
         }
         self.output(v)
-    }
-
-    /// Weights `[O, I, W]` as `[O, I, 1, W]`; other weights unchanged.
-    pub fn weight_image(&mut self, v: ValueId) -> Result<ValueId, Reason> {
-        if self.ty(v).rank() != 3 {
-            return Ok(v);
-        }
-        let mut shape = self.shape(v)?;
-        shape.insert(2, 1);
-        if let Some((d, t)) = self.dequantized(v) {
-            let t = t.reshaped(&shape).ok_or("its weights are too large")?;
-            let axis = if d.axis >= 2 { d.axis + 1 } else { d.axis };
-            let c = self.constant("weight", t)?;
-            return self.node("weight/dequantize", Dequantize { axis, ..d }, &[c]);
-        }
-        self.reshape("weight/image", v, &shape)
-    }
-
-    /// Weights of a transposed convolution, `[I, O/groups, KH, KW]`, as `[O, KH, KW, I/groups]`.
-    pub fn regrouped(&mut self, v: ValueId, [i, o, kh, kw]: [usize; 4], groups: usize) -> Result<ValueId, Reason> {
-        let (apart, perm) = ([groups, i / groups, o, kh, kw], [0, 2, 3, 4, 1]);
-        let joined = [o * groups, kh, kw, i / groups];
-        if let Some((d, t)) = self.dequantized(v).filter(|(d, _)| d.scale.len() == 1 || (d.axis == 1 && groups == 1)) {
-            let t = t.reshaped(&apart).and_then(|t| t.transposed(&perm)).and_then(|t| t.reshaped(&joined));
-            let c = self.constant("weight", t.ok_or("its weights are too large")?)?;
-            return self.node("weight/dequantize", Dequantize { axis: 0, ..d }, &[c]);
-        }
-        let v = self.reshape("weight/groups", v, &apart)?;
-        let v = self.node("weight/transpose", Transpose { perm: perm.to_vec() }, &[v])?;
-        self.reshape("weight", v, &joined)
-    }
-
-    /// The values of a float constant, or of a dequantized constant.
-    pub fn known_floats(&self, v: ValueId) -> Option<Vec<f32>> {
-        let real = match self.dequantized(v) {
-            Some((d, t)) => Op::from(d).eval(&[&t]).ok()?.pop()?,
-            None => self.cx.builder.constant_of(v)?.as_ref().clone(),
-        };
-        Some(real.as_slice::<f32>().ok()?.to_vec())
-    }
-
-    /// A dequantization of a constant, and the constant.
-    fn dequantized(&self, v: ValueId) -> Option<(Dequantize, Tensor)> {
-        let node = self.cx.builder.def(v)?;
-        let Op::Dequantize(d) = &node.op else { return None };
-        Some((d.clone(), self.cx.builder.constant_of(node.inputs[0])?.as_ref().clone()))
-    }
-
-    /// `v` with permuted dimensions; constants, also dequantized ones, are transposed at import.
-    pub fn transposed(&mut self, suffix: &str, v: ValueId, perm: &[usize]) -> Result<ValueId, Reason> {
-        let wrong = || Reason(format!("its {suffix} must have {} dimensions", perm.len()));
-        if self.ty(v).rank() != perm.len() {
-            return Err(wrong());
-        }
-        if let Some(t) = self.cx.builder.constant_of(v) {
-            let t = t.transposed(perm).ok_or_else(wrong)?;
-            return self.constant(suffix, t);
-        }
-        let repeated = self.cx.builder.def(v).map(|n| (n.op.clone(), n.inputs.clone()));
-        if let Some((Op::Expand(e), inputs)) = repeated
-            && self.ty(inputs[0]).element_count() == Some(1)
-        {
-            let one = self.reshape(&format!("{suffix}/one"), inputs[0], &[])?;
-            return self.node(suffix, Expand { shape: perm.iter().map(|&p| e.shape[p]).collect() }, &[one]);
-        }
-        if let Some((d, t)) = self.dequantized(v) {
-            let t = t.transposed(perm).ok_or_else(wrong)?;
-            let axis = perm.iter().position(|&p| p == d.axis).unwrap_or(0);
-            let c = self.constant(suffix, t)?;
-            return self.node(&format!("{suffix}/dequantize"), Dequantize { axis, ..d }, &[c]);
-        }
-        self.node(&format!("{suffix}/transpose"), Transpose { perm: perm.to_vec() }, &[v])
     }
 }

@@ -5,9 +5,10 @@
 
 use super::context::Context;
 use super::function::{domain, full_name};
-use super::node::{NodeContext, Reason};
+use super::node::NodeContext;
 use super::proto::{AttributeProto, NodeProto};
 use super::used::{TYPES, held};
+use crate::frontend::reason::Reason;
 use crate::graph::op::{Attr, Packed};
 use crate::graph::{Op, TensorType};
 use std::collections::BTreeMap;
@@ -64,7 +65,8 @@ impl NodeContext<'_, '_> {
         }
         let function = full_name(&self.proto.domain, &self.proto.op_type, &self.proto.overload);
         let op = Op::Packed(Packed { function, attributes, types });
-        let values = self.cx.builder.node_outputs(self.name, op, &inputs)?;
+        let name = self.name().to_owned();
+        let values = self.graph.node_outputs(&name, op, &inputs)?;
         self.outputs(&values)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::external;
 use super::proto::{SparseTensorProto, TensorProto};
+use crate::frontend::room::Room;
 use crate::graph::op::rank_in_bounds;
 use crate::graph::{DType, Tensor, TensorData, TensorType};
 use std::path::Path;
@@ -129,12 +130,12 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
 }
 
 /// Expands a sparse tensor. Its bytes are subtracted from `room`, the bytes that the import can still allocate.
-pub(super) fn dense(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
+pub(super) fn dense(t: &SparseTensorProto, folders: &[&Path], room: &mut Room) -> Result<Tensor, String> {
     let name = t.values.as_ref().map(|v| v.name.as_str()).unwrap_or_default();
     expand(t, folders, room).map_err(|reason| format!("sparse constant `{name}`: {reason}"))
 }
 
-fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<Tensor, String> {
+fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut Room) -> Result<Tensor, String> {
     let values = read(t.values.as_ref().ok_or("it has no values")?, folders)?;
     let indices = read(t.indices.as_ref().ok_or("it has no indices")?, folders).map_err(|e| format!("indices: {e}"))?;
     let shape = shape(&t.dims)?;
@@ -146,9 +147,8 @@ fn expand(t: &SparseTensorProto, folders: &[&Path], room: &mut usize) -> Result<
     };
     let ty = TensorType::new(values.dtype(), &shape);
     let size = ty.element_count().and_then(|n| n.checked_mul(ty.dtype.size_bytes()));
-    let left = size.and_then(|size| Some((size, room.checked_sub(size)?)));
-    let (size, left) = left.ok_or_else(|| format!("expanded it is {ty}, which is too much for a file of this size"))?;
-    *room = left;
+    room.take(size, || format!("expanded it is {ty}"))?;
+    let size = size.unwrap_or_default();
     let misfit = || format!("its indices {} do not match {count} values of {} dimensions", indices.ty(), shape.len());
     // The sizes that an index counts in: all elements, or each dimension.
     let sizes = match *indices.shape() {

@@ -1,8 +1,8 @@
 //! Tracks what an import function reads of its node. Anything else is rejected, unless it cannot affect the result.
 
-use super::node::Reason;
 use super::ops::Operator;
 use super::proto::{AttributeProto, NodeProto};
+use crate::frontend::reason::Reason;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeSet;
 

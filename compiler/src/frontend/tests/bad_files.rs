@@ -145,7 +145,9 @@ fn a_file_of_no_known_format_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.h5");
     std::fs::write(&path, b"\x89HDF").unwrap();
-    assert!(import(&path).unwrap_err().to_string().contains("give a .tflite or an .onnx file"));
+    assert!(
+        import(&path).unwrap_err().to_string().contains("models are read from ONNX (.onnx) or TFLite (.tflite) files")
+    );
     let missing = folder.path().join("none.tflite");
     assert!(import(&missing).unwrap_err().to_string().starts_with("cannot read "));
 }

@@ -293,7 +293,7 @@ fn blocks_beyond_all_numbers_are_refused() {
     let numbers: &[(&str, &[i64])] = &[("from", &[0, 0]), ("to", &[0, 0]), ("axes", &[2, 3])];
     let slice: Made = ("Slice", &["x", "from", "to", "axes"], &["e"], &[]);
     let deep: Made = ("SpaceToDepth", &["e"], &["y"], &[("blocksize", &[1 << 40])]);
-    refused(&network(&[slice, deep], &[1, 8, 2, 2], FLOAT, numbers, 17), "(SpaceToDepth): its blocksize is too large");
+    refused(&network(&[slice, deep], &[1, 8, 2, 2], FLOAT, numbers, 17), "(SpaceToDepth): its block is too large");
     let numbers: &[(&str, &[i64])] = &[("from", &[0]), ("to", &[0]), ("axes", &[1])];
     let high: Made = ("DepthToSpace", &["e"], &["y"], &[("blocksize", &[1 << 31])]);
     let file = network(&[slice, high], &[1, 8, 1 << 10, 1 << 10], FLOAT, numbers, 17);

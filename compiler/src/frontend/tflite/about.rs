@@ -2,7 +2,8 @@
 //! `metadata_schema.fbs`), and files in a zip archive appended to the model.
 
 use super::flat::{Result, Table};
-use super::schema::{self, Room, TensorInfo, Type};
+use super::schema::{self, TensorInfo, Type};
+use crate::frontend::room::Room;
 use std::io::{Cursor, Read};
 use tilewright_runtime::artifact::{About, Edge, Normalization};
 
@@ -17,7 +18,7 @@ const MOST_NAME_BYTES: u64 = 1 << 20;
 
 /// The file's description; as much as can be read of a damaged one.
 pub fn about(bytes: &[u8]) -> Option<About> {
-    let mut room = Room::of(bytes);
+    let mut room = Room::of(bytes.len(), super::ROOM);
     let model = schema::read(bytes, &mut room).ok()?;
     let edges = |places: &[usize]| places.iter().map(|&t| edge(&model.tensors[t])).collect::<Vec<_>>();
     let mut found = About { inputs: edges(&model.inputs), outputs: edges(&model.outputs), class_names: Vec::new() };
@@ -58,7 +59,7 @@ fn read(description: &[u8], file: &[u8], found: &mut About, room: &mut Room) -> 
             if let (NORMALIZATION, Some(options)) = (unit.i8(0)?, unit.table(1)?) {
                 let mut floats = |field| -> Result<Vec<f32>> {
                     let numbers = options.vector::<4>(field)?;
-                    room.take(4 * numbers.len(), "normalization")?;
+                    room.take_for(4 * numbers.len(), "normalization")?;
                     Ok(numbers.words().map(f32::from_le_bytes).collect())
                 };
                 let (mean, scale) = (floats(0)?, floats(1)?);

@@ -14,25 +14,65 @@ mod scaling;
 mod schema;
 mod sparsity;
 
-pub(super) use about::about;
-
 use super::error::{ImportError, UnsupportedNode};
+use super::reason::Reason;
+use super::room::Room;
+use super::semantic::SemanticBuilder;
 use super::sources::{self, Sources};
+use super::{Format, ImportOptions, ModelFile};
 use crate::graph::op::{ShiftSign, Transpose};
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Graph, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
-use schema::{Model, Operator, Room, TensorInfo, Type};
+use schema::{Model, Operator, TensorInfo, Type};
 use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use tilewright_runtime::artifact::About;
+
+/// The page that lists the operators.
+const PAGE: &str = "docs/tflite.md";
+
+/// Bytes of constants and names that the import of any file may make, beside sixteen times those of the file.
+const ROOM: usize = 32 << 20;
 
 /// Operators that can be imported: name, types of the data, and further requirements.
 pub fn operators() -> Vec<[String; 3]> {
     ops::described()
 }
 
-/// True if the bytes have TFLite's file identifier.
-pub fn is_tflite(bytes: &[u8]) -> bool {
-    bytes.get(4..8) == Some(b"TFL3")
+/// TFLite as a format of models.
+pub struct Tflite;
+
+impl Format for Tflite {
+    fn name(&self) -> &'static str {
+        "TFLite"
+    }
+
+    fn suffix(&self) -> &'static str {
+        ".tflite"
+    }
+
+    fn page(&self) -> &'static str {
+        PAGE
+    }
+
+    fn recognizes(&self, bytes: &[u8]) -> bool {
+        bytes.get(4..8) == Some(b"TFL3")
+    }
+
+    fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError> {
+        let (graph, sources) = import_traced(file.bytes, file.name)?;
+        Ok((options.sizes.bind(graph, file.name)?, sources))
+    }
+
+    fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError> {
+        let graph = import(file.bytes, file.name)?;
+        Ok(graph.inputs().map(|(name, v)| (name.to_string(), graph.ty(v).clone())).collect())
+    }
+
+    fn about(&self, bytes: &[u8]) -> Option<About> {
+        about::about(bytes)
+    }
 }
 
 /// Imports a TFLite file; `file` is its name in messages.
@@ -48,11 +88,11 @@ pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
 /// # Errors
 /// Like [`import`].
 pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), ImportError> {
-    if !is_tflite(bytes) {
+    if !Tflite.recognizes(bytes) {
         return Err(ImportError::malformed(file, "it lacks the file identifier TFL3 of a TFLite file"));
     }
     let malformed = |reason: String| ImportError::malformed(file, reason);
-    let mut room = Room::of(bytes);
+    let mut room = Room::of(bytes.len(), ROOM);
     let model = schema::read(bytes, &mut room).map_err(malformed)?;
     let node_name = |i: usize, op: &Operator| {
         let tensor = op.outputs.first().map(|&t| model.tensors[t].name.as_str());
@@ -63,12 +103,12 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         if ops::find(op.code).is_none() {
             let operator = names::operator_name(op.code, &op.custom);
             let (name, known) = (node_name(i, op), ops::names());
-            room.take(name.len() + operator.len(), "operators").map_err(malformed)?;
+            room.take_for(name.len() + operator.len(), "operators").map_err(malformed)?;
             unsupported.push(UnsupportedNode::new(name, operator, known.iter().map(String::as_str)));
         }
     }
     if !unsupported.is_empty() {
-        let (supported, page) = (ops::names().len(), "docs/tflite.md");
+        let (supported, page) = (ops::names().len(), PAGE);
         return Err(ImportError::Unsupported {
             file: file.into(),
             nodes: unsupported,
@@ -78,12 +118,13 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         });
     }
     let name = if model.name.is_empty() { "main" } else { &model.name };
-    let mut cx = Context { builder: GraphBuilder::new(name), values: IndexMap::new(), model: &model, room };
+    let mut cx = Context { net: SemanticBuilder::new(name, room), values: IndexMap::new(), model: &model };
     cx.inputs().map_err(malformed)?;
     for (i, op) in model.operators.iter().enumerate() {
         let Some(import) = ops::find(op.code) else { continue };
         let name = node_name(i, op);
-        let mut node = NodeContext { cx: &mut cx, op, name: &name };
+        cx.net.begin(&name, false);
+        let mut node = NodeContext { cx: &mut cx, op };
         ops::options::check(op).map_err(Reason).and_then(|()| import(&mut node)).map_err(|reason| {
             ImportError::Node {
                 file: file.into(),
@@ -94,9 +135,9 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         })?;
     }
     cx.outputs().map_err(malformed)?;
-    let Context { builder, values, .. } = cx;
+    let Context { net, values, .. } = cx;
     let graph =
-        builder.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+        net.graph.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
     let tensors = values.into_iter().map(|(t, value)| {
         let info = &model.tensors[t];
         let quantization = quant::per_tensor(info).ok().map(|q| (q.scale, q.zero_point));
@@ -120,38 +161,12 @@ impl Names {
     }
 }
 
-/// The reason why a node cannot be imported.
-pub(super) struct Reason(String);
-
-impl From<String> for Reason {
-    fn from(s: String) -> Reason {
-        Reason(s)
-    }
-}
-
-impl From<&str> for Reason {
-    fn from(s: &str) -> Reason {
-        Reason(s.into())
-    }
-}
-
-impl From<GraphError> for Reason {
-    fn from(e: GraphError) -> Reason {
-        match e {
-            GraphError::Op { op, source, .. } => Reason(format!("{op}: {source}")),
-            e => Reason(e.to_string()),
-        }
-    }
-}
-
 struct Context<'a> {
     model: &'a Model<'a>,
-    builder: GraphBuilder,
+    net: SemanticBuilder,
     /// The value of each tensor, in the order of the operators; if several tensors became one value, their names are
     /// listed in this order.
     values: IndexMap<usize, ValueId>,
-    /// Bytes of constants and names that the import can still allocate.
-    room: Room,
 }
 
 impl Context<'_> {
@@ -161,8 +176,8 @@ impl Context<'_> {
             let info = &self.model.tensors[t];
             let dtype = dtype(info)?;
             let name = names.of(t, if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() });
-            self.room.take(name.len(), "inputs")?;
-            let mut v = self.builder.input(&name, TensorType::new(dtype, &info.shape));
+            self.net.room.take_for(name.len(), "inputs")?;
+            let mut v = self.net.graph.input(&name, TensorType::new(dtype, &info.shape));
             if dtype == DType::U8 && info.quantization.is_some() {
                 v = self.shift_sign(&name, v)?;
             }
@@ -178,23 +193,23 @@ impl Context<'_> {
         for (i, &t) in self.model.outputs.iter().enumerate() {
             let info = &self.model.tensors[t];
             let name = names.of(t, if info.name.is_empty() { format!("output_{i}") } else { info.name.clone() });
-            self.room.take(name.len(), "outputs")?;
+            self.net.room.take_for(name.len(), "outputs")?;
             let mut v = self.value(t)?;
             // A tensor that is listed again is the same value.
             if let Some(&known) = given.get(&t) {
                 v = known;
-            } else if info.ty == Type::U8 && self.builder.ty(v).dtype == DType::I8 {
+            } else if info.ty == Type::U8 && self.net.graph.ty(v).dtype == DType::I8 {
                 v = self.shift_sign(&name, v)?;
             }
             given.insert(t, v);
-            self.builder.output(&name, v);
+            self.net.graph.output(&name, v);
         }
         Ok(())
     }
 
     /// Converts uint8 to int8, or int8 to uint8.
     fn shift_sign(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
-        let node = self.builder.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
+        let node = self.net.graph.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]);
         node.map_err(|e| e.to_string())
     }
 
@@ -204,9 +219,9 @@ impl Context<'_> {
             return Ok(v);
         }
         let info = &self.model.tensors[t];
-        self.room.take(info.data.as_deref().map_or(0, <[u8]>::len), &info.name)?;
+        self.net.room.take_for(info.data.as_deref().map_or(0, <[u8]>::len), &info.name)?;
         let constant = constant(info)?;
-        let v = self.builder.constant(&self.model.tensors[t].name, constant);
+        let v = self.net.graph.constant(&self.model.tensors[t].name, constant);
         self.values.insert(t, v);
         Ok(v)
     }
@@ -253,8 +268,20 @@ fn constant(info: &TensorInfo) -> Result<Tensor, String> {
 struct NodeContext<'c, 'a> {
     cx: &'c mut Context<'a>,
     op: &'a Operator<'a>,
-    /// The node's name, also the prefix of the names of the graph's nodes.
-    name: &'c str,
+}
+
+impl Deref for NodeContext<'_, '_> {
+    type Target = SemanticBuilder;
+
+    fn deref(&self) -> &SemanticBuilder {
+        &self.cx.net
+    }
+}
+
+impl DerefMut for NodeContext<'_, '_> {
+    fn deref_mut(&mut self) -> &mut SemanticBuilder {
+        &mut self.cx.net
+    }
 }
 
 impl<'a> NodeContext<'_, 'a> {
@@ -274,12 +301,6 @@ impl<'a> NodeContext<'_, 'a> {
     fn output_info_at(&self, i: usize) -> Result<&'a TensorInfo<'a>, Reason> {
         let t = self.op.outputs.get(i).ok_or_else(|| format!("it has no output {i}"))?;
         Ok(&self.cx.model.tensors[*t])
-    }
-
-    /// The sizes of a value.
-    fn shape(&self, v: ValueId) -> Result<Vec<usize>, Reason> {
-        let ty = self.ty(v);
-        ty.shape().ok_or_else(|| Reason(format!("its data have the open shape {ty}")))
     }
 
     fn has_input(&self, i: usize) -> bool {
@@ -306,7 +327,7 @@ impl<'a> NodeContext<'_, 'a> {
     /// one if it is not in the graph yet.
     fn known(&self, i: usize) -> Result<Option<Option<&Arc<Tensor>>>, Reason> {
         let value = self.cx.values.get(&self.input_place(i)?);
-        Ok(value.map(|&v| self.cx.builder.constant_of(v)))
+        Ok(value.map(|&v| self.constant_of(v)))
     }
 
     /// A constant operand as floats, whatever its type.
@@ -319,7 +340,7 @@ impl<'a> NodeContext<'_, 'a> {
     fn weight(&mut self, i: usize, suffix: &str, floats: bool, order: Option<&[usize]>) -> Result<ValueId, Reason> {
         let place = self.input_place(i)?;
         if let Some(&v) = self.cx.values.get(&place)
-            && self.cx.builder.constant_of(v).is_none()
+            && self.constant_of(v).is_none()
         {
             return match order {
                 Some(perm) => self.node(&format!("{suffix}/transpose"), Transpose { perm: perm.to_vec() }, &[v]),
@@ -330,7 +351,7 @@ impl<'a> NodeContext<'_, 'a> {
         if let Some(order) = order {
             t = t.transposed(order).ok_or(Reason("its weights have the wrong number of dimensions".into()))?;
         }
-        Ok(self.constant(suffix, t))
+        Ok(self.made(suffix, t))
     }
 
     /// The elements of a constant operand of i32 or i64.
@@ -344,28 +365,10 @@ impl<'a> NodeContext<'_, 'a> {
     }
 
     /// Reserves memory for tables with this number of rows, columns or channels.
-    fn room(&mut self, elements: usize) -> Result<(), Reason> {
+    fn reserve_tables(&mut self, elements: usize) -> Result<(), Reason> {
         // Four numbers of four bytes each, and a few temporary lists of them.
-        Ok(self.cx.room.take(elements.saturating_mul(32), self.name)?)
-    }
-
-    /// Adds a node; the one that computes the output has an empty suffix.
-    fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
-        self.cx.room.take(self.name.len(), "names of nodes")?;
-        Ok(self.cx.builder.node(&self.label(suffix), op, inputs)?)
-    }
-
-    fn constant(&mut self, suffix: &str, value: Tensor) -> ValueId {
-        let name = self.label(suffix);
-        self.cx.builder.constant(&name, value)
-    }
-
-    fn label(&self, suffix: &str) -> String {
-        if suffix.is_empty() { self.name.to_owned() } else { format!("{}/{suffix}", self.name) }
-    }
-
-    fn ty(&self, v: ValueId) -> &TensorType {
-        self.cx.builder.ty(v)
+        let bytes = elements.checked_mul(32);
+        Ok(self.room.take(bytes, || format!("needs tables for {elements} rows, columns or channels"))?)
     }
 
     /// Makes `v` the node's only output, with the shape that the file declares.

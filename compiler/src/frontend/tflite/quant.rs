@@ -1,7 +1,7 @@
 //! Quantization parameters as TFLite's preparation of a node derives them (`kernel_util.cc`).
 
-use super::Reason;
 use super::schema::{TensorInfo, Type};
+use crate::frontend::reason::Reason;
 use crate::graph::Tensor;
 
 /// One scale and zero point; the zero point as int8.

@@ -1,8 +1,9 @@
 //! Scales sums of products to the result: factors, multipliers and shifts, and the rounding of each operator's kernel.
 
+use super::NodeContext;
 use super::quant::{Activation, PerTensor};
 use super::schema::{TensorInfo, Type};
-use super::{NodeContext, Reason};
+use crate::frontend::reason::Reason;
 use crate::graph::op::{Add, Binary, BinaryKind, Cast, Reduce, ReduceKind, Requantize, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{self, Rounding};
@@ -102,9 +103,9 @@ pub(super) fn requantize(
     act: Activation,
 ) -> Result<ValueId, Reason> {
     let (lo, hi) = act.range(out);
-    let bias = n.constant("bias", Tensor::vector(bias));
-    let multiplier = n.constant("multiplier", Tensor::vector(scaling.multiplier));
-    let shift = n.constant("shift", Tensor::vector(scaling.shift));
+    let bias = n.made("bias", Tensor::vector(bias));
+    let multiplier = n.made("multiplier", Tensor::vector(scaling.multiplier));
+    let shift = n.made("shift", Tensor::vector(scaling.shift));
     let op = Requantize { axis, zero_point: out.zero_point, lo, hi, mode: scaling.mode };
     n.node("", op, &[acc, bias, multiplier, shift])
 }
@@ -126,15 +127,15 @@ pub(super) fn requantize_away(
     // No multipliers achieve it: count up from the least result, one for each integer whose first sum is reached.
     let (lo, hi) = act.range(out);
     let (channels, steps) = (factors.len(), (hi - lo) as usize);
-    n.room(channels.saturating_mul(steps))?;
+    n.reserve_tables(channels.saturating_mul(steps))?;
     let first = |i: usize| {
         let (c, k) = (i / steps, i64::from(lo + 1 - out.zero_point) + (i % steps) as i64);
         let first = |k| num::first_rounded_to(factors[c], k, sums[c]);
         let first = if k > 0 { first(k) } else { 1 - first(1 - k) };
         first.min(i64::from(i32::MAX)) as i32
     };
-    let first = n.constant("first", Tensor::from_fn(&[channels, steps], first));
-    let (bias, least) = (n.constant("bias", Tensor::vector(bias)), n.constant("least", Tensor::vector(vec![lo])));
+    let first = n.made("first", Tensor::from_fn(&[channels, steps], first));
+    let (bias, least) = (n.made("bias", Tensor::vector(bias)), n.made("least", Tensor::vector(vec![lo])));
     let v = n.node("sum", Add {}, &[acc, bias])?;
     let channels = i64::try_from(channels).map_err(|_| "it has too many channels")?;
     let v = n.node("column", Reshape { shape: vec![-1, channels, 1] }, &[v])?;

@@ -3,6 +3,7 @@
 use super::flat::{Result, Table};
 use super::names::type_name;
 use super::sparsity;
+use crate::frontend::room::Room;
 use std::borrow::Cow;
 
 /// A tensor's element type, in the schema's numbering.
@@ -73,28 +74,6 @@ const VERSION: u32 = 3;
 const TENSOR_FIELDS: usize = 11;
 const QUANTIZATION_FIELDS: usize = 7;
 
-/// Bytes that the import of a file can still allocate. Each of many references to one table becomes a copy.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Room(usize);
-
-impl Room {
-    /// Sixteen times the file's size, plus a constant for what depends on shapes.
-    pub fn of(file: &[u8]) -> Room {
-        Room(file.len().saturating_mul(16).saturating_add(32 << 20))
-    }
-
-    /// Reserves bytes.
-    ///
-    /// # Errors
-    /// If fewer are left; the error names what needs them.
-    pub fn take(&mut self, bytes: usize, what: &str) -> Result<()> {
-        let left = self.0.checked_sub(bytes);
-        self.0 =
-            left.ok_or_else(|| format!("`{what}` needs {bytes} bytes, which is too much for a file of this size"))?;
-        Ok(())
-    }
-}
-
 /// Reads the file's tables; copies are counted against `room`.
 pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     let root = Table::root(bytes)?;
@@ -106,7 +85,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     for t in root.tables(1)? {
         // Old files store the code in the byte, which is 127 if the number does not fit.
         let custom = t.string(1)?;
-        room.take(custom.len(), "operator codes")?;
+        room.take_for(custom.len(), "operator codes")?;
         codes.push((t.i32(3)?.max(i32::from(t.i8(0)?)), custom));
     }
     let mut buffers = Vec::new();
@@ -131,7 +110,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
             return Err(format!("an operator has more than {MOST_OPERANDS} operands"));
         }
         let operands = 16 * (inputs.len() + outputs.len());
-        room.take(operands + custom.len(), "operators")?;
+        room.take_for(operands + custom.len(), "operators")?;
         let optional = |w| if i32::from_le_bytes(w) == -1 { Ok(None) } else { place(w).map(Some) };
         operators.push(Operator {
             code,
@@ -153,7 +132,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
 
 fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<TensorInfo<'a>> {
     let name = t.string(3)?;
-    room.take(name.len(), "tensors")?;
+    room.take_for(name.len(), "tensors")?;
     let dims = t.vector::<4>(0)?;
     if dims.len() > MOST_DIMENSIONS {
         return Err(format!("tensor `{name}` has more than {MOST_DIMENSIONS} dimensions"));
@@ -207,7 +186,7 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
                 )));
             }
         };
-        room.take(sparsity::needed(&shape, width), &name)?;
+        room.take_for(sparsity::needed(&shape, width), &name)?;
         let dense = sparsity.only_fields_below(3).and_then(|()| sparsity::expand(&sparsity, &shape, width, stored));
         data = Some(Cow::Owned(dense.map_err(|e| wrong(format!("its sparsity tables are damaged: {e}")))?));
     }
@@ -241,7 +220,7 @@ fn quantization(q: &Table, name: &str, shape: &[usize], room: &mut Room) -> Resu
     if scale.len() > most || zero_point.len() > most {
         return Err(format!("tensor `{name}` has more scales than elements along any dimension"));
     }
-    room.take(4 * scale.len() + 8 * scale.len().max(zero_point.len()), name)?;
+    room.take_for(4 * scale.len() + 8 * scale.len().max(zero_point.len()), name)?;
     if scale.len() == 0 {
         return Ok(None);
     }

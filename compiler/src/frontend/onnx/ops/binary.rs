@@ -1,6 +1,7 @@
 //! Functions of two or more elements.
 
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
 use crate::graph::op::{BinaryKind, Select, UnaryKind};
 use crate::graph::{DType, ValueId};
 
@@ -156,7 +157,8 @@ pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
     let v = many(n, |n, a, b| n.add("sum", a, b))?;
-    let count = n.scalar("count", n.proto.input.len() as f32);
+    let count = n.proto.input.len();
+    let count = n.scalar("count", count as f32);
     let v = n.binary("", BinaryKind::Div, v, count)?;
     n.output(v)
 }

@@ -1,6 +1,7 @@
 //! If: imports the branch that the condition selects.
 
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
 use crate::graph::TensorData;
 
 pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {

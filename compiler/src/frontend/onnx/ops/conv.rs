@@ -1,7 +1,9 @@
 //! Conv and ConvTranspose.
 
-use super::{NCHW, Window, window};
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use super::{NCHW, window};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::window::{Padding, Window};
 use crate::graph::ValueId;
 use crate::graph::op::{Conv2d, ConvTranspose2d};
 
@@ -96,11 +98,11 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
     if groups == 0 || inputs % groups != 0 {
         return Err(format!("its group {groups} must divide the {inputs} input channels").into());
     }
-    let Window { strides, pads, dilations, .. } = super::window_attributes(n, line)?;
+    let (strides, dilations, pads) = super::strides_and_pads(n, line)?;
     let shape = n.shape(data)?;
     let extra = super::spatial(n, "output_padding", 0, line)?;
     let given = n.ints("output_shape").map(<[i64]>::to_vec);
-    let auto = super::auto_pad(n)?;
+    let padding = super::padding(n, pads)?;
     let (mut before, mut size) = ([0; 2], [0; 2]);
     for i in 0..2 {
         let (d, k) = (shape[2 + i], [kh, kw][i]);
@@ -115,7 +117,7 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
                 Some(at.and_then(|&s| usize::try_from(s).ok()).ok_or("its output_shape does not match its data")?)
             }
             // If strides leave gaps between kernels, nothing is cut off and nothing is added.
-            None if matches!(auto.as_str(), "SAME_UPPER" | "SAME_LOWER") => {
+            None if matches!(padding, Padding::SameUpper | Padding::SameLower) => {
                 Some(d.saturating_mul(strides[i]).min(full))
             }
             None => None,
@@ -123,9 +125,9 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
         (before[i], size[i]) = match want {
             Some(s) => {
                 let total = full.saturating_sub(s);
-                (if auto == "SAME_UPPER" { total / 2 } else { total - total / 2 }, s)
+                (if padding == Padding::SameUpper { total / 2 } else { total - total / 2 }, s)
             }
-            None if auto == "VALID" => (0, full),
+            None if padding == Padding::Valid => (0, full),
             None => (pads[i], full.checked_sub(pads[i] + pads[i + 2]).ok_or("its pads are larger than its result")?),
         };
     }

@@ -5,9 +5,11 @@
 //! padded with `zx` itself.
 
 use super::conv::{as_data, as_image, check_kernel};
-use super::gemm::{as_matrices, multiplied, without};
-use super::{NCHW, Window, window};
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use super::{NCHW, window};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::product::{as_matrices, multiplied, without};
+use crate::frontend::semantic::window::Window;
 use crate::graph::op::{BinaryKind, Cast, Clip, Conv2d, Dense, Pad, QMatMul, ReduceKind, Select, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
 
@@ -50,7 +52,7 @@ fn zero_point(n: &mut NodeContext, i: usize, data: ValueId) -> Result<ZeroPoint,
         TensorData::I8(z) if !z.is_empty() && z.iter().all(|x| x == &z[0]) => Some(i32::from(z[0])),
         _ => None,
     };
-    Ok(n.cx.builder.constant_of(v).and_then(|t| stored(t)).map_or(ZeroPoint::Value(v), ZeroPoint::Known))
+    Ok(n.constant_of(v).and_then(|t| stored(t)).map_or(ZeroPoint::Value(v), ZeroPoint::Known))
 }
 
 /// A 32-bit integer as a tensor without dimensions.
@@ -131,7 +133,8 @@ pub(super) fn conv_integer(n: &mut NodeContext) -> Result<(), Reason> {
             let ones = n.table("ones", &shape, |_| 1i8)?;
             let windows = n.node("windows", op, &[data, ones])?;
             v = less(n, "less", v, z, windows)?;
-            n.reshape("weight_zero_point", z, &if n.ty(z).rank() == 0 { vec![] } else { vec![channels, 1, 1, 1] })?
+            let shape = if n.ty(z).rank() == 0 { vec![] } else { vec![channels, 1, 1, 1] };
+            n.reshape("weight_zero_point", z, &shape)?
         }
     };
     if let ZeroPoint::Value(z) = zx {

@@ -19,7 +19,9 @@ mod scatter;
 mod shape;
 mod unary;
 
-use super::node::{NodeContext, Reason};
+use super::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::window::{self, Padding, Sliding, Window};
 use crate::graph::TensorType;
 use crate::graph::op::Layout;
 
@@ -239,18 +241,6 @@ pub(super) fn names() -> Vec<&'static str> {
     REGISTRY.iter().map(|o| o.name).collect()
 }
 
-/// The sliding window from the attributes of convolution and pooling.
-struct Window {
-    strides: [usize; 2],
-    dilations: [usize; 2],
-    /// Top, left, bottom, right.
-    pads: [usize; 4],
-    /// The pads without what `ceil_mode` adds.
-    given: [usize; 4],
-    /// True if `ceil_mode` added padding at the end.
-    ceil: bool,
-}
-
 /// A size attribute for height and width; data with only a width get `default` as height.
 fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[usize; 2], Reason> {
     if !line {
@@ -260,7 +250,7 @@ fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[u
 }
 
 /// Strides, dilations and explicit pads.
-fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
+fn strides_and_pads(n: &NodeContext, line: bool) -> Result<([usize; 2], [usize; 2], [usize; 4]), Reason> {
     let (strides, dilations) = (spatial(n, "strides", 1, line)?, spatial(n, "dilations", 1, line)?);
     let pads = if line {
         let [before, after] = n.sizes::<2>("pads", 0)?;
@@ -274,58 +264,22 @@ fn window_attributes(n: &NodeContext, line: bool) -> Result<Window, Reason> {
     if strides.iter().chain(&dilations).chain(&pads).any(|&v| v > 1 << 31) {
         return Err("its strides, dilations and pads must be below 2^31".into());
     }
-    Ok(Window { strides, dilations, pads, given: pads, ceil: false })
+    Ok((strides, dilations, pads))
 }
 
-/// The attribute `auto_pad`; NOTSET if pads are explicit.
-fn auto_pad(n: &NodeContext) -> Result<String, Reason> {
-    let known = ["NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"];
-    let auto = n.word("auto_pad").filter(|word| !word.is_empty()).unwrap_or_else(|| known[0].into());
-    if !known.contains(&auto.as_str()) {
-        return Err(format!("unknown auto_pad `{auto}`; use NOTSET, VALID, SAME_UPPER or SAME_LOWER").into());
+/// The padding that `auto_pad` asks for, or these pads.
+fn padding(n: &NodeContext, pads: [usize; 4]) -> Result<Padding, Reason> {
+    match n.word("auto_pad").unwrap_or_default().as_str() {
+        "" | "NOTSET" => Ok(Padding::Given(pads)),
+        "VALID" => Ok(Padding::Valid),
+        "SAME_UPPER" => Ok(Padding::SameUpper),
+        "SAME_LOWER" => Ok(Padding::SameLower),
+        auto => Err(format!("unknown auto_pad `{auto}`; use NOTSET, VALID, SAME_UPPER or SAME_LOWER").into()),
     }
-    Ok(auto)
 }
 
 fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) -> Result<Window, Reason> {
-    if data.rank() != 4 {
-        return Err(format!("its data must have 4 dimensions, found {data}").into());
-    }
-    let Window { strides, dilations, mut pads, .. } = window_attributes(n, line)?;
-    if kernel.contains(&0) {
-        return Err("its kernel must be positive".into());
-    }
-    let auto = auto_pad(n)?;
-    let round_up = n.int("ceil_mode").unwrap_or(0) != 0;
-    let mut ceil = false;
-    let mut given = pads;
-    for i in 0..2 {
-        let size = data.dims[2 + i].known();
-        let reach = (kernel[i] - 1).checked_mul(dilations[i]).and_then(|r| r.checked_add(1));
-        let reach = reach.ok_or("its kernel is too large")?;
-        match auto.as_str() {
-            "VALID" => (pads[i], pads[i + 2]) = (0, 0),
-            "SAME_UPPER" | "SAME_LOWER" => {
-                let size = size.ok_or("height and width must be known")?;
-                let total = (size.div_ceil(strides[i]).max(1) - 1).saturating_mul(strides[i]).saturating_add(reach);
-                let total = total.saturating_sub(size);
-                let (small, large) = (total / 2, total - total / 2);
-                (pads[i], pads[i + 2]) = if auto == "SAME_UPPER" { (small, large) } else { (large, small) };
-            }
-            _ => {}
-        }
-        (given[i], given[i + 2]) = (pads[i], pads[i + 2]);
-        if round_up {
-            let size = size.ok_or("height and width must be known")?;
-            let padded = size.saturating_add(pads[i]).saturating_add(pads[i + 2]);
-            let over = padded.checked_sub(reach).ok_or("its kernel is larger than the padded image")? % strides[i];
-            // One more window, if it begins inside the image or the padding in front of it.
-            let start = (padded - reach - over).saturating_add(strides[i]);
-            if over > 0 && start < size.saturating_add(pads[i]) {
-                pads[i + 2] = pads[i + 2].saturating_add(strides[i] - over);
-                ceil = true;
-            }
-        }
-    }
-    Ok(Window { strides, dilations, pads, given, ceil })
+    let (strides, dilations, pads) = strides_and_pads(n, line)?;
+    let (padding, round_up) = (padding(n, pads)?, n.int("ceil_mode").unwrap_or(0) != 0);
+    window::window(data, Sliding { kernel, strides, dilations, padding, round_up })
 }

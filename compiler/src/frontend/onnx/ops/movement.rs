@@ -1,8 +1,11 @@
 //! Operators that move elements: concatenation, parts, gathered slices, repetition and blocks.
 
-use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, GatherElements, Select, Slice, Transpose};
-use crate::graph::{DType, Tensor, ValueId};
+use super::NCHW;
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement::{self, BlockOrder, Range, check_indices, part};
+use crate::graph::ValueId;
+use crate::graph::op::{Concat, Gather, GatherElements};
 
 /// Operands in the same form: stored as int8 if all of them are uint8, else as in the file.
 pub(super) fn alike(n: &mut NodeContext, count: usize) -> Result<(Vec<ValueId>, bool), Reason> {
@@ -32,22 +35,6 @@ pub(super) fn concat(n: &mut NodeContext) -> Result<(), Reason> {
         _ => n.node("", Concat { axis }, &parts)?,
     };
     n.output_like(v, first)
-}
-
-/// Part of a dimension: `size` elements from `start` on.
-pub(super) fn part(
-    n: &mut NodeContext,
-    suffix: &str,
-    v: ValueId,
-    axis: usize,
-    start: usize,
-    size: usize,
-) -> Result<ValueId, Reason> {
-    let mut sizes = n.shape(v)?;
-    let mut starts = vec![0; sizes.len()];
-    (starts[axis], sizes[axis]) = (start, size);
-    let steps = vec![1; sizes.len()];
-    n.node(suffix, Slice { starts, sizes, steps }, &[v])
 }
 
 pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
@@ -93,8 +80,7 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let shape = n.shape(data)?;
-    let rank = shape.len();
+    let rank = n.shape(data)?.len();
     let (starts, ends, axes, steps) = if n.opset() < 10 {
         let list = |name: &str| n.ints(name).map(<[i64]>::to_vec);
         (list("starts").ok_or("it has no `starts`")?, list("ends").ok_or("it has no `ends`")?, list("axes"), None)
@@ -111,38 +97,12 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     if ends.len() != starts.len() || axes.len() != starts.len() || steps.len() != starts.len() || axes.len() > rank {
         return Err("its starts, ends, axes and steps must have the same length".into());
     }
-    let mut op = Slice { starts: vec![0; rank], sizes: shape.clone(), steps: vec![1; rank] };
+    let mut ranges = vec![Range::ALL; rank];
     for (i, &a) in axes.iter().enumerate() {
-        let (size, step) = (shape[a] as i64, steps[i]);
-        if step == 0 {
-            return Err("its steps must not be 0".into());
-        }
-        let from_end = |v: i64| if v < 0 { v.saturating_add(size) } else { v };
-        let (lo, hi) = if step > 0 { (0, size) } else { (-1, size - 1) };
-        let start = from_end(starts[i]).clamp(if step > 0 { 0 } else { -1 }, if step > 0 { size } else { size - 1 });
-        let end = from_end(ends[i]).clamp(lo, hi);
-        let span = if step > 0 { end - start } else { start - end };
-        let count = if span <= 0 { 0 } else { (span - 1) / step.saturating_abs() + 1 };
-        op.sizes[a] = usize::try_from(count).unwrap_or(0);
-        op.starts[a] = if count > 0 { usize::try_from(start).unwrap_or(0) } else { 0 };
-        op.steps[a] = step;
+        ranges[a] = Range { start: Some(starts[i]), end: Some(ends[i]), step: steps[i] };
     }
-    if op.sizes.contains(&0) {
-        let t = Tensor::from_bytes(n.ty(data).dtype, &op.sizes, &[]).ok_or("its result is too large")?;
-        let v = n.constant("", t)?;
-        return n.output_like(v, data);
-    }
-    let whole = op.sizes == shape && op.steps.iter().all(|&s| s == 1);
-    let v = if whole { data } else { n.node("", op, &[data])? };
+    let v = movement::sliced(n, "", data, &ranges)?;
     n.output_like(v, data)
-}
-
-/// Fails if constant indices are outside a dimension of the data; indices computed at run time are clamped to it.
-pub(super) fn check_indices(n: &NodeContext, indices: ValueId, data: ValueId, axis: usize) -> Result<(), Reason> {
-    let (Some(known), Some(size)) = (n.cx.builder.constant_of(indices), n.ty(data).dims[axis].known()) else {
-        return Ok(());
-    };
-    Ok(op::check_indices(known, axis, size)?)
 }
 
 pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
@@ -161,131 +121,22 @@ pub(super) fn gather_elements(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// 64-bit indices, with negative ones counted from the end of `size` elements.
-pub(super) fn from_end(n: &mut NodeContext, indices: ValueId, size: i64) -> Result<ValueId, Reason> {
-    let (zero, size) = (n.made("zero", Tensor::scalar(0i64)), n.made("size", Tensor::scalar(size)));
-    let negative = n.binary("negative", BinaryKind::Less, indices, zero)?;
-    let wrapped = n.add("wrapped", indices, size)?;
-    n.node("from_end", Select {}, &[negative, wrapped, indices])
-}
-
-/// Splits index tuples, `[…, width]`, into columns with this shape, one per indexed dimension.
-pub(super) fn columns(n: &mut NodeContext, indices: ValueId, shape: &[usize]) -> Result<Vec<ValueId>, Reason> {
-    let (outer, width) = match n.shape(indices)?.split_last() {
-        Some((&width, outer)) => (outer.len(), width),
-        None => return Err("its indices must have dimensions".into()),
-    };
-    let column = |k| {
-        let column = part(n, &format!("column{k}"), indices, outer, k, 1)?;
-        n.reshape(&format!("index{k}"), column, shape)
-    };
-    (0..width).map(column).collect()
-}
-
-/// Combines the columns of index tuples into one 64-bit index into the data, flattened over the dimensions up to the
-/// last indexed one; `first` is the first indexed one. Negative indices count from the end. With `outside`, an index
-/// found out of range at run time becomes that number instead.
-pub(super) fn flat_index(
-    n: &mut NodeContext,
-    columns: &[ValueId],
-    (data, first): (ValueId, usize),
-    outside: Option<usize>,
-) -> Result<ValueId, Reason> {
-    let sizes = &n.shape(data)?[..first + columns.len()];
-    let steps = crate::graph::strides_of(sizes);
-    let mut flat = None;
-    for (k, &column) in columns.iter().enumerate() {
-        let axis = first + k;
-        check_indices(n, column, data, axis)?;
-        let column = n.cast("index", column, DType::I64)?;
-        let mut column = from_end(n, column, sizes[axis] as i64)?;
-        if let Some(outside) = outside {
-            column = within(n, column, sizes[axis], outside)?;
-        }
-        let step = n.made("step", Tensor::scalar(steps[axis] as i64));
-        let term = n.binary("term", BinaryKind::Mul, column, step)?;
-        flat = Some(match flat {
-            Some(sum) => n.add("sum", sum, term)?,
-            None => term,
-        });
-    }
-    flat.ok_or_else(|| "its indices must not be empty".into())
-}
-
-/// The index if it is in `0..size`, else `outside`.
-fn within(n: &mut NodeContext, index: ValueId, size: usize, outside: usize) -> Result<ValueId, Reason> {
-    let [zero, size, outside] = [0, size as i64, outside as i64].map(|x| n.made("bound", Tensor::scalar(x)));
-    let low = n.binary("low", BinaryKind::LessEqual, zero, index)?;
-    let high = n.binary("high", BinaryKind::Less, index, size)?;
-    let both = n.binary("within", BinaryKind::And, low, high)?;
-    n.node("held", Select {}, &[both, index, outside])
-}
-
-/// Combines the index tuples into one index into the data, flattened over the indexed dimensions.
 pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, indices) = (n.input(0)?, n.plain(1)?);
-    let (shape, rows) = (n.shape(data)?, n.shape(indices)?);
     let batch = usize::try_from(n.int("batch_dims").unwrap_or(0)).map_err(|_| "its batch_dims must not be negative")?;
-    let Some((&width, outer)) = rows.split_last() else { return Err("its indices must have dimensions".into()) };
-    if batch > outer.len() || batch + width > shape.len() || shape[..batch] != rows[..batch] {
-        return Err(format!("its indices {rows:?} do not match data {shape:?} with batch_dims {batch}").into());
-    }
-    let columns = columns(n, indices, outer)?;
-    let mut flat = flat_index(n, &columns, (data, batch), None)?;
-    // All indexed dimensions, including the batch, become one.
-    let indexed = &shape[..batch + width];
-    for (b, &stride) in crate::graph::strides_of(indexed).iter().enumerate().take(batch) {
-        let mut shape = vec![1; outer.len()];
-        shape[b] = rows[b];
-        let base = n.table("batch", &shape, |i| (i * stride) as i64)?;
-        flat = n.add("sum", flat, base)?;
-    }
-    let mut joined = vec![indexed.iter().product()];
-    joined.extend_from_slice(&shape[batch + width..]);
-    let rows = n.reshape("data", data, &joined)?;
-    let v = n.node("", Gather { axis: 0 }, &[rows, flat])?;
+    let v = movement::gather_nd(n, data, indices, batch)?;
     n.output_like(v, data)
 }
 
 pub(super) fn expand(n: &mut NodeContext) -> Result<(), Reason> {
-    let data = n.input(0)?;
-    let (from, to) = (n.shape(data)?, n.integers(1)?);
-    let rank = from.len().max(to.len());
-    let mut shape = vec![1usize; rank];
-    for (i, &d) in to.iter().enumerate() {
-        shape[rank - to.len() + i] = usize::try_from(d).map_err(|_| "its shape must not be negative")?;
-    }
-    for (i, &d) in from.iter().enumerate() {
-        let s = &mut shape[rank - from.len() + i];
-        if *s == 1 {
-            *s = d;
-        }
-    }
-    let v = if shape == from { data } else { n.node("", Expand { shape }, &[data])? };
+    let (data, to) = (n.input(0)?, n.integers(1)?);
+    let v = movement::expand(n, data, &to)?;
     n.output_like(v, data)
 }
 
 pub(super) fn tile(n: &mut NodeContext) -> Result<(), Reason> {
-    let data = n.input(0)?;
-    let shape = n.shape(data)?;
-    let repeats = n.integers(1)?.iter().map(|&r| usize::try_from(r)).collect::<Result<Vec<_>, _>>();
-    let repeats = repeats.map_err(|_| "its repeats must not be negative")?;
-    if repeats.len() != shape.len() {
-        return Err(format!("its repeats must have {} values, found {}", shape.len(), repeats.len()).into());
-    }
-    let (mut apart, mut wide, mut out) = (Vec::new(), Vec::new(), Vec::new());
-    for (&d, &r) in shape.iter().zip(&repeats) {
-        if r != 1 {
-            apart.push(1);
-            wide.push(r);
-        }
-        apart.push(d);
-        wide.push(d);
-        out.push(d.checked_mul(r).ok_or("its result is too large")?);
-    }
-    let v = n.reshape("apart", data, &apart)?;
-    let v = n.node("expand", Expand { shape: wide }, &[v])?;
-    let v = n.reshape("", v, &out)?;
+    let (data, repeats) = (n.input(0)?, n.integers(1)?);
+    let v = movement::tile(n, data, &repeats)?;
     n.output_like(v, data)
 }
 
@@ -323,57 +174,32 @@ pub(super) fn unsqueeze(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_like(v, data)
 }
 
-/// The block size, and the data with their sizes.
-fn blocks(n: &mut NodeContext) -> Result<(usize, ValueId, [usize; 4]), Reason> {
-    let data = n.input(0)?;
-    let shape: [usize; 4] = n.shape(data)?.try_into().map_err(|_| "its data must have 4 dimensions")?;
+fn block_size(n: &NodeContext) -> Result<usize, Reason> {
     let block = n.int("blocksize").and_then(|b| usize::try_from(b).ok()).filter(|&b| b > 0);
-    Ok((block.ok_or("its blocksize must be positive")?, data, shape))
-}
-
-fn moved(n: &mut NodeContext, data: ValueId, apart: &[usize], perm: &[usize], out: &[usize]) -> Result<(), Reason> {
-    let v = n.reshape("apart", data, apart)?;
-    let v = n.node("transpose", Transpose { perm: perm.to_vec() }, &[v])?;
-    let v = n.reshape("", v, out)?;
-    n.output_like(v, data)
+    block.ok_or_else(|| "its blocksize must be positive".into())
 }
 
 pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
-    let (b, data, [batch, c, h, w]) = blocks(n)?;
-    let area = b.checked_mul(b).filter(|a| c % a == 0).ok_or("its blocksize squared must divide the channels")?;
-    let depth = c / area;
-    let (high, wide) = h.checked_mul(b).zip(w.checked_mul(b)).ok_or("its blocksize is too large")?;
-    let (apart, perm) = match n.word("mode").as_deref() {
-        None | Some("DCR") => ([batch, b, b, depth, h, w], [0, 3, 4, 1, 5, 2]),
-        Some("CRD") => ([batch, depth, b, b, h, w], [0, 1, 4, 2, 5, 3]),
+    let (data, block) = (n.input(0)?, block_size(n)?);
+    let order = match n.word("mode").as_deref() {
+        None | Some("DCR") => BlockOrder::Dcr,
+        Some("CRD") => BlockOrder::Crd,
         Some(other) => return Err(format!("unknown mode `{other}`; use DCR or CRD").into()),
     };
-    moved(n, data, &apart, &perm, &[batch, depth, high, wide])
+    let v = movement::depth_to_space(n, data, block, order, NCHW)?;
+    n.output_like(v, data)
 }
 
 pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
-    let (b, data, [batch, c, h, w]) = blocks(n)?;
-    if h % b != 0 || w % b != 0 {
-        return Err("its blocksize must divide height and width".into());
-    }
-    let deep = c.checked_mul(b).and_then(|c| c.checked_mul(b)).ok_or("its blocksize is too large")?;
-    moved(n, data, &[batch, c, h / b, b, w / b, b], &[0, 3, 5, 1, 2, 4], &[batch, deep, h / b, w / b])
+    let (data, block) = (n.input(0)?, block_size(n)?);
+    let v = movement::space_to_depth(n, data, block, NCHW)?;
+    n.output_like(v, data)
 }
 
-/// Keeps the triangle above or below a diagonal.
 pub(super) fn trilu(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
-    let shape = n.shape(data)?;
-    let &[.., rows, columns] = shape.as_slice() else { return Err("its data must have 2 or more dimensions".into()) };
     let k = if n.has_input(1) { n.number(1)? as i64 } else { 0 };
     let upper = n.int("upper").unwrap_or(1) != 0;
-    let keep = |i: usize| {
-        let distance = (i % columns) as i64 - (i / columns) as i64;
-        if upper { distance >= k } else { distance <= k }
-    };
-    let mask = n.table("mask", &[rows, columns], keep)?;
-    let zero = n.scalar("zero", 0.0);
-    let zero = n.cast("zero", zero, n.ty(data).dtype)?;
-    let v = n.node("", Select {}, &[mask, data, zero])?;
+    let v = movement::triangle(n, data, k, upper)?;
     n.output(v)
 }

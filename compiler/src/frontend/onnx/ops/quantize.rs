@@ -1,10 +1,13 @@
 //! QuantizeLinear, DequantizeLinear, and operators on integers with scales as operands, which become float operators
 //! between a dequantization and a quantization.
 
-use super::norm::flattened;
 use super::{conv, gemm, pool};
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::onnx::tensor;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement::flattened;
+use crate::frontend::semantic::product;
+use crate::frontend::semantic::window::global_averages;
 use crate::graph::op::{
     BinaryKind, Cast, Clip, Concat, Dequantize, Expand, QuantRounding, Quantize, ReduceKind, Select, Slice, Softmax,
     Unary, UnaryKind,
@@ -301,7 +304,7 @@ pub(super) fn qlinear_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     let columns = last(n, 3)?;
     let a = real(n, "a", 0, 1, 2, rows)?;
     let b = real(n, "b", 3, 4, 5, columns)?;
-    let v = gemm::matrices(n, a, b)?;
+    let v = product::matrices(n, a, b)?;
     finish(n, v, 6, 7)
 }
 
@@ -358,7 +361,7 @@ pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn qlinear_global_average(n: &mut NodeContext) -> Result<(), Reason> {
-    one(n, |n, x| pool::global_averages(n, "pool", x))
+    one(n, |n, x| global_averages(n, "pool", x))
 }
 
 pub(super) fn qlinear_average(n: &mut NodeContext) -> Result<(), Reason> {

@@ -1,6 +1,7 @@
 //! Constants, sizes, and operators that only change the shape.
 
-use crate::frontend::onnx::node::{NodeContext, Reason};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
 use crate::graph::op::{Expand, Reshape, Transpose};
 use crate::graph::{DType, Tensor, TensorData, TensorType};
 use std::fmt::Display;
@@ -21,7 +22,7 @@ pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         return Err("only numeric constants are supported".into());
     };
-    n.room(&t.ty())?;
+    n.reserve(&t.ty())?;
     n.output_known(t)
 }
 
@@ -36,7 +37,7 @@ pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = n.integers(0)?.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
     let shape = shape.map_err(|_| "its shape must not be negative")?;
     if shape.contains(&0) {
-        n.room(&TensorType::new(value.dtype(), &shape))?;
+        n.reserve(&TensorType::new(value.dtype(), &shape))?;
         return n.output_known(Tensor::from_bytes(value.dtype(), &shape, &[]).ok_or("its shape is too large")?);
     }
     let one = value.reshaped(&[]).ok_or("its value must be one number")?;
@@ -91,7 +92,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
         if !(delta != 0.0 && count <= MOST_OF_RANGE as f64) {
             return Err(refused(&start, &limit, &delta));
         }
-        n.room(&TensorType::new(ty.dtype, &[count as usize]))?;
+        n.reserve(&TensorType::new(ty.dtype, &[count as usize]))?;
         Tensor::from_fn(&[count as usize], |i| (start + i as f64 * delta) as f32)
     } else if matches!(ty.dtype, DType::I32 | DType::I64) {
         // Floats would lose digits of 64 bits.
@@ -101,7 +102,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
             return Err(refused(&start, &limit, &delta));
         }
         let count = count.max(0) as usize;
-        n.room(&TensorType::new(ty.dtype, &[count]))?;
+        n.reserve(&TensorType::new(ty.dtype, &[count]))?;
         let at = |i: usize| start + i as i128 * delta;
         match ty.dtype {
             DType::I32 => Tensor::from_fn(&[count], |i| at(i) as i32),
@@ -125,7 +126,7 @@ pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
         TensorData::Bool(v) => v.clone(),
     };
     let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
-    n.room(&TensorType::new(DType::I64, &[t.shape().len(), places.len()]))?;
+    n.reserve(&TensorType::new(DType::I64, &[t.shape().len(), places.len()]))?;
     let (shape, steps) = (t.shape(), crate::graph::strides_of(t.shape()));
     let at = |i: usize| {
         let (d, k) = (i / places.len(), i % places.len());

@@ -1,8 +1,12 @@
 //! Functions of one element, including activations.
 
-use super::norm::{channels, flattened};
-use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::op::{BinaryKind, Cast, Clip, ReduceKind, Relu, Select, Softmax, Unary, UnaryKind};
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::elementwise;
+use crate::frontend::semantic::movement::flattened;
+use crate::frontend::semantic::norm::channels;
+use crate::frontend::semantic::reduce;
+use crate::graph::op::{BinaryKind, Cast, Clip, Relu, Select, Softmax, Unary, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
 
 fn plain(n: &mut NodeContext, kind: UnaryKind, alpha: f32, beta: f32) -> Result<(), Reason> {
@@ -47,7 +51,8 @@ pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
         n.node("", Relu {}, &[data])?
     } else {
         let zero = n.scalar("zero", 0.0);
-        let zero = n.cast("zero", zero, n.ty(data).dtype)?;
+        let dtype = n.ty(data).dtype;
+        let zero = n.cast("zero", zero, dtype)?;
         n.binary("", BinaryKind::Max, data, zero)?
     };
     n.output(v)
@@ -123,16 +128,8 @@ fn scaled_swish(n: &mut NodeContext, alpha: f32) -> Result<(), Reason> {
 pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
     let alpha = n.float("alpha").unwrap_or(1.0);
     let data = n.plain(0)?;
-    let v = thresholded(n, "", data, alpha)?;
+    let v = elementwise::thresholded(n, "", data, alpha)?;
     n.output(v)
-}
-
-/// The elements above `alpha`, else 0.
-pub(super) fn thresholded(n: &mut NodeContext, suffix: &str, v: ValueId, alpha: f32) -> Result<ValueId, Reason> {
-    let at = |part: &str| if suffix.is_empty() { part.to_owned() } else { format!("{suffix}/{part}") };
-    let (alpha, zero) = (n.scalar(&at("alpha"), alpha), n.scalar(&at("zero"), 0.0));
-    let above = n.binary(&at("above"), BinaryKind::Less, alpha, v)?;
-    n.node(suffix, Select {}, &[above, v, zero])
 }
 
 /// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that can be
@@ -151,7 +148,8 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output(v);
     }
     let zero = n.scalar("zero", 0.0);
-    let zero = n.cast("zero", zero, n.ty(data).dtype)?;
+    let dtype = n.ty(data).dtype;
+    let zero = n.cast("zero", zero, dtype)?;
     if n.ty(data).dtype == DType::F32 && !known(n, f32::is_finite) {
         let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
         let below = n.binary("below", BinaryKind::Mul, data, slope)?;
@@ -267,15 +265,9 @@ pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
     shaped(n, v, shape)
 }
 
-/// `x - max - log(sum(exp(x - max)))`.
 pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, axis, shape) = softmax_data(n)?;
-    let most = n.reduce("max", ReduceKind::Max, &[axis], true, data)?;
-    let less = n.binary("sub", BinaryKind::Sub, data, most)?;
-    let exp = n.unary("exp", UnaryKind::Exp, less)?;
-    let sum = n.reduce("sum", ReduceKind::Sum, &[axis], true, exp)?;
-    let log = n.unary("log", UnaryKind::Log, sum)?;
-    let v = n.binary("", BinaryKind::Sub, less, log)?;
+    let v = reduce::log_softmax(n, data, axis)?;
     shaped(n, v, shape)
 }
 
@@ -296,6 +288,7 @@ pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn cast_like(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, like) = (n.plain(0)?, n.plain(1)?);
-    let v = n.cast("", data, n.ty(like).dtype)?;
+    let dtype = n.ty(like).dtype;
+    let v = n.cast("", data, dtype)?;
     n.output(v)
 }

@@ -1,6 +1,7 @@
 use super::super::proto::*;
 use super::super::testing::{network, node};
-use crate::frontend::{Sizes, onnx};
+use crate::frontend::onnx::{self, Onnx};
+use crate::frontend::{Format, Sizes};
 use crate::graph::{Tensor, eval};
 use prost::Message;
 
@@ -119,7 +120,7 @@ fn names_that_are_not_utf_8_are_read() {
         file
     };
     assert_eq!(result(&file("Add")).unwrap(), [1.5; 6]);
-    assert!(onnx::about(&file("Add")).is_some());
+    assert!(Onnx.about(&file("Add")).is_some());
     // The message spells the bytes of the name.
     let e = result(&file("Bernoulli")).unwrap_err();
     assert!(e.contains("unsupported operators: Bernoulli (node `n_\u{fffd}fe\u{fffd}e9`"), "{e}");

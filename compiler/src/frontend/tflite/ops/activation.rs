@@ -1,8 +1,9 @@
 //! Functions of one element: floats are computed, bytes use a table of the results of TFLite's reference kernels.
 
 use super::{expect, fixed};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{PerTensor, per_tensor};
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Lookup, Unary, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{byte_multiplier, offset_clamp, quantize_multiplier, scale_double};
@@ -93,7 +94,7 @@ pub(super) fn lookup(
     f: impl Fn(i32) -> i32,
 ) -> Result<ValueId, Reason> {
     let table = Tensor::from_fn(&[256], |i| f(i as i32 - 128).clamp(-128, 127) as i8);
-    let table = n.constant("table", table);
+    let table = n.made("table", table);
     n.node(suffix, Lookup {}, &[data, table])
 }
 
@@ -124,7 +125,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, slope) = (n.input(0)?, n.input(1)?);
     expect(n, data, &[DType::F32])?;
     // A slope that is not finite must only apply below 0.
-    let zero = n.constant("zero", Tensor::vector(vec![0f32]));
+    let zero = n.made("zero", Tensor::vector(vec![0f32]));
     let negative = n.node("negative", Binary { kind: BinaryKind::Less }, &[data, zero])?;
     let below = n.node("below", Binary { kind: BinaryKind::Mul }, &[data, slope])?;
     let v = n.node("", Select {}, &[negative, below, data])?;

@@ -1,11 +1,12 @@
 //! CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED.
 
 use super::{activate, before, expect, padding, size};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::names::type_name;
 use crate::frontend::tflite::quant::{Activation, per_tensor, symmetric_weights, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize, requantize_away};
 use crate::frontend::tflite::schema::Type;
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Conv2d, Dense, HybridConv2d, HybridDense, Layout, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 
@@ -50,7 +51,7 @@ fn convolution(
         return Err(format!("{channels} input channels do not split into groups of {depth}").into());
     }
     let groups = channels / depth;
-    n.room(if depthwise { inner } else { outer })?;
+    n.reserve_tables(if depthwise { inner } else { outer })?;
     let out_channels = if depthwise { inner } else { outer };
     // In the file, depthwise weights are [1, KH, KW, O].
     let order = depthwise.then_some(&[3, 1, 2, 0][..]);
@@ -67,7 +68,7 @@ fn convolution(
         let scale = symmetric_weights(info, if depthwise { 3 } else { 0 }, out_channels)?;
         let asymmetric = depthwise || info.quantization.as_ref().is_some_and(|q| q.scale.len() > 1);
         let weight = n.weight(1, "weight", false, order)?;
-        let scale = n.constant("scale", Tensor::vector(scale));
+        let scale = n.made("scale", Tensor::vector(scale));
         let operands = [data, weight, scale, bias_or_zeros(n, 2, out_channels)?];
         let op = HybridConv2d { strides, pads, dilations, groups, asymmetric };
         let v = n.node(before(act, "conv2d"), op, &operands)?;
@@ -88,7 +89,7 @@ fn convolution(
     let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 2, out_channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
-    let weight = n.constant("weight", weight);
+    let weight = n.made("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv2d", op, &[data, weight])?;
     let v = requantize(n, acc, 3, bias, scaling, to, act)?;
@@ -108,7 +109,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     let &[rows, columns] = shape.as_slice() else {
         return Err(format!("its weights must have 2 dimensions, found {shape:?}").into());
     };
-    n.room(rows)?;
+    n.reserve_tables(rows)?;
     let flat = if n.ty(data).rank() == 2 && n.ty(data).shape().is_some_and(|s| s[1] == columns) {
         data
     } else {
@@ -124,7 +125,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let scale = symmetric_weights(info, 0, rows)?;
         let asymmetric = o.i8(3)? != 0;
         let weight = n.weight(1, "weight", false, None)?;
-        let scale = n.constant("scale", Tensor::vector(scale));
+        let scale = n.made("scale", Tensor::vector(scale));
         let bias = bias_or_zeros(n, 2, rows)?;
         let v = n.node(before(act, "dense"), HybridDense { asymmetric }, &[flat, weight, scale, bias])?;
         activate(n, v, act)?
@@ -139,7 +140,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
         let (weight, bias) = (n.constant_input(1)?, integer_bias(n, 2, rows)?);
         let sums = greatest_sums(&weight, weight_zero_point, from.zero_point, &bias);
-        let weight = n.constant("weight", weight);
+        let weight = n.made("weight", weight);
         let acc = n.node("dense", Dense { data_zero_point: from.zero_point, weight_zero_point }, &[flat, weight])?;
         // Everything in double precision, for uint8 too.
         let factor = |s: &f32| f64::from(from.scale) * f64::from(*s) / f64::from(to.scale);
@@ -165,7 +166,7 @@ pub(super) fn float_bias(n: &mut NodeContext, at: usize) -> Result<Option<ValueI
 
 fn bias_or_zeros(n: &mut NodeContext, at: usize, channels: usize) -> Result<ValueId, Reason> {
     let given = float_bias(n, at)?;
-    Ok(given.unwrap_or_else(|| n.constant("bias", Tensor::vector(vec![0f32; channels]))))
+    Ok(given.unwrap_or_else(|| n.made("bias", Tensor::vector(vec![0f32; channels]))))
 }
 
 /// Fails if the type of quantized sums, `quantized_bias_type`, is set to anything but the usual one.

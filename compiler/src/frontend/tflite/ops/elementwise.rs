@@ -1,8 +1,9 @@
 //! Element-wise operators of two operands, and RELU, RELU_N1_TO_1 and RELU6.
 
 use super::{activate, before, expect, fixed};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, byte_multiplier, quantize_multiplier};

@@ -1,9 +1,10 @@
 //! BATCH_MATMUL.
 
 use super::expect;
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, per_tensor};
 use crate::frontend::tflite::scaling::{Scaling, requantize};
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{MatMul, QMatMul, Transpose};
 use crate::graph::{DType, ValueId};
 
@@ -26,7 +27,7 @@ pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
     let op = QMatMul { a_zero_point: a.zero_point, b_zero_point: b.zero_point };
     let acc = n.node("matmul", op, &operands)?;
     let columns = *n.shape(acc)?.last().ok_or("its result has no dimension")?;
-    n.room(columns)?;
+    n.reserve_tables(columns)?;
     // Scales are multiplied in single precision (`GetQuantizedConvolutionMultipler`).
     let factor = f64::from(a.scale * b.scale) / f64::from(to.scale);
     let axis = n.ty(acc).rank() - 1;

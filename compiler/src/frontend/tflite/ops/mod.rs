@@ -14,7 +14,9 @@ mod shape;
 mod transpose_conv;
 
 use super::quant::Activation;
-use super::{NodeContext, Reason, names};
+use super::{NodeContext, names};
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::window::same_padding;
 use crate::graph::op::{Clip, Relu};
 use crate::graph::{DType, ValueId};
 
@@ -116,13 +118,7 @@ pub(super) fn described() -> Vec<[String; 3]> {
 /// Padding of one dimension, before and after, for a padding code of the schema.
 fn padding(code: i8, size: usize, kernel: usize, stride: usize, dilation: usize) -> Result<(usize, usize), Reason> {
     match code {
-        0 if stride > 0 => {
-            let reach = kernel.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
-            let total = (size.div_ceil(stride).max(1) - 1).saturating_mul(stride).saturating_add(reach);
-            let total = total.saturating_sub(size);
-            Ok((total / 2, total - total / 2))
-        }
-        0 => Err("its stride must be positive".into()),
+        0 => same_padding(size, kernel, stride, dilation, false),
         1 => Ok((0, 0)),
         n => Err(format!("attribute padding is number {n}; supported are SAME, VALID").into()),
     }

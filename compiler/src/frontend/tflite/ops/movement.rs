@@ -4,9 +4,11 @@ use super::activation::lookup;
 use super::conv::reshape_to;
 use super::shape::same_quantization;
 use super::{activate, axis, before, expect};
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement::{self, BlockOrder, Range, check_indices, sliced};
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, per_tensor};
-use crate::frontend::tflite::{NodeContext, Reason};
-use crate::graph::op::{Clip, Concat, Gather, Slice, check_indices};
+use crate::graph::op::{Clip, Concat, Gather, Layout, Slice};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::offset_clamp;
 
@@ -111,12 +113,6 @@ pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Number of elements from `first` to before `last`, `step` apart; both are inside the data or next to it.
-fn steps_between(first: i64, last: i64, step: i64) -> i64 {
-    let span = if step > 0 { last - first } else { first - last };
-    if span <= 0 { 0 } else { (span - 1) / step.saturating_abs() + 1 }
-}
-
 pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
     let data = n.input(0)?;
@@ -134,50 +130,30 @@ pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
         }
     }
     let mask = |i: usize, d: usize| -> Result<bool, Reason> { Ok(d < 32 && o.i32(i)? >> d & 1 == 1) };
-    let (mut starts, mut sizes, mut steps, mut kept) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (d, &size) in shape.iter().enumerate() {
-        let all = i64::try_from(size).map_err(|_| "its data are too large")?;
-        if d >= given {
-            starts.push(0);
-            sizes.push(size);
-            steps.push(1);
-            kept.push(size);
-            continue;
-        }
-        let step = strides[d];
-        if step == 0 {
-            return Err(format!("its stride of dimension {d} must not be 0").into());
-        }
-        let (least, most) = if step > 0 { (0, all) } else { (-1, all - 1) };
-        let place = |v: i64| (if v < 0 { v.saturating_add(all) } else { v }).clamp(least, most);
-        let first = if mask(0, d)? { if step > 0 { 0 } else { all - 1 } } else { place(begin[d]) };
-        let shrink = mask(4, d)?;
-        let last = match (shrink, mask(1, d)?) {
-            (true, _) => first + step.signum(),
-            (false, true) => {
-                if step > 0 {
-                    all
-                } else {
-                    -1
-                }
+    let (mut ranges, mut kept) = (vec![Range::ALL; shape.len()], shape.clone());
+    let mut shrunk = Vec::new();
+    for (d, range) in ranges.iter_mut().enumerate().take(given) {
+        let start = (!mask(0, d)?).then_some(begin[d]);
+        *range = Range { start, end: (!mask(1, d)?).then_some(end[d]), step: strides[d] };
+        if mask(4, d)? {
+            // One element, which is not left out if it lies outside.
+            let size = i64::try_from(shape[d]).map_err(|_| "its data are too large")?;
+            let at = start.unwrap_or(if strides[d] > 0 { 0 } else { size - 1 });
+            let place = if at < 0 { at.saturating_add(size) } else { at };
+            if !(0..size).contains(&place) {
+                return Err(
+                    format!("its begin {at} is out of range for dimension {d}, which has {size} elements").into()
+                );
             }
-            (false, false) => place(end[d]),
-        };
-        let count = usize::try_from(steps_between(first, last, step)).map_err(|_| "its result is too large")?;
-        if shrink && (first < 0 || first >= all) {
-            return Err(format!("its begin {first} is out of range for dimension {d}, which has {all} elements").into());
-        }
-        starts.push(if count == 0 { 0 } else { usize::try_from(first).map_err(|_| "its begin is negative")? });
-        sizes.push(count);
-        steps.push(if shrink { 1 } else { step });
-        if !shrink {
-            kept.push(count);
+            *range = Range { start: Some(place), end: Some(place + 1), step: 1 };
+            shrunk.push(d);
         }
     }
     same_quantization(n)?;
-    let whole = kept.len() == shape.len();
-    let v = n.node(if whole { "" } else { "slice" }, Slice { starts, sizes, steps }, &[data])?;
-    let v = if whole { v } else { reshape_to(n, v, &kept)? };
+    let v = sliced(n, if shrunk.is_empty() { "" } else { "slice" }, data, &ranges)?;
+    kept.clone_from(&n.shape(v)?);
+    let kept: Vec<usize> = (0..kept.len()).filter(|d| !shrunk.contains(d)).map(|d| kept[d]).collect();
+    let v = if shrunk.is_empty() { v } else { reshape_to(n, v, &kept)? };
     n.output(v)
 }
 
@@ -188,10 +164,7 @@ pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
     }
     let (data, indices) = (n.input(0)?, n.input(1)?);
     let axis = axis("axis", at.into(), n.ty(data).rank())?;
-    let size = n.shape(data)?[axis];
-    if let Some(known) = n.cx.builder.constant_of(indices) {
-        check_indices(known, axis, size)?;
-    }
+    check_indices(n, indices, data, axis)?;
     same_quantization(n)?;
     let v = n.node("", Gather { axis }, &[data, indices])?;
     n.output(v)
@@ -238,56 +211,24 @@ pub(super) fn squeeze(n: &mut NodeContext) -> Result<(), Reason> {
     super::shape::reshape(n)
 }
 
-/// DEPTH_TO_SPACE: each pixel's channels become a square of `block_size` pixels.
-pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
-    rearrange(n, false)
-}
-
-/// SPACE_TO_DEPTH: each square of `block_size` pixels becomes one pixel.
-pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
-    rearrange(n, true)
-}
-
-fn rearrange(n: &mut NodeContext, gather: bool) -> Result<(), Reason> {
-    use crate::graph::op::Transpose;
+fn block_size(n: &NodeContext) -> Result<usize, Reason> {
     let size = n.op.options.map_or(Ok(0), |o| o.i32(0))?;
     let b = usize::try_from(size).ok().filter(|&b| b > 0);
-    let b = b.ok_or_else(|| format!("attribute block_size must be positive, found {size}"))?;
-    let data = n.input(0)?;
+    b.ok_or_else(|| format!("attribute block_size must be positive, found {size}").into())
+}
+
+pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, block) = (n.input(0)?, block_size(n)?);
     expect(n, data, &[DType::F32, DType::I8])?;
-    let &[images, h, w, c] = n.shape(data)?.as_slice() else {
-        return Err("its data must have 4 dimensions".into());
-    };
     same_quantization(n)?;
-    let uneven = || format!("its data {h}x{w}x{c} do not divide by block_size {b}");
-    let times = |n: usize| n.checked_mul(b).ok_or_else(|| format!("attribute block_size of {b} is too large"));
-    let (split, perm, shape) = if gather {
-        if h % b != 0 || w % b != 0 {
-            return Err(uneven().into());
-        }
-        (vec![images, h / b, b, w / b, b, c], vec![0, 1, 3, 2, 4, 5], [images, h / b, w / b, times(times(c)?)?])
-    } else {
-        let inner = b.checked_mul(b).filter(|&s| c % s == 0).ok_or_else(uneven)?;
-        (vec![images, h, w, b, b, c / inner], vec![0, 1, 3, 2, 4, 5], [images, times(h)?, times(w)?, c / inner])
-    };
-    let v = reshape_to(n, data, &split)?;
-    let v = n.node("transpose", Transpose { perm }, &[v])?;
-    let v = reshape_to(n, v, &shape)?;
+    let v = movement::depth_to_space(n, data, block, BlockOrder::Dcr, Layout::Nhwc)?;
     n.output(v)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn steps_of_every_width_are_counted() {
-        for (first, last, step, want) in [(0, 5, 2, 3), (4, -1, -2, 3), (0, 4, 2, 2), (3, 3, 1, 0), (3, 0, 1, 0)] {
-            assert_eq!(steps_between(first, last, step), want);
-        }
-        for step in [i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1] {
-            let (first, last) = if step > 0 { (0, 7) } else { (6, -1) };
-            assert_eq!(steps_between(first, last, step), 1);
-        }
-    }
+pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, block) = (n.input(0)?, block_size(n)?);
+    expect(n, data, &[DType::F32, DType::I8])?;
+    same_quantization(n)?;
+    let v = movement::space_to_depth(n, data, block, Layout::Nhwc)?;
+    n.output(v)
 }

@@ -3,10 +3,11 @@
 use super::conv::reshape_to;
 use super::reduce::{axes, mean_of_floats};
 use super::{activate, before, expect, padding, size};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
 use crate::frontend::tflite::scaling::{Scaling, fits, requantize};
 use crate::frontend::tflite::schema::Type;
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{AvgPool2d, Clip, GlobalAvgPool, Layout, MaxPool2d, SumPool2d};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{MOST_BYTE_FACTOR, quantize_multiplier};
@@ -101,7 +102,7 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
         let op = SumPool2d { kernel, strides: [1, 1], pads: [0; 4], layout: NHWC, data_zero_point: from.zero_point };
         let acc = n.node("sum", op, &[data])?;
         let c = info.shape[3];
-        n.room(c)?;
+        n.reserve_tables(c)?;
         requantize(n, acc, 3, vec![0; c], Scaling::uniform(multiplier, shift, c), to, Activation::None)?
     };
     let v = if kept { v } else { reshape_to(n, v, &out_shape)? };

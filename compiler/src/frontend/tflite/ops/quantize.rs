@@ -1,9 +1,10 @@
 //! QUANTIZE, DEQUANTIZE, DENSIFY and SOFTMAX.
 
 use super::expect;
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::per_tensor;
 use crate::frontend::tflite::schema::Type;
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::DType;
 use crate::graph::op::{Dequantize, QuantRounding, Quantize, Rescale, Softmax};
 use tilewright_hw::num::{Rounding, byte_multiplier};
@@ -42,8 +43,8 @@ pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
     if info.ty != Type::F16 && matches!(n.known(0)?, None | Some(Some(_))) {
         // Weights stored in 8 bits become float constants.
         let t = n.floats(0)?;
-        n.cx.room.take(t.size_bytes(), n.name)?;
-        let v = n.constant("", t);
+        n.reserve(&t.ty())?;
+        let v = n.made("", t);
         return n.output(v);
     }
     let data = n.input(0)?;

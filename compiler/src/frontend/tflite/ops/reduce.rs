@@ -3,7 +3,8 @@
 use super::conv::reshape_to;
 use super::shape::same_quantization;
 use super::{axis, expect};
-use crate::frontend::tflite::{NodeContext, Reason, dtype};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::{NodeContext, dtype};
 use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
 

@@ -2,8 +2,9 @@
 
 use super::expect;
 use super::shape::same_quantization;
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::schema::Type;
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::op::{BilinearU8, Gather, Requantize, Resample};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::Rounding;
@@ -35,7 +36,7 @@ fn resize(n: &mut NodeContext, first: usize) -> Result<Resize, Reason> {
     if height > 1 << 16 || width > 1 << 16 || h > 1 << 16 || w > 1 << 16 {
         return Err("an image of more than 65,536 rows or columns is not supported".into());
     }
-    n.room(height + width)?;
+    n.reserve_tables(height + width)?;
     same_quantization(n)?;
     let (align_corners, half_pixel_centers) = (align_corners != 0, half_pixel_centers != 0);
     Ok(Resize { data, dtype, from: [h, w], to: [height, width], align_corners, half_pixel_centers })
@@ -103,7 +104,7 @@ pub(super) fn nearest(n: &mut NodeContext) -> Result<(), Reason> {
     let r = resize(n, 0)?;
     let mut v = r.data;
     for (i, suffix) in ["rows", ""].into_iter().enumerate() {
-        let index = n.constant("places", Tensor::vector(r.nearest(i)));
+        let index = n.made("places", Tensor::vector(r.nearest(i)));
         v = n.node(suffix, Gather { axis: i + 1 }, &[v, index])?;
     }
     n.output(v)
@@ -131,7 +132,7 @@ fn taps<T: crate::graph::Element>(
     let shape = [before.len(), 2];
     let index = Tensor::from_fn(&shape, |i| if i % 2 == 0 { before[i / 2] } else { behind[i / 2] });
     let weight = Tensor::from_fn(&shape, |i| weights(i / 2)[i % 2]);
-    [n.constant("places", index), n.constant("weights", weight)]
+    [n.made("places", index), n.made("weights", weight)]
 }
 
 fn float(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
@@ -157,8 +158,8 @@ fn signed(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     }
     let channels = *n.shape(v)?.last().ok_or("its data have no channels")?;
     // The sums need no scaling: scale and zero point of data and result are equal, and the weights sum to one.
-    n.room(channels)?;
-    let constant = |n: &mut NodeContext, name: &str, v: i32| n.constant(name, Tensor::vector(vec![v; channels]));
+    n.reserve_tables(channels)?;
+    let constant = |n: &mut NodeContext, name: &str, v: i32| n.made(name, Tensor::vector(vec![v; channels]));
     let bias = constant(n, "bias", 0);
     let multiplier = constant(n, "multiplier", 1 << 30);
     let shift = constant(n, "shift", -2 * FRACTION as i32);
@@ -170,9 +171,9 @@ fn unsigned(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
     let mut operands = vec![r.data];
     for i in 0..2 {
         let (before, behind, distance) = r.neighbors(i);
-        operands.push(n.constant("before", Tensor::vector(before)));
-        operands.push(n.constant("behind", Tensor::vector(behind)));
-        operands.push(n.constant("distance", Tensor::vector(distance)));
+        operands.push(n.made("before", Tensor::vector(before)));
+        operands.push(n.made("behind", Tensor::vector(behind)));
+        operands.push(n.made("distance", Tensor::vector(distance)));
     }
     n.node("", BilinearU8 { offset: 0.5 }, &operands)
 }

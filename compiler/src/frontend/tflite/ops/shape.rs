@@ -1,8 +1,9 @@
 //! RESHAPE, TRANSPOSE and PAD.
 
 use super::expect;
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::per_tensor;
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::DType;
 use crate::graph::op::{Pad, Reshape, Transpose};
 

@@ -2,9 +2,10 @@
 
 use super::conv::{float_bias, integer_bias, integer_sums};
 use super::{activate, before, expect, padding, size};
+use crate::frontend::reason::Reason;
+use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, per_tensor, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize};
-use crate::frontend::tflite::{NodeContext, Reason};
 use crate::graph::DType;
 use crate::graph::op::{ConvTranspose2d, Layout};
 
@@ -20,7 +21,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     else {
         return Err(format!("result and weights must have 4 dimensions, found {kernel:?} for the weights").into());
     };
-    n.room(channels)?;
+    n.reserve_tables(channels)?;
     let code = o.i8(0)?;
     // The padding of the convolution from the result to the data.
     let pads = [padding(code, height, kh, strides[0], 1)?.0, padding(code, width, kw, strides[1], 1)?.0];
@@ -47,7 +48,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
     let bias = integer_bias(n, 3, channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
-    let weight = n.constant("weight", weight);
+    let weight = n.made("weight", weight);
     (op.data_zero_point, op.weight_zero_point) = (from.zero_point, zero_point);
     let acc = n.node("conv_transpose2d", op, &[data, weight])?;
     let v = requantize(n, acc, 3, bias, scaling, to, act)?;

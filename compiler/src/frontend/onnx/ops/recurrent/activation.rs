@@ -1,29 +1,9 @@
-//! Activation functions of recurrent cells, which a node selects by name.
+//! The names of the activation functions that a recurrent node selects.
 
-use super::super::unary::thresholded;
-use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::graph::ValueId;
-use crate::graph::op::{BinaryKind, Clip, Unary, UnaryKind};
-
-/// An activation function with its parameters.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Activation {
-    function: Function,
-    alpha: f32,
-    beta: f32,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Function {
-    Relu,
-    /// `x` if it is above alpha, else 0.
-    ThresholdedRelu,
-    /// `alpha * x + beta`.
-    Affine,
-    /// `alpha * tanh(beta * x)`.
-    ScaledTanh,
-    Other(UnaryKind),
-}
+use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::recurrent::{Activation, Function};
+use crate::graph::op::UnaryKind;
 
 /// A parameter of a function.
 #[derive(Debug, Clone, Copy)]
@@ -57,15 +37,18 @@ const FUNCTIONS: [(&str, Function, Parameter, Parameter); 11] = [
 ///
 /// Values of `activation_alpha` and `activation_beta` are assigned, in order, to the functions that have such a
 /// parameter.
-pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str]) -> Result<Vec<Activation>, Reason> {
+pub(super) fn activations(
+    n: &NodeContext,
+    directions: usize,
+    defaults: &[Activation],
+) -> Result<Vec<Activation>, Reason> {
     let count = directions * defaults.len();
-    let names =
-        n.words("activations").unwrap_or_else(|| defaults.repeat(directions).iter().map(|&s| s.into()).collect());
+    let mut alphas = n.list("activation_alpha").unwrap_or_default().iter();
+    let mut betas = n.list("activation_beta").unwrap_or_default().iter();
+    let Some(names) = n.words("activations") else { return Ok(defaults.repeat(directions)) };
     if names.len() != count {
         return Err(format!("its activations must be {count} names, found {}", names.len()).into());
     }
-    let mut alphas = n.list("activation_alpha").unwrap_or_default().iter();
-    let mut betas = n.list("activation_beta").unwrap_or_default().iter();
     let mut made = Vec::with_capacity(count);
     for name in names {
         let known = FUNCTIONS.iter().find(|(known, ..)| known.eq_ignore_ascii_case(&name));
@@ -86,36 +69,9 @@ pub(super) fn activations(n: &NodeContext, directions: usize, defaults: &[&str])
         made.push(Activation { function, alpha, beta });
     }
     for (left, which) in [(alphas.len(), "activation_alpha"), (betas.len(), "activation_beta")] {
-        if left > 0 && n.words("activations").is_some() {
+        if left > 0 {
             return Err(format!("its {which} has {left} more values than its activations use").into());
         }
     }
     Ok(made)
-}
-
-impl Activation {
-    /// Applies the function to each element.
-    pub fn apply(&self, n: &mut NodeContext, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
-        let &Activation { function, alpha, beta } = self;
-        match function {
-            Function::Relu => n.node(suffix, Clip { lo: 0.0, hi: f32::INFINITY }, &[v]),
-            Function::ThresholdedRelu => thresholded(n, suffix, v, alpha),
-            Function::Other(kind) => n.node(suffix, Unary { kind, alpha, beta }, &[v]),
-            Function::Affine => {
-                let (alpha, beta) = self.parameters(n, suffix);
-                let v = n.binary(&format!("{suffix}/scaled"), BinaryKind::Mul, v, alpha)?;
-                n.add(suffix, v, beta)
-            }
-            Function::ScaledTanh => {
-                let (alpha, beta) = self.parameters(n, suffix);
-                let v = n.binary(&format!("{suffix}/scaled"), BinaryKind::Mul, v, beta)?;
-                let v = n.unary(&format!("{suffix}/tanh"), UnaryKind::Tanh, v)?;
-                n.binary(suffix, BinaryKind::Mul, v, alpha)
-            }
-        }
-    }
-
-    fn parameters(&self, n: &mut NodeContext, suffix: &str) -> (ValueId, ValueId) {
-        (n.scalar(&format!("{suffix}/alpha"), self.alpha), n.scalar(&format!("{suffix}/beta"), self.beta))
-    }
 }

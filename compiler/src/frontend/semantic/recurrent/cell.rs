@@ -2,14 +2,15 @@
 
 use super::activation::Activation;
 use super::{DENSE, Recurrence, RecurrentKind};
-use crate::frontend::onnx::node::{NodeContext, Reason};
-use crate::frontend::onnx::ops::movement::part;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::SemanticBuilder;
+use crate::frontend::semantic::movement::part;
 use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, Clip, Concat};
 
 /// The state that goes from step to step, `[batch, hidden]` each.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct State {
+pub struct State {
     /// The output.
     pub h: ValueId,
     /// The cell state of an LSTM.
@@ -17,7 +18,7 @@ pub(super) struct State {
 }
 
 /// Weights and activation functions of one direction.
-pub(super) struct Cell<'a> {
+pub struct Cell<'a> {
     kind: RecurrentKind,
     hidden: usize,
     /// `[gates * hidden, hidden]`; for a GRU with reset first, only those of update and reset.
@@ -37,7 +38,7 @@ pub(super) struct Cell<'a> {
 }
 
 impl<'a> Cell<'a> {
-    pub fn of(net: &'a Recurrence, n: &mut NodeContext, label: &str, d: usize) -> Result<Cell<'a>, Reason> {
+    pub fn of(net: &'a Recurrence, n: &mut SemanticBuilder, label: &str, d: usize) -> Result<Cell<'a>, Reason> {
         let (kind, hidden) = (net.kind, net.sizes.hidden);
         let mut r = net.own(n, &format!("{label}/r"), net.r, d)?;
         let mut r_hidden = None;
@@ -64,7 +65,7 @@ impl<'a> Cell<'a> {
     }
 
     /// The state after a step, from the step's input products `[batch, gates * hidden]` and the state before it.
-    pub fn step(&self, n: &mut NodeContext, at: &str, x: ValueId, last: State) -> Result<State, Reason> {
+    pub fn step(&self, n: &mut SemanticBuilder, at: &str, x: ValueId, last: State) -> Result<State, Reason> {
         match (self.kind, last.c) {
             (RecurrentKind::Lstm, Some(c)) => self.lstm(n, at, x, last.h, c),
             (RecurrentKind::Gru, _) => self.gru(n, at, x, last.h),
@@ -77,7 +78,7 @@ impl<'a> Cell<'a> {
     }
 
     /// `i, f = f(x + r h + p * c)`, `c' = f * c + i * g(x + r h)`, `o = f(x + r h + p * c')`, `h' = o * h(c')`.
-    fn lstm(&self, n: &mut NodeContext, at: &str, x: ValueId, h: ValueId, c: ValueId) -> Result<State, Reason> {
+    fn lstm(&self, n: &mut SemanticBuilder, at: &str, x: ValueId, h: ValueId, c: ValueId) -> Result<State, Reason> {
         let r = self.product(n, &format!("{at}/r"), h, self.r)?;
         let sum = n.add(&format!("{at}/gates"), x, r)?;
         let mut gates = [sum; 4];
@@ -106,7 +107,7 @@ impl<'a> Cell<'a> {
 
     /// `z, r = f(x + r h)`, `g = g(x + r (r * h))` or, linear before the reset, `g(x + r * (r h))`; `h' = (1 - z) * g +
     /// z * h`.
-    fn gru(&self, n: &mut NodeContext, at: &str, x: ValueId, h: ValueId) -> Result<State, Reason> {
+    fn gru(&self, n: &mut SemanticBuilder, at: &str, x: ValueId, h: ValueId) -> Result<State, Reason> {
         let x_gates = part(n, &format!("{at}/x_gates"), x, 1, 0, 2 * self.hidden)?;
         let x_hidden = self.gate(n, &format!("{at}/x_hidden"), x, 2)?;
         let all = self.product(n, &format!("{at}/r"), h, self.r)?;
@@ -136,19 +137,19 @@ impl<'a> Cell<'a> {
     }
 
     /// The state's products with their biases.
-    fn product(&self, n: &mut NodeContext, suffix: &str, h: ValueId, r: ValueId) -> Result<ValueId, Reason> {
+    fn product(&self, n: &mut SemanticBuilder, suffix: &str, h: ValueId, r: ValueId) -> Result<ValueId, Reason> {
         let mut operands = vec![h, r];
         operands.extend(self.state_bias);
         n.node(suffix, DENSE, &operands)
     }
 
     /// The columns of a gate.
-    fn gate(&self, n: &mut NodeContext, suffix: &str, v: ValueId, k: usize) -> Result<ValueId, Reason> {
+    fn gate(&self, n: &mut SemanticBuilder, suffix: &str, v: ValueId, k: usize) -> Result<ValueId, Reason> {
         part(n, suffix, v, 1, k * self.hidden, self.hidden)
     }
 
     /// The `k`-th function of the direction, applied to clipped values.
-    fn activate(&self, n: &mut NodeContext, k: usize, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
+    fn activate(&self, n: &mut SemanticBuilder, k: usize, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
         let v = match self.clip {
             Some(clip) => n.node(&format!("{suffix}/clip"), Clip { lo: -clip, hi: clip }, &[v])?,
             None => v,
@@ -157,7 +158,14 @@ impl<'a> Cell<'a> {
     }
 
     /// A gate with its peephole term, if it has one.
-    fn peeped(&self, n: &mut NodeContext, suffix: &str, v: ValueId, k: usize, c: ValueId) -> Result<ValueId, Reason> {
+    fn peeped(
+        &self,
+        n: &mut SemanticBuilder,
+        suffix: &str,
+        v: ValueId,
+        k: usize,
+        c: ValueId,
+    ) -> Result<ValueId, Reason> {
         let Some(peepholes) = self.peepholes else { return Ok(v) };
         let term = n.binary(&format!("{suffix}/peephole"), BinaryKind::Mul, peepholes[k], c)?;
         n.add(&format!("{suffix}/peeped"), v, term)
@@ -167,7 +175,7 @@ impl<'a> Cell<'a> {
 /// Biases of the input's products and of the state's. They are added up, except for a GRU that is linear before its
 /// reset: its hidden gate, of size `apart`, keeps them apart.
 fn biases(
-    n: &mut NodeContext,
+    n: &mut SemanticBuilder,
     label: &str,
     b: ValueId,
     gates: usize,
