@@ -4,7 +4,11 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as tfl
 
 TYPES = {"int8": tfl.TensorType.INT8, "uint8": tfl.TensorType.UINT8, "int32": tfl.TensorType.INT32,
-         "int64": tfl.TensorType.INT64, "float32": tfl.TensorType.FLOAT32}
+         "int64": tfl.TensorType.INT64, "float32": tfl.TensorType.FLOAT32, "bool": tfl.TensorType.BOOL}
+
+
+# Versions of operators that begin above 1.
+VERSIONS = {tfl.BuiltinOperator.BROADCAST_TO: 2}
 
 
 class Q:
@@ -75,7 +79,7 @@ class File:
         model.version, model.subgraphs, model.buffers, model.operatorCodes = 3, [self.graph], self.buffers, []
         for code in self.codes:
             entry = tfl.OperatorCodeT()
-            entry.builtinCode, entry.deprecatedBuiltinCode, entry.version = code, min(code, 127), 1
+            entry.builtinCode, entry.deprecatedBuiltinCode, entry.version = code, min(code, 127), VERSIONS.get(code, 1)
             model.operatorCodes.append(entry)
         builder = flatbuffers.Builder(1 << 16)
         builder.Finish(model.Pack(builder), b"TFL3")

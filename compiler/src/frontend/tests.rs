@@ -19,6 +19,7 @@ mod onnx_special;
 mod operator_pages;
 mod tflite_fields;
 mod tflite_floats;
+mod tflite_meaning;
 mod tflite_models;
 mod tflite_scales;
 

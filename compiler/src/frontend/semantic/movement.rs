@@ -310,6 +310,70 @@ pub fn triangle(n: &mut SemanticBuilder, data: ValueId, k: i64, upper: bool) -> 
     n.node("", Select {}, &[mask, data, zero])
 }
 
+/// The data with the elements of these dimensions in reverse order.
+pub fn reversed(n: &mut SemanticBuilder, data: ValueId, axes: &[usize]) -> Result<ValueId, Reason> {
+    let mut ranges = vec![Range::ALL; n.ty(data).rank()];
+    axes.iter().for_each(|&axis| ranges[axis].step = -1);
+    sliced(n, "", data, &ranges)
+}
+
+/// Sizes of the dimensions behind the batch that are divided into blocks, and of those behind them.
+fn spatial(shape: &[usize], blocks: usize) -> Result<(usize, &[usize], &[usize]), Reason> {
+    let (&batch, rest) = shape.split_first().ok_or("its data must have dimensions")?;
+    if rest.len() < blocks {
+        return Err(
+            format!("its blocks have {blocks} dimensions, but its data have {} behind the batch", rest.len()).into()
+        );
+    }
+    let (sizes, behind) = rest.split_at(blocks);
+    Ok((batch, sizes, behind))
+}
+
+/// Divides the dimensions behind the batch into blocks; an element's place in its block goes into the batch, in front of
+/// the data's own: `[b1 * … * batch, s1 / b1, …, rest]`.
+pub fn space_to_batch(n: &mut SemanticBuilder, data: ValueId, blocks: &[usize]) -> Result<ValueId, Reason> {
+    let shape = n.shape(data)?;
+    let (batch, sizes, behind) = spatial(&shape, blocks.len())?;
+    if let Some((size, block)) = sizes.iter().zip(blocks).find(|&(size, &block)| block == 0 || size % block != 0) {
+        return Err(format!("its blocks of {block} must divide the {size} elements with padding").into());
+    }
+    let m = blocks.len();
+    let (mut apart, mut out) = (vec![batch], vec![batch]);
+    for (&size, &block) in sizes.iter().zip(blocks) {
+        apart.extend([size / block, block]);
+        out[0] = out[0].checked_mul(block).ok_or("its blocks are too large")?;
+        out.push(size / block);
+    }
+    apart.extend(behind);
+    out.extend(behind);
+    let inside = (0..m).map(|d| 2 + 2 * d);
+    let perm: Vec<usize> = inside.chain([0]).chain((0..m).map(|d| 1 + 2 * d)).chain(1 + 2 * m..apart.len()).collect();
+    moved(n, data, &apart, &perm, &out)
+}
+
+/// The inverse of [`space_to_batch`].
+pub fn batch_to_space(n: &mut SemanticBuilder, data: ValueId, blocks: &[usize]) -> Result<ValueId, Reason> {
+    let shape = n.shape(data)?;
+    let (batch, sizes, behind) = spatial(&shape, blocks.len())?;
+    let all = blocks.iter().try_fold(1usize, |all, &block| all.checked_mul(block)).filter(|&all| all > 0);
+    let all = all
+        .filter(|all| batch % all == 0)
+        .ok_or_else(|| format!("its blocks {blocks:?} must divide a batch of {batch}"))?;
+    let m = blocks.len();
+    let mut apart = blocks.to_vec();
+    apart.push(batch / all);
+    apart.extend(sizes);
+    apart.extend(behind);
+    let (mut perm, mut out) = (vec![m], vec![batch / all]);
+    for d in 0..m {
+        perm.extend([m + 1 + d, d]);
+        out.push(sizes[d].checked_mul(blocks[d]).ok_or("its blocks are too large")?);
+    }
+    perm.extend(2 * m + 1..apart.len());
+    out.extend(behind);
+    moved(n, data, &apart, &perm, &out)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

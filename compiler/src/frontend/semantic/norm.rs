@@ -202,3 +202,13 @@ pub fn lp(n: &mut SemanticBuilder, data: ValueId, axis: usize, p: i64) -> Result
     let nothing = n.binary("nothing", BinaryKind::Equal, norm, zero)?;
     n.node("", Select {}, &[nothing, zero, quotient])
 }
+
+/// `x / max(|x|, least)` with the root of the sum of squares over these dimensions.
+pub fn l2(n: &mut SemanticBuilder, data: ValueId, axes: &[usize], least: f32) -> Result<ValueId, Reason> {
+    let square = n.binary("square", BinaryKind::Mul, data, data)?;
+    let sum = n.reduce("sum", ReduceKind::Sum, axes, true, square)?;
+    let root = n.unary("sqrt", UnaryKind::Sqrt, sum)?;
+    let least = n.scalar("least", least);
+    let norm = n.binary("norm", BinaryKind::Max, root, least)?;
+    n.binary("", BinaryKind::Div, data, norm)
+}

@@ -43,7 +43,13 @@ pub fn check(ends: &[(i64, i64)]) -> Result<(), Reason> {
 }
 
 /// The data with a border of one value, which is a value of the data as they are stored.
-pub fn constant(n: &mut SemanticBuilder, data: ValueId, ends: &[(i64, i64)], value: f32) -> Result<ValueId, Reason> {
+pub fn constant(
+    n: &mut SemanticBuilder,
+    suffix: &str,
+    data: ValueId,
+    ends: &[(i64, i64)],
+    value: f32,
+) -> Result<ValueId, Reason> {
     let mut v = data;
     if ends.iter().any(|&(b, a)| b < 0 || a < 0) {
         let shape = n.shape(data)?;
@@ -64,7 +70,7 @@ pub fn constant(n: &mut SemanticBuilder, data: ValueId, ends: &[(i64, i64)], val
     }
     let dtype = n.ty(v).dtype;
     if matches!(dtype, DType::F32 | DType::I8) {
-        return n.node("", Pad { before, after, value }, &[v]);
+        return n.node(suffix, Pad { before, after, value }, &[v]);
     }
     if value.abs() > 16_777_216.0 || value.fract() != 0.0 {
         return Err(format!("its value {value} is not supported with {dtype}").into());

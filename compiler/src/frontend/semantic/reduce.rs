@@ -171,13 +171,14 @@ pub fn top_k(
 }
 
 /// For each index, a vector of `depth` elements along a new dimension: the second of two values at the index, the first
-/// everywhere else. Indices below 0 count from the end; those outside are nowhere.
+/// everywhere else. Indices below 0 count from the end if `wraps`; those outside are nowhere.
 pub fn one_hot(
     n: &mut SemanticBuilder,
     indices: ValueId,
     depth: i64,
     values: ValueId,
     axis: i64,
+    wraps: bool,
 ) -> Result<ValueId, Reason> {
     let depth = usize::try_from(depth)
         .ok()
@@ -189,7 +190,7 @@ pub fn one_hot(
     shape.insert(axis, 1);
     let indices = n.reshape("column", indices, &shape)?;
     // Indices outside -depth..depth match no position.
-    let indices = from_end(n, indices, depth as i64)?;
+    let indices = if wraps { from_end(n, indices, depth as i64)? } else { indices };
     let mut places = vec![1; shape.len()];
     places[axis] = depth;
     let places = n.table("places", &places, |i| i as i64)?;

@@ -19,7 +19,7 @@ const TRANSPOSE_CONV: i32 = 67;
 const DENSIFY: i32 = 124;
 
 /// A file under construction; buffer 0 is empty.
-struct File {
+pub(super) struct File {
     tensors: Vec<Table>,
     buffers: Vec<Table>,
     codes: Vec<Table>,
@@ -30,7 +30,7 @@ struct File {
 }
 
 impl File {
-    fn new() -> File {
+    pub fn new() -> File {
         let (tensors, codes, operators) = (Vec::new(), Vec::new(), Vec::new());
         File {
             tensors,
@@ -44,23 +44,28 @@ impl File {
     }
 
     /// Adds a tensor that is computed or an input, and returns its number.
-    fn tensor(&mut self, name: &str, ty: i8, shape: &[usize]) -> i32 {
+    pub fn tensor(&mut self, name: &str, ty: i8, shape: &[usize]) -> i32 {
         let sizes = Field::Words(shape.iter().map(|&d| d as i32).collect());
         self.tensors.push(vec![(0, sizes), (1, Field::Byte(ty)), (2, Field::Word(0)), (3, Field::text(name))]);
         self.tensors.len() as i32 - 1
     }
 
-    fn input(&mut self, name: &str, ty: i8, shape: &[usize]) -> i32 {
+    pub fn input(&mut self, name: &str, ty: i8, shape: &[usize]) -> i32 {
         let t = self.tensor(name, ty, shape);
         self.inputs.push(t);
         t
     }
 
-    fn constant(&mut self, name: &str, ty: i8, shape: &[usize], data: Vec<u8>) -> i32 {
+    pub fn constant(&mut self, name: &str, ty: i8, shape: &[usize], data: Vec<u8>) -> i32 {
         let t = self.tensor(name, ty, shape);
         self.buffers.push(vec![(0, Field::Bytes(data))]);
         self.tensors[t as usize][2].1 = Field::Word(self.buffers.len() as i32 - 1);
         t
+    }
+
+    /// Makes a tensor an output.
+    pub fn output(&mut self, t: i32) {
+        self.outputs.push(t);
     }
 
     /// Adds a field to a tensor.
@@ -68,13 +73,13 @@ impl File {
         self.tensors[t as usize].push((id, field));
     }
 
-    fn quantized(&mut self, t: i32, scale: &[f32], zero_point: &[i64], axis: i32) {
+    pub fn quantized(&mut self, t: i32, scale: &[f32], zero_point: &[i64], axis: i32) {
         let scale = Field::Words(scale.iter().map(|s| s.to_bits() as i32).collect());
         let zero_point = Field::Longs(zero_point.to_vec());
         self.field(t, 4, Field::Table(vec![(2, scale), (3, zero_point), (6, Field::Word(axis))]));
     }
 
-    fn operator(&mut self, code: i32, inputs: &[i32], output: i32, options: Option<(i8, Table)>) {
+    pub fn operator(&mut self, code: i32, inputs: &[i32], output: i32, options: Option<(i8, Table)>) {
         self.codes.push(vec![(3, Field::Word(code))]);
         let mut table = vec![
             (0, Field::Word(self.codes.len() as i32 - 1)),
@@ -103,11 +108,11 @@ impl File {
         flat::file(&model, b"TFL3")
     }
 
-    fn run(&self, inputs: &[Tensor]) -> Vec<Tensor> {
+    pub fn run(&self, inputs: &[Tensor]) -> Vec<Tensor> {
         eval(&tflite::import(&self.bytes(), "net.tflite").unwrap(), inputs).unwrap()
     }
 
-    fn refused(&self) -> String {
+    pub fn refused(&self) -> String {
         tflite::import(&self.bytes(), "net.tflite").unwrap_err().to_string()
     }
 }

@@ -97,6 +97,8 @@ pub(super) enum Activation {
     Relu,
     ReluN1To1,
     Relu6,
+    /// An operator of its own, never fused.
+    Relu0To1,
 }
 
 impl Activation {
@@ -122,6 +124,7 @@ impl Activation {
             Activation::Relu => (0.0, f32::INFINITY),
             Activation::ReluN1To1 => (-1.0, 1.0),
             Activation::Relu6 => (0.0, 6.0),
+            Activation::Relu0To1 => (0.0, 1.0),
         }
     }
 

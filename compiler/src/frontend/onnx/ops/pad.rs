@@ -49,7 +49,7 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
                 true => 0.0,
             };
             let value = if n.unsigned(data) { value - 128.0 } else { value };
-            pad::constant(n, data, &ends, value)?
+            pad::constant(n, "", data, &ends, value)?
         }
         "edge" => pad::bordered(n, data, &ends, Border::Edge)?,
         "wrap" => pad::bordered(n, data, &ends, Border::Wrap)?,

@@ -143,6 +143,6 @@ pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
     let (indices, values) = (n.plain(0)?, n.plain(2)?);
     let depth = n.number(1)? as i64;
     let axis = n.int("axis").unwrap_or(-1);
-    let v = reduce::one_hot(n, indices, depth, values, axis)?;
+    let v = reduce::one_hot(n, indices, depth, values, axis, true)?;
     n.output(v)
 }

@@ -2,9 +2,10 @@
 
 use super::{expect, fixed};
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::{norm, reduce};
 use crate::frontend::tflite::NodeContext;
-use crate::frontend::tflite::quant::{PerTensor, per_tensor};
-use crate::graph::op::{Lookup, Unary, UnaryKind};
+use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
+use crate::graph::op::{BinaryKind, Lookup, Unary, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{byte_multiplier, offset_clamp, quantize_multiplier, scale_double};
 
@@ -50,6 +51,53 @@ pub(super) fn log(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn floor(n: &mut NodeContext) -> Result<(), Reason> {
     float(n, UnaryKind::Floor)
+}
+
+pub(super) fn ceil(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Ceil)
+}
+
+pub(super) fn round(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Round)
+}
+
+pub(super) fn sin(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Sin)
+}
+
+pub(super) fn cos(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Cos)
+}
+
+pub(super) fn sign(n: &mut NodeContext) -> Result<(), Reason> {
+    float(n, UnaryKind::Sign)
+}
+
+pub(super) fn square(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32])?;
+    let v = n.binary("", BinaryKind::Mul, data, data)?;
+    n.output(v)
+}
+
+pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32])?;
+    let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
+    let v = reduce::log_softmax(n, data, axis)?;
+    n.output(v)
+}
+
+pub(super) fn l2_normalization(n: &mut NodeContext) -> Result<(), Reason> {
+    let act = Activation::from_code(n.op.options.map_or(Ok(0), |o| o.i8(0))?)?;
+    if act != Activation::None {
+        return Err("a fused activation is not supported".into());
+    }
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32])?;
+    let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
+    let v = norm::l2(n, data, &[axis], 1e-6)?;
+    n.output(v)
 }
 
 /// GELU, with the `tanh` approximation if the options ask for it.
@@ -121,7 +169,7 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Each channel, or each element, has its own slope below 0.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
-    use crate::graph::op::{Binary, BinaryKind, Select};
+    use crate::graph::op::{Binary, Select};
     let (data, slope) = (n.input(0)?, n.input(1)?);
     expect(n, data, &[DType::F32])?;
     // A slope that is not finite must only apply below 0.

@@ -4,7 +4,7 @@ use super::{activate, before, expect, fixed};
 use crate::frontend::reason::Reason;
 use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
-use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale};
+use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale, UnaryKind};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, byte_multiplier, quantize_multiplier};
 
@@ -122,6 +122,22 @@ pub(super) fn div(n: &mut NodeContext) -> Result<(), Reason> {
     plain(n, Binary { kind: BinaryKind::Div }, both, act)
 }
 
+pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
+    let both = [n.input(0)?, n.input(1)?];
+    expect(n, both[0], &[DType::F32])?;
+    let v = n.binary("", BinaryKind::Pow, both[0], both[1])?;
+    n.output(v)
+}
+
+/// The quotient of floats, rounded down.
+pub(super) fn floor_div(n: &mut NodeContext) -> Result<(), Reason> {
+    let both = [n.input(0)?, n.input(1)?];
+    expect(n, both[0], &[DType::F32])?;
+    let quotient = n.binary("quotient", BinaryKind::Div, both[0], both[1])?;
+    let v = n.unary("", UnaryKind::Floor, quotient)?;
+    n.output(v)
+}
+
 pub(super) fn squared_difference(n: &mut NodeContext) -> Result<(), Reason> {
     let both = [n.input(0)?, n.input(1)?];
     if expect(n, both[0], &[DType::F32, DType::I8])? == DType::F32 {
@@ -168,6 +184,10 @@ pub(super) fn relu_n1_to_1(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn relu6(n: &mut NodeContext) -> Result<(), Reason> {
     activation(n, Activation::Relu6)
+}
+
+pub(super) fn relu_0_to_1(n: &mut NodeContext) -> Result<(), Reason> {
+    activation(n, Activation::Relu0To1)
 }
 
 fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {

@@ -1,4 +1,4 @@
-//! Operators that move elements: CONCATENATION, SPLIT, SLICE, STRIDED_SLICE, GATHER, PACK, SQUEEZE, EXPAND_DIMS.
+//! Operators that move elements.
 
 use super::activation::lookup;
 use super::conv::reshape_to;
@@ -6,6 +6,8 @@ use super::shape::same_quantization;
 use super::{activate, axis, before, expect};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{self, BlockOrder, Range, check_indices, sliced};
+use crate::frontend::semantic::pad;
+use crate::frontend::semantic::scatter::{self, Reduction};
 use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, per_tensor};
 use crate::graph::op::{Clip, Concat, Gather, Layout, Slice};
@@ -119,42 +121,65 @@ pub(super) fn strided_slice(n: &mut NodeContext) -> Result<(), Reason> {
     let shape = n.shape(data)?;
     let [begin, end, strides] = [n.integers(1)?, n.integers(2)?, n.integers(3)?];
     let given = begin.len();
-    if end.len() != given || strides.len() != given || given > shape.len() {
-        let rank = shape.len();
-        return Err(format!("its begin, end and strides must have the same length, at most {rank}").into());
+    if end.len() != given || strides.len() != given || given > 32 {
+        return Err("its begin, end and strides must have the same length, at most 32".into());
     }
-    for (i, name) in [(2, "ellipsis_mask"), (3, "new_axis_mask"), (5, "offset")] {
-        let v = if i == 5 { o.i8(i)?.into() } else { o.i32(i)? };
-        if v != 0 {
-            return Err(format!("attribute {name} must be 0, found {v}").into());
-        }
+    if o.i8(5)? != 0 {
+        return Err(format!("attribute offset must be 0, found {}", o.i8(5)?).into());
     }
-    let mask = |i: usize, d: usize| -> Result<bool, Reason> { Ok(d < 32 && o.i32(i)? >> d & 1 == 1) };
-    let (mut ranges, mut kept) = (vec![Range::ALL; shape.len()], shape.clone());
-    let mut shrunk = Vec::new();
-    for (d, range) in ranges.iter_mut().enumerate().take(given) {
-        let start = (!mask(0, d)?).then_some(begin[d]);
-        *range = Range { start, end: (!mask(1, d)?).then_some(end[d]), step: strides[d] };
-        if mask(4, d)? {
-            // One element, which is not left out if it lies outside.
-            let size = i64::try_from(shape[d]).map_err(|_| "its data are too large")?;
-            let at = start.unwrap_or(if strides[d] > 0 { 0 } else { size - 1 });
-            let place = if at < 0 { at.saturating_add(size) } else { at };
-            if !(0..size).contains(&place) {
-                return Err(
-                    format!("its begin {at} is out of range for dimension {d}, which has {size} elements").into()
-                );
+    let masks = [o.i32(0)?, o.i32(1)?, o.i32(2)?, o.i32(3)?, o.i32(4)?];
+    let in_mask = |mask: usize, i: usize| masks[mask] >> i & 1 == 1;
+    let [first, last, ellipsis, new_axis, shrink] = [0, 1, 2, 3, 4];
+    if (0..given).filter(|&i| in_mask(ellipsis, i)).count() > 1 {
+        return Err("attribute ellipsis_mask names two places".into());
+    }
+    // The places that stand for a dimension of the data; an ellipsis is as many as are left.
+    let named = (0..given).filter(|&i| !in_mask(ellipsis, i) && !in_mask(new_axis, i)).count();
+    let hidden = shape.len().checked_sub(named);
+    let hidden = hidden.ok_or_else(|| format!("it names {named} dimensions, but its data have {}", shape.len()))?;
+    let mut ranges = Vec::with_capacity(shape.len());
+    // For each dimension of the result, that of the data, or none for a new one.
+    let mut kept = Vec::new();
+    for i in 0..given {
+        let d = ranges.len();
+        if in_mask(ellipsis, i) {
+            kept.extend((d..d + hidden).map(Some));
+            ranges.extend(std::iter::repeat_n(Range::ALL, hidden));
+        } else if in_mask(new_axis, i) {
+            kept.push(None);
+        } else {
+            let start = (!in_mask(first, i)).then_some(begin[i]);
+            let step = strides[i];
+            if in_mask(shrink, i) {
+                ranges.push(only(start, step, d, shape[d])?);
+            } else {
+                ranges.push(Range { start, end: (!in_mask(last, i)).then_some(end[i]), step });
+                kept.push(Some(d));
             }
-            *range = Range { start: Some(place), end: Some(place + 1), step: 1 };
-            shrunk.push(d);
         }
     }
+    kept.extend((ranges.len()..shape.len()).map(Some));
+    ranges.resize(shape.len(), Range::ALL);
     same_quantization(n)?;
-    let v = sliced(n, if shrunk.is_empty() { "" } else { "slice" }, data, &ranges)?;
-    kept.clone_from(&n.shape(v)?);
-    let kept: Vec<usize> = (0..kept.len()).filter(|d| !shrunk.contains(d)).map(|d| kept[d]).collect();
-    let v = if shrunk.is_empty() { v } else { reshape_to(n, v, &kept)? };
+    let whole = kept.iter().copied().eq((0..shape.len()).map(Some));
+    let v = sliced(n, if whole { "" } else { "slice" }, data, &ranges)?;
+    let sizes = n.shape(v)?;
+    let out: Vec<usize> = kept.iter().map(|d| d.map_or(1, |d| sizes[d])).collect();
+    let v = if whole { v } else { reshape_to(n, v, &out)? };
     n.output(v)
+}
+
+/// The one element that a dimension is reduced to.
+fn only(start: Option<i64>, step: i64, dimension: usize, size: usize) -> Result<Range, Reason> {
+    let all = i64::try_from(size).map_err(|_| "its data are too large")?;
+    let at = start.unwrap_or(if step > 0 { 0 } else { all - 1 });
+    let place = if at < 0 { at.saturating_add(all) } else { at };
+    if !(0..all).contains(&place) {
+        return Err(
+            format!("its begin {at} is out of range for dimension {dimension}, which has {all} elements").into()
+        );
+    }
+    Ok(Range { start: Some(place), end: Some(place + 1), step: 1 })
 }
 
 pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
@@ -230,5 +255,90 @@ pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
     expect(n, data, &[DType::F32, DType::I8])?;
     same_quantization(n)?;
     let v = movement::space_to_depth(n, data, block, Layout::Nhwc)?;
+    n.output(v)
+}
+
+pub(super) fn tile(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, repeats) = (n.input(0)?, n.integers(1)?);
+    same_quantization(n)?;
+    let v = movement::tile(n, data, &repeats)?;
+    n.output(v)
+}
+
+pub(super) fn broadcast_to(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, shape) = (n.input(0)?, n.integers(1)?);
+    same_quantization(n)?;
+    let v = movement::expand(n, data, &shape)?;
+    n.output(v)
+}
+
+pub(super) fn reverse(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, rank) = (n.input(0)?, n.input_info(0)?.shape.len());
+    let axes = n.integers(1)?.into_iter().map(|a| axis("axis", a, rank)).collect::<Result<Vec<_>, _>>()?;
+    same_quantization(n)?;
+    let v = movement::reversed(n, data, &axes)?;
+    n.output(v)
+}
+
+pub(super) fn gather_nd(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, indices) = (n.input(0)?, n.input(1)?);
+    same_quantization(n)?;
+    let v = movement::gather_nd(n, data, indices, 0)?;
+    n.output(v)
+}
+
+/// Sums of updates at the positions that index tuples name, in a tensor of zeros.
+pub(super) fn scatter_nd(n: &mut NodeContext) -> Result<(), Reason> {
+    let (indices, updates, shape) = (n.input(0)?, n.input(1)?, n.integers(2)?);
+    let dtype = expect(n, updates, &[DType::F32, DType::I32, DType::I64])?;
+    let zero = n.scalar("zero", 0.0);
+    let zero = n.cast("zero", zero, dtype)?;
+    let data = movement::expand(n, zero, &shape)?;
+    let v = scatter::nd(n, data, indices, updates, Reduction::Add)?;
+    n.output(v)
+}
+
+/// The sizes of blocks, and what is added or cut off before and after each.
+fn blocks(n: &NodeContext) -> Result<(Vec<usize>, Vec<(i64, i64)>), Reason> {
+    let sizes = n.integers(1)?.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
+    let sizes = sizes.map_err(|_| "its block_shape must not be negative")?;
+    let ends = n.integers(2)?;
+    if ends.len() != 2 * sizes.len() || ends.iter().any(|&end| end < 0) {
+        return Err(format!("operand 2 must have two numbers for each of {} blocks, none negative", sizes.len()).into());
+    }
+    Ok((sizes, ends.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()))
+}
+
+pub(super) fn space_to_batch(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let (sizes, pads) = blocks(n)?;
+    same_quantization(n)?;
+    let zero = if dtype == DType::I8 { per_tensor(n.output_info()?)?.zero_point as f32 } else { 0.0 };
+    let rank = n.ty(data).rank();
+    let mut ends = vec![(0, 0)];
+    ends.extend(pads);
+    if ends.len() > rank {
+        return Err(format!("its blocks have {} dimensions, but its data have {rank}", sizes.len()).into());
+    }
+    ends.resize(rank, (0, 0));
+    pad::check(&ends)?;
+    let v = pad::constant(n, "pad", data, &ends, zero)?;
+    let v = movement::space_to_batch(n, v, &sizes)?;
+    n.output(v)
+}
+
+pub(super) fn batch_to_space(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let (sizes, crops) = blocks(n)?;
+    same_quantization(n)?;
+    let v = movement::batch_to_space(n, data, &sizes)?;
+    let mut ranges = vec![Range::ALL; n.ty(v).rank()];
+    for ((range, size), &(before, after)) in ranges.iter_mut().zip(n.shape(v)?).skip(1).zip(&crops) {
+        let end = i64::try_from(size).ok().and_then(|size| size.checked_sub(after)).filter(|&end| end >= before);
+        let end = end.ok_or_else(|| format!("its crops {before} and {after} are more than {size} elements"))?;
+        *range = Range { start: Some(before), end: Some(end), step: 1 };
+    }
+    let v = movement::sliced(n, "crop", v, &ranges)?;
     n.output(v)
 }

@@ -1,12 +1,13 @@
-//! ARG_MAX, ARG_MIN, REDUCE_MAX, REDUCE_MIN, SUM and MEAN of floats.
+//! Operators that reduce dimensions, and those that compare or sum along one.
 
 use super::conv::reshape_to;
 use super::shape::same_quantization;
 use super::{axis, expect};
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::reduce;
 use crate::frontend::tflite::{NodeContext, dtype};
 use crate::graph::DType;
-use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
+use crate::graph::op::{ArgReduce, Concat, Reduce, ReduceKind};
 
 pub(super) fn arg_max(n: &mut NodeContext) -> Result<(), Reason> {
     arg(n, true)
@@ -27,24 +28,24 @@ fn arg(n: &mut NodeContext, greatest: bool) -> Result<(), Reason> {
 
 pub(super) fn reduce_max(n: &mut NodeContext) -> Result<(), Reason> {
     same_quantization(n)?;
-    reduce(n, ReduceKind::Max, &[DType::F32, DType::I8, DType::I32, DType::I64])
+    reduction(n, ReduceKind::Max, &[DType::F32, DType::I8, DType::I32, DType::I64])
 }
 
 pub(super) fn reduce_min(n: &mut NodeContext) -> Result<(), Reason> {
     same_quantization(n)?;
-    reduce(n, ReduceKind::Min, &[DType::F32, DType::I8, DType::I32, DType::I64])
+    reduction(n, ReduceKind::Min, &[DType::F32, DType::I8, DType::I32, DType::I64])
 }
 
 pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
-    reduce(n, ReduceKind::Sum, &[DType::F32, DType::I32, DType::I64])
+    reduction(n, ReduceKind::Sum, &[DType::F32, DType::I32, DType::I64])
 }
 
 /// The mean over any dimensions.
 pub(super) fn mean_of_floats(n: &mut NodeContext) -> Result<(), Reason> {
-    reduce(n, ReduceKind::Mean, &[DType::F32])
+    reduction(n, ReduceKind::Mean, &[DType::F32])
 }
 
-fn reduce(n: &mut NodeContext, kind: ReduceKind, types: &[DType]) -> Result<(), Reason> {
+fn reduction(n: &mut NodeContext, kind: ReduceKind, types: &[DType]) -> Result<(), Reason> {
     let data = n.input(0)?;
     expect(n, data, types)?;
     let axes = axes(n)?;
@@ -63,4 +64,78 @@ pub(super) fn axes(n: &NodeContext) -> Result<Vec<usize>, Reason> {
     axes.sort_unstable();
     axes.dedup();
     Ok(axes)
+}
+
+pub(super) fn product(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32, DType::I32, DType::I64])?;
+    let axes = axes(n)?;
+    let keep = n.output_info()?.shape.len() == n.ty(data).rank();
+    let v = reduce::product(n, data, &axes, keep)?;
+    n.output(v)
+}
+
+pub(super) fn any(n: &mut NodeContext) -> Result<(), Reason> {
+    truth(n, ReduceKind::Max)
+}
+
+pub(super) fn all(n: &mut NodeContext) -> Result<(), Reason> {
+    truth(n, ReduceKind::Min)
+}
+
+/// Truth values have a minimum and a maximum as numbers do.
+fn truth(n: &mut NodeContext, kind: ReduceKind) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::Bool])?;
+    let axes = axes(n)?;
+    let keep = n.output_info()?.shape.len() == n.ty(data).rank();
+    let numbers = n.cast("number", data, DType::I32)?;
+    let v = n.reduce("reduced", kind, &axes, keep, numbers)?;
+    let v = n.cast("", v, DType::Bool)?;
+    n.output(v)
+}
+
+pub(super) fn cumulative_sum(n: &mut NodeContext) -> Result<(), Reason> {
+    let [exclusive, reverse] = n.op.options.map_or(Ok([0, 0]), |o| Ok::<_, String>([o.i8(0)?, o.i8(1)?]))?;
+    let (data, at) = (n.input(0)?, n.integers(1)?);
+    expect(n, data, &[DType::F32, DType::I32, DType::I64])?;
+    let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
+    let v = reduce::cumulative_sum(n, data, axis, exclusive != 0, reverse != 0)?;
+    n.output(v)
+}
+
+/// The greatest elements along the last dimension.
+pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, k) = (n.input(0)?, n.integers(1)?);
+    expect(n, data, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    same_quantization(n)?;
+    let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
+    let [values, indices] = reduce::top_k(n, data, axis, k.first().copied().unwrap_or(0), true)?;
+    let dtype = dtype(n.output_info_at(1)?)?;
+    let indices = n.cast("indices", indices, dtype)?;
+    n.output_at(0, values)?;
+    n.output_at(1, indices)
+}
+
+pub(super) fn one_hot(n: &mut NodeContext) -> Result<(), Reason> {
+    let axis = n.op.options.map_or(Ok(-1), |o| o.i32(0))?;
+    let (indices, depth) = (n.input(0)?, n.integers(1)?);
+    let (on, off) = (n.input(2)?, n.input(3)?);
+    expect(n, on, &[DType::F32, DType::I32, DType::I64, DType::Bool])?;
+    let (on, off) = (n.reshape("on", on, &[1])?, n.reshape("off", off, &[1])?);
+    let values = n.node("values", Concat { axis: 0 }, &[off, on])?;
+    let v = reduce::one_hot(n, indices, depth.first().copied().unwrap_or(0), values, axis.into(), false)?;
+    n.output(v)
+}
+
+/// The sum of any number of tensors.
+pub(super) fn add_n(n: &mut NodeContext) -> Result<(), Reason> {
+    let mut sum = n.input(0)?;
+    expect(n, sum, &[DType::F32, DType::I32])?;
+    for i in 1..n.op.inputs.len() {
+        let next = n.input(i)?;
+        let suffix = if i + 1 == n.op.inputs.len() { "" } else { "sum" };
+        sum = n.add(suffix, sum, next)?;
+    }
+    n.output(sum)
 }

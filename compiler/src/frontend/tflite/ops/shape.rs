@@ -1,11 +1,12 @@
-//! RESHAPE, TRANSPOSE and PAD.
+//! Shapes, padding and constants.
 
 use super::expect;
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
+use crate::frontend::semantic::pad::{self, Border};
 use crate::frontend::tflite::quant::per_tensor;
-use crate::graph::DType;
-use crate::graph::op::{Pad, Reshape, Transpose};
+use crate::frontend::tflite::{NodeContext, dtype};
+use crate::graph::op::{Expand, Reshape, Transpose};
+use crate::graph::{DType, Tensor, ValueId};
 
 pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
@@ -26,23 +27,93 @@ pub(super) fn transpose(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
+/// Elements to add before and after each dimension.
+fn ends(n: &NodeContext) -> Result<Vec<(i64, i64)>, Reason> {
+    let (pads, rank) = (n.integers(1)?, n.input_info(0)?.shape.len());
+    if pads.len() != 2 * rank {
+        return Err(format!("its pads must have {} numbers, found {}", 2 * rank, pads.len()).into());
+    }
+    if pads.iter().any(|&pad| pad < 0) {
+        return Err("its pads must not be negative".into());
+    }
+    let ends: Vec<_> = pads.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    pad::check(&ends)?;
+    Ok(ends)
+}
+
 pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
-    let pads = n.integers(1)?;
-    let pads = pads.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
-    let pads = pads.map_err(|_| "its pads must not be negative")?;
-    let before = pads.iter().copied().step_by(2).collect();
-    let after = pads.iter().copied().skip(1).step_by(2).collect();
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    let ends = ends(n)?;
     same_quantization(n)?;
     // PADV2 has the value as an operand.
     let value = match (n.has_input(2), dtype) {
         (true, DType::I8) => f32::from(scalar::<i8>(n, 2)?),
-        (true, _) => scalar::<f32>(n, 2)?,
+        (true, DType::F32) => scalar::<f32>(n, 2)?,
+        (true, _) => n.integers(2)?.first().map_or(0.0, |&value| value as f32),
         (false, DType::I8) => per_tensor(n.output_info()?)?.zero_point as f32,
         (false, _) => 0.0,
     };
-    let v = n.node("", Pad { before, after, value }, &[data])?;
+    let v = pad::constant(n, "", data, &ends, value)?;
+    n.output(v)
+}
+
+pub(super) fn mirror_pad(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let border = match n.op.options.map_or(Ok(0), |o| o.i8(0))? {
+        0 => Border::Reflect,
+        1 => Border::Symmetric,
+        other => return Err(format!("attribute mode is number {other}; supported are REFLECT, SYMMETRIC").into()),
+    };
+    let ends = ends(n)?;
+    // More than there is inside would be mirrored at the other side, which the kernels do not do.
+    let inside = if border == Border::Reflect { 1 } else { 0 };
+    if ends.iter().zip(&n.input_info(0)?.shape).any(|(&(b, a), &size)| b.max(a) > size as i64 - inside) {
+        return Err("its pads must not be larger than its data".into());
+    }
+    same_quantization(n)?;
+    let v = pad::bordered(n, data, &ends, border)?;
+    n.output(v)
+}
+
+pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
+    let sizes: Vec<i64> = n.input_info(0)?.shape.iter().map(|&d| d as i64).collect();
+    whole_numbers(n, &[sizes.len()], &sizes)
+}
+
+pub(super) fn rank(n: &mut NodeContext) -> Result<(), Reason> {
+    let rank = n.input_info(0)?.shape.len() as i64;
+    whole_numbers(n, &[], &[rank])
+}
+
+/// Makes numbers that follow from shapes the output.
+fn whole_numbers(n: &mut NodeContext, shape: &[usize], numbers: &[i64]) -> Result<(), Reason> {
+    let t = match dtype(n.output_info()?)? {
+        DType::I32 => Tensor::from_fn(shape, |i| numbers[i] as i32),
+        _ => Tensor::from_fn(shape, |i| numbers[i]),
+    };
+    let v = n.constant("", t)?;
+    n.output(v)
+}
+
+/// A tensor of zeros with the shape of the data.
+pub(super) fn zeros_like(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32, DType::I32, DType::I64])?;
+    let (zero, shape) = (n.scalar("zero", 0.0), n.shape(data)?);
+    filled(n, zero, &shape)
+}
+
+pub(super) fn fill(n: &mut NodeContext) -> Result<(), Reason> {
+    let value = n.input(1)?;
+    let shape = n.integers(0)?.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
+    filled(n, value, &shape.map_err(|_| "its dims must not be negative")?)
+}
+
+fn filled(n: &mut NodeContext, value: ValueId, shape: &[usize]) -> Result<(), Reason> {
+    let dtype = dtype(n.output_info()?)?;
+    let value = n.cast("value", value, dtype)?;
+    let v = n.node("", Expand { shape: shape.to_vec() }, &[value])?;
     n.output(v)
 }
 
