@@ -17,8 +17,10 @@
 #   make fuzz             random programs on the functional simulator, the cycle model and the RTL: PROGRAMS=N (default
 #                         100000), SEED=N, CONFIGS=N configurations (default 24), CONFIG_SEED=N
 #   make check-onnx       random float networks with NaN and infinities, and resizes: the CPU against ONNX Runtime
+#   make check-onnx-nodes the node cases of ONNX's backend tests; those that are refused are listed with their reasons in
+#                         tests/onnx_nodes.txt; OPTIONS=--bless writes that list
 #   make check-ptq        networks quantized by Tilewright, compared in ONNX Runtime; more with TILEWRIGHT_MODELS=DIR
-#   make check-tflite     TFLite's 8-bit operators against LiteRT's reference kernels; OPERATORS="ADD MUL ..." selects
+#   make check-tflite     TFLite's operators against LiteRT's reference kernels; OPERATORS="ADD MUL ..." selects
 #                         some
 #
 # Synthesize
@@ -56,7 +58,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx
+.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx check-onnx-nodes
 
 setup:
 	@scripts/setup.sh
@@ -144,11 +146,14 @@ test-loader: cross
 test-rpc: cross
 	@CARGO="$(CARGO)" scripts/test_rpc.sh
 
-test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx
+test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx check-onnx-nodes
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
 	@scripts/check_onnx.sh
+
+check-onnx-nodes: build
+	@scripts/check_onnx_nodes.sh $(OPTIONS)
 
 check-ptq: build
 	@scripts/check_ptq.sh

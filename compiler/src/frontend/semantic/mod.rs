@@ -8,6 +8,7 @@
 pub(super) mod attention;
 pub(super) mod einsum;
 pub(super) mod elementwise;
+pub(super) mod loss;
 pub(super) mod movement;
 pub(super) mod norm;
 pub(super) mod pad;

@@ -202,3 +202,16 @@ pub fn one_hot(
     let (off, on) = (at(n, 0)?, at(n, 1)?);
     n.node("", Select {}, &[hot, on, off])
 }
+
+/// 1 at the first greatest element along a dimension, else 0.
+pub fn hardmax(n: &mut SemanticBuilder, data: ValueId, axis: usize) -> Result<ValueId, Reason> {
+    let shape = n.shape(data)?;
+    let first = ArgReduce { axis, keep_dims: true, greatest: true, last: false, dtype: DType::I64 };
+    let first = n.node("first", first, &[data])?;
+    let mut places = vec![1; shape.len()];
+    places[axis] = shape[axis];
+    let places = n.table("places", &places, |i| i as i64)?;
+    let here = n.binary("here", BinaryKind::Equal, places, first)?;
+    let dtype = n.ty(data).dtype;
+    n.cast("", here, dtype)
+}

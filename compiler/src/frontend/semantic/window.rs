@@ -1,8 +1,8 @@
-//! Windows that slide over images: the rules of padding, and averages.
+//! Windows that slide over images: the rules of padding, averages and norms.
 
 use super::SemanticBuilder;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{AvgPool2d, BinaryKind, Conv2d, GlobalAvgPool, Layout, Pad, ReduceKind};
+use crate::graph::op::{AvgPool2d, BinaryKind, Conv2d, GlobalAvgPool, Layout, Pad, ReduceKind, UnaryKind};
 use crate::graph::{DType, TensorType, ValueId};
 
 /// How much padding there is around an image.
@@ -129,7 +129,7 @@ pub fn averages(
     }
 }
 
-/// Sums of windows, by a depthwise convolution with ones, divided by the number of elements in each.
+/// Sums of windows, divided by the number of elements in each.
 fn windows(
     n: &mut SemanticBuilder,
     data: ValueId,
@@ -139,22 +139,10 @@ fn windows(
     suffix: &str,
 ) -> Result<ValueId, Reason> {
     let shape = n.shape(data)?;
-    let (channels, [h, width]) = (shape[1], [shape[2], shape[3]]);
-    let conv = |groups, pads| Conv2d {
-        strides: w.strides,
-        pads,
-        dilations: w.dilations,
-        groups,
-        layout: Layout::Nchw,
-        data_zero_point: 0,
-        weight_zero_point: 0,
-    };
-    let ones = |n: &mut SemanticBuilder, c: usize| n.table("ones", &[c, kernel[0], kernel[1], 1], |_| 1f32);
-    let taps = ones(n, channels)?;
-    let sums = n.node("sums", conv(channels, w.pads), &[data, taps])?;
+    let [h, width] = [shape[2], shape[3]];
+    let sums = sums(n, "sums", data, kernel, w, w.pads)?;
     // Counts the image, and its padding if the file says so, but not what `ceil_mode` added.
     let image = n.table("counted", &[1, 1, h, width], |_| 1f32)?;
-    let tap = ones(n, 1)?;
     let (image, pads) = if count_pads {
         let p = w.given;
         let border = Pad { before: vec![0, 0, p[0], p[1]], after: vec![0, 0, p[2], p[3]], value: 1.0 };
@@ -163,8 +151,71 @@ fn windows(
     } else {
         (image, w.pads)
     };
-    let counts = n.node("counts", conv(1, pads), &[image, tap])?;
+    let counts = self::sums(n, "counts", image, kernel, w, pads)?;
     n.binary(suffix, BinaryKind::Div, sums, counts)
+}
+
+/// The sums of windows over `[N, C, H, W]` with these pads, by a depthwise convolution with ones.
+fn sums(
+    n: &mut SemanticBuilder,
+    suffix: &str,
+    data: ValueId,
+    kernel: [usize; 2],
+    w: &Window,
+    pads: [usize; 4],
+) -> Result<ValueId, Reason> {
+    let channels = n.shape(data)?[1];
+    let op = Conv2d {
+        strides: w.strides,
+        pads,
+        dilations: w.dilations,
+        groups: channels,
+        layout: Layout::Nchw,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    let taps = n.table("ones", &[channels, kernel[0], kernel[1], 1], |_| 1f32)?;
+    n.node(suffix, op, &[data, taps])
+}
+
+/// The `p`-th root of a sum of `p`-th powers of absolute values, which `sum` makes.
+pub fn norm(
+    n: &mut SemanticBuilder,
+    suffix: &str,
+    data: ValueId,
+    p: i64,
+    sum: impl FnOnce(&mut SemanticBuilder, ValueId) -> Result<ValueId, Reason>,
+) -> Result<ValueId, Reason> {
+    if p < 1 {
+        return Err(format!("its p of {p} is not supported; use 1 or more").into());
+    }
+    let abs = n.unary("abs", UnaryKind::Abs, data)?;
+    match p {
+        1 => sum(n, abs),
+        2 => {
+            let square = n.binary("square", BinaryKind::Mul, data, data)?;
+            let sum = sum(n, square)?;
+            n.unary(suffix, UnaryKind::Sqrt, sum)
+        }
+        _ => {
+            let (p, root) = (n.scalar("p", p as f32), n.scalar("root", 1.0 / p as f32));
+            let power = n.binary("power", BinaryKind::Pow, abs, p)?;
+            let sum = sum(n, power)?;
+            n.binary(suffix, BinaryKind::Pow, sum, root)
+        }
+    }
+}
+
+/// The norms of the windows over `[N, C, H, W]`.
+pub fn norms(
+    n: &mut SemanticBuilder,
+    suffix: &str,
+    data: ValueId,
+    kernel: [usize; 2],
+    w: &Window,
+    p: i64,
+) -> Result<ValueId, Reason> {
+    norm(n, suffix, data, p, |n, v| sums(n, "sums", v, kernel, w, w.pads))
 }
 
 /// The averages over all dimensions after batch and channels.

@@ -7,6 +7,7 @@ mod conv;
 mod einsum;
 mod gemm;
 mod integer;
+mod loss;
 mod movement;
 mod norm;
 mod pad;
@@ -99,6 +100,7 @@ registry! {
     "Erf" unary::erf [];
     "Exp" unary::exp [];
     "Expand" movement::expand [];
+    "EyeLike" shape::eye_like ["dtype", "k"];
     "Flatten" shape::flatten ["axis"];
     "Floor" unary::floor [];
     "GRU" recurrent::gru
@@ -110,15 +112,19 @@ registry! {
     "Gelu" unary::gelu ["approximate"];
     "Gemm" gemm::gemm ["alpha", "beta", "transA", "transB"] ignored ["broadcast"];
     "GlobalAveragePool" pool::global_average_pool [];
+    "GlobalLpPool" pool::global_lp_pool ["p"];
     "GlobalMaxPool" pool::global_max_pool [];
     "Greater" binary::greater [];
     "GreaterOrEqual" binary::greater_or_equal [];
     "GroupNormalization" norm::group ["epsilon", "num_groups"] ignored ["stash_type"];
     "HardSigmoid" unary::hard_sigmoid ["alpha", "beta"];
     "HardSwish" unary::hard_swish [];
+    "Hardmax" unary::hardmax ["axis"];
     "Identity" shape::identity [];
     "If" control::branch ["else_branch", "then_branch"];
     "InstanceNormalization" norm::instance ["epsilon"];
+    "IsInf" unary::is_inf ["detect_negative", "detect_positive"];
+    "IsNaN" unary::is_nan [];
     "LRN" norm::local_response ["alpha", "beta", "bias", "size"];
     "LSTM" recurrent::lstm
         ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "input_forget", "layout"]
@@ -130,6 +136,7 @@ registry! {
     "Log" unary::log [];
     "LogSoftmax" unary::log_softmax ["axis"];
     "LpNormalization" norm::lp ["axis", "p"];
+    "LpPool" pool::lp_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"];
     "MatMul" gemm::matmul [];
     "MatMulInteger" integer::matmul_integer [];
     "Max" binary::max [];
@@ -142,6 +149,7 @@ registry! {
     "Mod" binary::modulo ["fmod"];
     "Mul" binary::mul ["axis", "broadcast"];
     "Neg" unary::neg [];
+    "NegativeLogLikelihoodLoss" loss::negative_log ["ignore_index", "reduction"];
     "NonZero" shape::non_zero [];
     "Not" unary::not [];
     "OneHot" reduce::one_hot ["axis"];
@@ -187,6 +195,7 @@ registry! {
     "Size" shape::size [];
     "Slice" movement::slice ["axes", "ends", "starts"];
     "Softmax" unary::softmax ["axis"];
+    "SoftmaxCrossEntropyLoss" loss::cross_entropy ["ignore_index", "reduction"];
     "Softplus" unary::softplus [];
     "Softsign" unary::softsign [];
     "SpaceToDepth" movement::space_to_depth ["blocksize"];

@@ -45,6 +45,25 @@ pub(super) fn averages(n: &mut NodeContext, name: &str, data: ValueId) -> Result
     as_data(n, v, line)
 }
 
+pub(super) fn lp_pool(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let (data, line) = as_image(n, "data", data)?;
+    let kernel = kernel(n, line)?;
+    let w = window(n, &n.ty(data).clone(), kernel, line)?;
+    let p = n.int("p").unwrap_or(2);
+    let v = sliding::norms(n, if line { "pool" } else { "" }, data, kernel, &w, p)?;
+    let v = as_data(n, v, line)?;
+    n.output(v)
+}
+
+pub(super) fn global_lp_pool(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let axes: Vec<usize> = (2..n.ty(data).rank()).collect();
+    let p = n.int("p").unwrap_or(2);
+    let v = sliding::norm(n, "", data, p, |n, v| n.reduce("sum", ReduceKind::Sum, &axes, true, v))?;
+    n.output(v)
+}
+
 pub(super) fn global_average_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let v = global_averages(n, "", data)?;

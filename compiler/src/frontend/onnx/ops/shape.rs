@@ -1,5 +1,6 @@
 //! Constants, sizes, and operators that only change the shape.
 
+use super::unary::element_type;
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::graph::op::{Expand, Reshape, Transpose};
@@ -60,7 +61,30 @@ pub(super) fn dropout(n: &mut NodeContext) -> Result<(), Reason> {
         return Err("its training_mode is not supported".into());
     }
     let v = n.input(0)?;
-    n.outputs_first(v)
+    // Sets before 7 do not say of what type the mask is.
+    if n.opset() < 7 || n.proto.output.len() < 2 {
+        return n.outputs_first(v);
+    }
+    let shape = n.shape(v)?;
+    let mask = if n.opset() < 10 { n.table("mask", &shape, |_| 1f32)? } else { n.table("mask", &shape, |_| true)? };
+    n.outputs(&[v, mask])
+}
+
+/// 1 on a diagonal, else 0, in the shape of a tensor.
+pub(super) fn eye_like(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let &[_, columns] = n.shape(data)?.as_slice() else {
+        return Err(format!("its data must have 2 dimensions, found {}", n.ty(data)).into());
+    };
+    let (shape, k) = (n.shape(data)?, n.int("k").unwrap_or(0));
+    let to = match n.int("dtype") {
+        Some(number) => element_type(number, "dtype")?,
+        None => n.ty(data).dtype,
+    };
+    let on = |i: usize| (i % columns) as i64 - (i / columns) as i64 == k;
+    let v = n.table("diagonal", &shape, on)?;
+    let v = n.cast("", v, to)?;
+    n.output(v)
 }
 
 pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {

@@ -6,7 +6,7 @@ use crate::frontend::semantic::elementwise;
 use crate::frontend::semantic::movement::flattened;
 use crate::frontend::semantic::norm::channels;
 use crate::frontend::semantic::reduce;
-use crate::graph::op::{BinaryKind, Cast, Clip, Relu, Select, Softmax, Unary, UnaryKind};
+use crate::graph::op::{BinaryKind, Clip, Relu, Select, Softmax, Unary, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
 
 fn plain(n: &mut NodeContext, kind: UnaryKind, alpha: f32, beta: f32) -> Result<(), Reason> {
@@ -265,24 +265,59 @@ pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
     shaped(n, v, shape)
 }
 
+pub(super) fn hardmax(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, axis, shape) = softmax_data(n)?;
+    let v = reduce::hardmax(n, data, axis)?;
+    shaped(n, v, shape)
+}
+
+pub(super) fn is_nan(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let number = n.binary("number", BinaryKind::Equal, data, data)?;
+    let v = n.unary("", UnaryKind::Not, number)?;
+    n.output(v)
+}
+
+pub(super) fn is_inf(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let [below, above] = ["detect_negative", "detect_positive"].map(|name| n.int(name).unwrap_or(1) != 0);
+    let v = match (below, above) {
+        (true, true) => {
+            let size = n.unary("size", UnaryKind::Abs, data)?;
+            let infinity = n.scalar("infinity", f32::INFINITY);
+            n.binary("", BinaryKind::Equal, size, infinity)?
+        }
+        (false, false) => {
+            let shape = n.shape(data)?;
+            n.table("", &shape, |_| false)?
+        }
+        _ => {
+            let infinity = n.scalar("infinity", if above { f32::INFINITY } else { f32::NEG_INFINITY });
+            n.binary("", BinaryKind::Equal, data, infinity)?
+        }
+    };
+    n.output(v)
+}
+
 pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, axis, shape) = softmax_data(n)?;
     let v = reduce::log_softmax(n, data, axis)?;
     shaped(n, v, shape)
 }
 
-pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
-    let number = n.int("to").ok_or("its attribute `to` is missing")?;
-    let to = i32::try_from(number).map_err(|_| "its attribute `to` is not an element type")?;
+/// The element type with this number; half and double precision become single precision.
+pub(super) fn element_type(number: i64, attribute: &str) -> Result<DType, Reason> {
+    let to = i32::try_from(number).map_err(|_| format!("its attribute `{attribute}` is not an element type"))?;
     if matches!(to, 10 | 11) {
-        // Half and double precision become single precision.
-        let data = n.plain(0)?;
-        let v = n.cast("", data, DType::F32)?;
-        return n.output(v);
+        return Ok(DType::F32);
     }
-    let dtype = crate::frontend::onnx::tensor::dtype(to).map_err(|e| Reason(format!("its attribute `to`: {e}")))?;
+    crate::frontend::onnx::tensor::dtype(to).map_err(|e| Reason(format!("its attribute `{attribute}`: {e}")))
+}
+
+pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
+    let dtype = element_type(n.int("to").ok_or("its attribute `to` is missing")?, "to")?;
     let data = n.plain(0)?;
-    let v = if n.ty(data).dtype == dtype { data } else { n.node("", Cast { dtype }, &[data])? };
+    let v = n.cast("", data, dtype)?;
     n.output(v)
 }
 
