@@ -5,6 +5,9 @@ use crate::frontend::reason::Reason;
 use crate::graph::op::{Concat, Expand, Gather, Pad, Slice};
 use crate::graph::{DType, Tensor, TensorType, ValueId};
 
+/// Elements to add before and after each dimension; below 0, to cut off.
+pub type Ends = Vec<(i64, i64)>;
+
 /// What is read at a place that the data do not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Border {

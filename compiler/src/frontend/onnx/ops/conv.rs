@@ -98,7 +98,7 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
     if groups == 0 || inputs % groups != 0 {
         return Err(format!("its group {groups} must divide the {inputs} input channels").into());
     }
-    let (strides, dilations, pads) = super::strides_and_pads(n, line)?;
+    let super::Steps { strides, dilations, pads } = super::steps(n, line)?;
     let shape = n.shape(data)?;
     let extra = super::spatial(n, "output_padding", 0, line)?;
     let given = n.ints("output_shape").map(<[i64]>::to_vec);

@@ -258,8 +258,15 @@ fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[u
     Ok([default, n.sizes::<1>(name, default)?[0]])
 }
 
-/// Strides, dilations and explicit pads.
-fn strides_and_pads(n: &NodeContext, line: bool) -> Result<([usize; 2], [usize; 2], [usize; 4]), Reason> {
+/// Strides, dilations and explicit pads of a window, height first.
+struct Steps {
+    strides: [usize; 2],
+    dilations: [usize; 2],
+    /// Top, left, bottom, right.
+    pads: [usize; 4],
+}
+
+fn steps(n: &NodeContext, line: bool) -> Result<Steps, Reason> {
     let (strides, dilations) = (spatial(n, "strides", 1, line)?, spatial(n, "dilations", 1, line)?);
     let pads = if line {
         let [before, after] = n.sizes::<2>("pads", 0)?;
@@ -273,7 +280,7 @@ fn strides_and_pads(n: &NodeContext, line: bool) -> Result<([usize; 2], [usize; 
     if strides.iter().chain(&dilations).chain(&pads).any(|&v| v > 1 << 31) {
         return Err("its strides, dilations and pads must be below 2^31".into());
     }
-    Ok((strides, dilations, pads))
+    Ok(Steps { strides, dilations, pads })
 }
 
 /// The padding that `auto_pad` asks for, or these pads.
@@ -288,7 +295,7 @@ fn padding(n: &NodeContext, pads: [usize; 4]) -> Result<Padding, Reason> {
 }
 
 fn window(n: &NodeContext, data: &TensorType, kernel: [usize; 2], line: bool) -> Result<Window, Reason> {
-    let (strides, dilations, pads) = strides_and_pads(n, line)?;
+    let Steps { strides, dilations, pads } = steps(n, line)?;
     let (padding, round_up) = (padding(n, pads)?, n.int("ceil_mode").unwrap_or(0) != 0);
     window::window(data, Sliding { kernel, strides, dilations, padding, round_up })
 }

@@ -299,7 +299,7 @@ pub(super) fn scatter_nd(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 /// The sizes of blocks, and what is added or cut off before and after each.
-fn blocks(n: &NodeContext) -> Result<(Vec<usize>, Vec<(i64, i64)>), Reason> {
+fn blocks(n: &NodeContext) -> Result<(Vec<usize>, pad::Ends), Reason> {
     let sizes = n.integers(1)?.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>();
     let sizes = sizes.map_err(|_| "its block_shape must not be negative")?;
     let ends = n.integers(2)?;

@@ -28,7 +28,7 @@ pub(super) fn transpose(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 /// Elements to add before and after each dimension.
-fn ends(n: &NodeContext) -> Result<Vec<(i64, i64)>, Reason> {
+fn ends(n: &NodeContext) -> Result<pad::Ends, Reason> {
     let (pads, rank) = (n.integers(1)?, n.input_info(0)?.shape.len());
     if pads.len() != 2 * rank {
         return Err(format!("its pads must have {} numbers, found {}", 2 * rank, pads.len()).into());
