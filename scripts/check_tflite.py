@@ -528,6 +528,17 @@ def ours(file, folder):
     return {os.path.splitext(n)[0]: np.load(os.path.join(out, n)) for n in os.listdir(out)}
 
 
+def compare(want, got, most):
+    """Returns how many results differ by more than `most` of the wanted ones, how many there are, and the largest difference."""
+    far, count, worst = 0, 0, 0.0
+    for name, w in want.items():
+        g = got[name]
+        assert g.dtype == w.dtype and g.shape == w.shape, (name, g.dtype, g.shape, w.dtype, w.shape)
+        apart = np.abs(g.astype(np.float64) - w.astype(np.float64))
+        worst, far, count = max(worst, float(apart.max())), far + int((apart > most(w)).sum()), count + apart.size
+    return far, count, worst
+
+
 def check_plain(operator):
     """Compares an operator without quantization; returns how many results differ."""
     if operator not in PLAIN:
@@ -537,13 +548,7 @@ def check_plain(operator):
     want = reference(file, operator)
     with tempfile.TemporaryDirectory() as folder:
         got = ours(file, folder)
-    far, count, worst = 0, 0, 0.0
-    for name, w in want.items():
-        g = got[name]
-        assert g.dtype == w.dtype and g.shape == w.shape, (name, g.dtype, g.shape, w.dtype, w.shape)
-        apart = np.abs(g.astype(np.float64) - w.astype(np.float64))
-        most = 1e-5 * max(1.0, np.abs(w).max()) if w.dtype == np.float32 else 0
-        worst, far, count = max(worst, float(apart.max())), far + int((apart > most).sum()), count + apart.size
+    far, count, worst = compare(want, got, lambda w: 1e-5 * max(1.0, np.abs(w).max()) if w.dtype == np.float32 else 0)
     print(f"{operator:<24} {'plain':<6} {len(file.graph.operators):>9} {count:>9} {far:>7} {worst:>6.0e}")
     return far
 
@@ -570,12 +575,7 @@ def main():
                 got = ours(file, folder)
             if len(file.graph.operators) < LEAST:
                 sys.exit(f"{operator}: only {len(file.graph.operators)} of {dtype} are compared, at least {LEAST} are required")
-            far, count, worst = 0, 0, 0
-            for name, w in want.items():
-                g = got[name]
-                assert g.dtype == w.dtype and g.shape == w.shape, (name, g.dtype, g.shape, w.dtype, w.shape)
-                apart = np.abs(g.astype(np.float64) - w.astype(np.float64))
-                worst, far, count = max(worst, float(apart.max())), far + int((apart > steps).sum()), count + apart.size
+            far, count, worst = compare(want, got, lambda _: steps)
             print(f"{operator:<24} {dtype:<6} {len(file.graph.operators):>9} {count:>9} {far:>7} {worst:>6g}", flush=True)
             wrong += far
     print(f"{wrong} differences")

@@ -40,8 +40,8 @@ pub trait Format: Sync {
     /// The graph, and what the file calls its values.
     ///
     /// # Errors
-    /// When the file is damaged, has operators that are not supported, all of which are listed, or the sizes do not suit
-    /// it.
+    /// When the file is damaged, when the sizes do not suit it, or when it has operators that are not supported: the error
+    /// lists all of these.
     fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError>;
 
     /// The inputs, with the sizes that the file leaves open.

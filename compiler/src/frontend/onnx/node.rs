@@ -56,6 +56,11 @@ impl NodeContext<'_, '_> {
         self.as_plain(v)
     }
 
+    /// An operand as [`NodeContext::plain`] gives it, if it is there.
+    pub fn optional(&mut self, i: usize) -> Result<Option<ValueId>, Reason> {
+        if self.has_input(i) { self.plain(i).map(Some) } else { Ok(None) }
+    }
+
     fn as_plain(&mut self, v: ValueId) -> Result<ValueId, Reason> {
         if self.unsigned(v) { self.node("unsigned", ShiftSign {}, &[v]) } else { Ok(v) }
     }

@@ -182,20 +182,41 @@ pub fn local_response(n: &mut SemanticBuilder, data: ValueId, by: LocalResponse)
     n.binary("", BinaryKind::Div, data, power)
 }
 
-/// `x / |x|` along a dimension, with the sum of absolute values (`p` = 1) or the root of the sum of squares (2).
-pub fn lp(n: &mut SemanticBuilder, data: ValueId, axis: usize, p: i64) -> Result<ValueId, Reason> {
-    let norm = match p {
+/// The `p`-th root of a sum of `p`-th powers of absolute values, which `sum` makes.
+pub fn length(
+    n: &mut SemanticBuilder,
+    suffix: &str,
+    data: ValueId,
+    p: i64,
+    sum: impl FnOnce(&mut SemanticBuilder, ValueId) -> Result<ValueId, Reason>,
+) -> Result<ValueId, Reason> {
+    match p {
         1 => {
             let abs = n.unary("abs", UnaryKind::Abs, data)?;
-            n.reduce("sum", ReduceKind::Sum, &[axis], true, abs)?
+            sum(n, abs)
         }
         2 => {
             let square = n.binary("square", BinaryKind::Mul, data, data)?;
-            let sum = n.reduce("sum", ReduceKind::Sum, &[axis], true, square)?;
-            n.unary("sqrt", UnaryKind::Sqrt, sum)?
+            let sum = sum(n, square)?;
+            n.unary(suffix, UnaryKind::Sqrt, sum)
         }
-        p => return Err(format!("its p of {p} is not supported; use 1 or 2").into()),
-    };
+        3.. => {
+            let abs = n.unary("abs", UnaryKind::Abs, data)?;
+            let (p, root) = (n.scalar("p", p as f32), n.scalar("root", 1.0 / p as f32));
+            let power = n.binary("power", BinaryKind::Pow, abs, p)?;
+            let sum = sum(n, power)?;
+            n.binary(suffix, BinaryKind::Pow, sum, root)
+        }
+        _ => Err(format!("its p of {p} is not supported; use 1 or more").into()),
+    }
+}
+
+/// `x / |x|` along a dimension, with the sum of absolute values (`p` = 1) or the root of the sum of squares (2).
+pub fn lp(n: &mut SemanticBuilder, data: ValueId, axis: usize, p: i64) -> Result<ValueId, Reason> {
+    if !matches!(p, 1 | 2) {
+        return Err(format!("its p of {p} is not supported; use 1 or 2").into());
+    }
+    let norm = length(n, "sqrt", data, p, |n, v| n.reduce("sum", ReduceKind::Sum, &[axis], true, v))?;
     // Where the norm is 0, so is the result, as in ONNX Runtime; the quotient would be NaN.
     let quotient = n.binary("div", BinaryKind::Div, data, norm)?;
     let zero = n.scalar("zero", 0.0);
@@ -205,9 +226,7 @@ pub fn lp(n: &mut SemanticBuilder, data: ValueId, axis: usize, p: i64) -> Result
 
 /// `x / max(|x|, least)` with the root of the sum of squares over these dimensions.
 pub fn l2(n: &mut SemanticBuilder, data: ValueId, axes: &[usize], least: f32) -> Result<ValueId, Reason> {
-    let square = n.binary("square", BinaryKind::Mul, data, data)?;
-    let sum = n.reduce("sum", ReduceKind::Sum, axes, true, square)?;
-    let root = n.unary("sqrt", UnaryKind::Sqrt, sum)?;
+    let root = length(n, "sqrt", data, 2, |n, v| n.reduce("sum", ReduceKind::Sum, axes, true, v))?;
     let least = n.scalar("least", least);
     let norm = n.binary("norm", BinaryKind::Max, root, least)?;
     n.binary("", BinaryKind::Div, data, norm)

@@ -1,8 +1,9 @@
 //! Windows that slide over images: the rules of padding, averages and norms.
 
 use super::SemanticBuilder;
+use super::norm::length;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{AvgPool2d, BinaryKind, Conv2d, GlobalAvgPool, Layout, Pad, ReduceKind, UnaryKind};
+use crate::graph::op::{AvgPool2d, BinaryKind, Conv2d, GlobalAvgPool, Layout, Pad, ReduceKind};
 use crate::graph::{DType, TensorType, ValueId};
 
 /// How much padding there is around an image.
@@ -178,34 +179,6 @@ fn sums(
     n.node(suffix, op, &[data, taps])
 }
 
-/// The `p`-th root of a sum of `p`-th powers of absolute values, which `sum` makes.
-pub fn norm(
-    n: &mut SemanticBuilder,
-    suffix: &str,
-    data: ValueId,
-    p: i64,
-    sum: impl FnOnce(&mut SemanticBuilder, ValueId) -> Result<ValueId, Reason>,
-) -> Result<ValueId, Reason> {
-    if p < 1 {
-        return Err(format!("its p of {p} is not supported; use 1 or more").into());
-    }
-    let abs = n.unary("abs", UnaryKind::Abs, data)?;
-    match p {
-        1 => sum(n, abs),
-        2 => {
-            let square = n.binary("square", BinaryKind::Mul, data, data)?;
-            let sum = sum(n, square)?;
-            n.unary(suffix, UnaryKind::Sqrt, sum)
-        }
-        _ => {
-            let (p, root) = (n.scalar("p", p as f32), n.scalar("root", 1.0 / p as f32));
-            let power = n.binary("power", BinaryKind::Pow, abs, p)?;
-            let sum = sum(n, power)?;
-            n.binary(suffix, BinaryKind::Pow, sum, root)
-        }
-    }
-}
-
 /// The norms of the windows over `[N, C, H, W]`.
 pub fn norms(
     n: &mut SemanticBuilder,
@@ -215,7 +188,7 @@ pub fn norms(
     w: &Window,
     p: i64,
 ) -> Result<ValueId, Reason> {
-    norm(n, suffix, data, p, |n, v| sums(n, "sums", v, kernel, w, w.pads))
+    length(n, suffix, data, p, |n, v| sums(n, "sums", v, kernel, w, w.pads))
 }
 
 /// The averages over all dimensions after batch and channels.

@@ -3,15 +3,10 @@
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::attention::{self, Attended, Attention, Rotary};
-use crate::graph::ValueId;
-
-fn optional(n: &mut NodeContext, i: usize) -> Result<Option<ValueId>, Reason> {
-    if n.has_input(i) { n.plain(i).map(Some) } else { Ok(None) }
-}
 
 pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
     let (q, k, v) = (n.plain(0)?, n.plain(1)?, n.plain(2)?);
-    let past = match [optional(n, 4)?, optional(n, 5)?] {
+    let past = match [n.optional(4)?, n.optional(5)?] {
         [Some(keys), Some(values)] => Some([keys, values]),
         [None, None] => None,
         _ => return Err("its past_key and past_value, operands 4 and 5, must be given together".into()),
@@ -21,8 +16,8 @@ pub(super) fn attention(n: &mut NodeContext) -> Result<(), Reason> {
         k,
         v,
         past,
-        mask: optional(n, 3)?,
-        lengths: optional(n, 6)?,
+        mask: n.optional(3)?,
+        lengths: n.optional(6)?,
         heads: [n.int("q_num_heads"), n.int("kv_num_heads")],
         scale: n.float("scale"),
         is_causal: n.int("is_causal").unwrap_or(0) != 0,
@@ -43,7 +38,7 @@ pub(super) fn rotary(n: &mut NodeContext) -> Result<(), Reason> {
     let of = Rotary {
         data: n.plain(0)?,
         tables: [n.plain(1)?, n.plain(2)?],
-        places: optional(n, 3)?,
+        places: n.optional(3)?,
         heads: n.int("num_heads"),
         turned: usize::try_from(n.int("rotary_embedding_dim").unwrap_or(0)).unwrap_or(0),
         is_interleaved: n.int("interleaved").unwrap_or(0) != 0,

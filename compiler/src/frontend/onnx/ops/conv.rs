@@ -65,7 +65,7 @@ pub(super) fn check_kernel(n: &NodeContext, weight: ValueId, shape: &[usize]) ->
 
 pub(super) fn conv(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, weight) = (n.plain(0)?, n.input(1)?);
-    let bias = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let bias = n.optional(2)?;
     let v = convolution(n, data, weight, bias)?;
     n.output(v)
 }

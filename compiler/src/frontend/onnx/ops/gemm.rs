@@ -8,7 +8,7 @@ use crate::graph::op::{BinaryKind, Dense, Transpose};
 
 pub(super) fn gemm(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.plain(0)?, n.input(1)?);
-    let c = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let c = n.optional(2)?;
     let v = product(n, a, b, c)?;
     n.output(v)
 }

@@ -14,7 +14,7 @@ fn read(n: &mut NodeContext) -> Result<Loss, Reason> {
         Some(other) => return Err(format!("unknown reduction `{other}`; use none, sum or mean").into()),
     };
     let target = n.plain(1)?;
-    let weight = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let weight = n.optional(2)?;
     Ok(Loss { target, weight, ignored: n.int("ignore_index"), reduction })
 }
 

@@ -11,7 +11,7 @@ fn epsilon(n: &NodeContext) -> f32 {
 /// Operands 1 and 2: a factor and, where there is one, a term.
 fn affine(n: &mut NodeContext) -> Result<Affine, Reason> {
     let scale = n.plain(1)?;
-    let bias = if n.has_input(2) { Some(n.plain(2)?) } else { None };
+    let bias = n.optional(2)?;
     Ok(Affine { scale, bias })
 }
 

@@ -4,6 +4,7 @@ use super::conv::{as_data, as_image};
 use super::{NCHW, spatial, window};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::norm::length;
 use crate::frontend::semantic::window::{self as sliding, Window, global_averages};
 use crate::graph::ValueId;
 use crate::graph::op::{MaxPool2d, ReduceKind};
@@ -60,7 +61,7 @@ pub(super) fn global_lp_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let axes: Vec<usize> = (2..n.ty(data).rank()).collect();
     let p = n.int("p").unwrap_or(2);
-    let v = sliding::norm(n, "", data, p, |n, v| n.reduce("sum", ReduceKind::Sum, &axes, true, v))?;
+    let v = length(n, "", data, p, |n, v| n.reduce("sum", ReduceKind::Sum, &axes, true, v))?;
     n.output(v)
 }
 
