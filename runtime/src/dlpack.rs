@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn every_type_goes_out_and_comes_back_without_a_copy() {
         for dtype in DType::all() {
-            for shape in [vec![], vec![3], vec![2, 0], vec![0, 1 << 40, 1 << 40], vec![2, 3, 4]] {
+            for shape in [vec![], vec![3], vec![2, 0], vec![0, usize::MAX / 2, usize::MAX / 2], vec![2, 3, 4]] {
                 let len = byte_len(dtype, &shape).unwrap();
                 let tensor = Tensor::new(dtype, shape, (0..len).map(|i| i as u8).collect::<Vec<u8>>()).unwrap();
                 let managed = tensor.clone().into_dlpack();
