@@ -17,7 +17,7 @@ use tilewright_runtime::SharedDevice;
 use tilewright_runtime::artifact::{Artifact, OpenValue, ValueInfo};
 use tilewright_runtime::function::AnyError;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{DynamicSession, Session, Specialize};
+use tilewright_runtime::session::{DynamicSession, Session, Specialize, TensorRef};
 use tilewright_runtime::tensor::Tensor;
 
 /// The program's allocator.
@@ -54,8 +54,8 @@ impl Specialize for Shared {
         self.0.inputs()
     }
 
-    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
-        self.0.specialize(shapes)
+    fn specialize(&self, inputs: &[TensorRef]) -> Result<Artifact, AnyError> {
+        self.0.specialize(inputs)
     }
 }
 
@@ -91,7 +91,7 @@ fn main() {
                 let shapes = sizes(number);
                 let values = inputs.iter().zip(&shapes).map(|(input, shape)| {
                     let (name, dtype, shape) = (input.name.clone(), input.dtype, shape.clone());
-                    ValueInfo { name, dtype, shape, constant: None, source: None }
+                    ValueInfo::new(&name, dtype, shape)
                 });
                 let values: Vec<ValueInfo> = values.collect();
                 let given: Vec<Tensor> = made_up(&values.iter().collect::<Vec<_>>());
@@ -107,8 +107,9 @@ fn main() {
                         let on = Session::on(artifact, Registry::global(), Some(timed.clone()));
                         on.expect("it opens").run(&given).expect("it runs").1.cycles()
                     };
-                    let sizes: Vec<&[usize]> = values.iter().map(|value| value.shape.as_slice()).collect();
-                    let further = jit.specialize(&sizes).expect("the network compiles");
+                    let further = jit
+                        .specialize(&given.iter().map(TensorRef::from).collect::<Vec<_>>())
+                        .expect("the network compiles");
                     if let Some((further, own)) = cycles(further).zip(cycles(own.clone())) {
                         more_cycles.push(further as f64 / own as f64);
                     }

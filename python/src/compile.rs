@@ -1,18 +1,19 @@
 //! `compile`: a model to an artifact.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 use tilewright::device::{DeviceKind, DeviceNameError};
 use tilewright::model::plans::Tuned;
 use tilewright::model::{
-    self, CompileRequest, Compiled, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Shapes, Sizes,
-    Sources,
+    self, CompileRequest, Compiled, Datum, DumpIr, FallbackKind, ImportOptions, ModelFile, Offload, Precision, Shapes,
+    Sizes, Sources,
 };
-use tilewright_compiler::graph::Graph;
+use tilewright_compiler::graph::{Graph, Tensor};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::module::{DeviceModule, SessionModule, open_device};
 use tilewright_runtime::session::DynamicSession;
@@ -43,6 +44,7 @@ impl Model {
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
         shape: Option<&Bound<'_, PyDict>>,
+        value: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<Model> {
         let py = model.py();
@@ -59,11 +61,15 @@ impl Model {
             sizes.inputs.insert(input.extract()?, all_positive(&shape)?);
         }
         sizes.data = file.sample_shapes();
-        Ok(Model { file, options: ImportOptions { sizes, packed: packed.into_iter().collect() } })
+        let mut values = BTreeMap::new();
+        for (input, value) in value.into_iter().flat_map(|value| value.iter()) {
+            values.insert(input.extract()?, numbers(&value)?);
+        }
+        Ok(Model { file, options: ImportOptions { sizes, values, packed: packed.into_iter().collect() } })
     }
 
     /// How the file is read if these are the shapes of its data.
-    pub fn sized(&self, data: &[(Option<String>, Vec<usize>)]) -> ImportOptions {
+    pub fn sized(&self, data: &[Datum]) -> ImportOptions {
         let mut options = self.options.clone();
         if !data.is_empty() {
             options.sizes.data = data.to_vec();
@@ -78,6 +84,19 @@ impl Model {
     pub fn import(&self) -> anyhow::Result<(Graph, Sources)> {
         Ok(model::import_traced(&self.file, &self.options)?)
     }
+}
+
+/// A number, or a list or an array of numbers.
+fn numbers(value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let list = if value.hasattr("tolist")? { value.call_method0("tolist")? } else { value.clone() };
+    let list = if list.hasattr("__len__")? { list } else { PyList::new(value.py(), [list])?.into_any() };
+    if let Ok(integers) = list.extract::<Vec<i64>>() {
+        return Ok(Tensor::vector(integers));
+    }
+    let wrong = |_| {
+        Class::Input.err(value.py(), format!("the value {value} of an input is neither a number nor a list of numbers"))
+    };
+    list.extract::<Vec<f32>>().map(Tensor::vector).map_err(wrong)
 }
 
 fn positive(size: &Bound<'_, PyAny>) -> PyResult<usize> {
@@ -193,16 +212,17 @@ impl Source {
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
         shape: Option<&Bound<'_, PyDict>>,
+        value: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<Source> {
         Ok(match model.cast::<PyGraph>() {
             Ok(graph) => {
-                for (option, sizes) in [("bind", bind), ("shape", shape)] {
+                for (option, sizes) in [("bind", bind), ("shape", shape), ("value", value)] {
                     no_sizes(model.py(), option, sizes)?;
                 }
                 Source::Graph(graph.get().0.clone())
             }
-            Err(_) => Source::File(Box::new(Model::of(model, bind, shape, packed)?)),
+            Err(_) => Source::File(Box::new(Model::of(model, bind, shape, value, packed)?)),
         })
     }
 
@@ -230,7 +250,7 @@ impl Source {
         &self,
         request: &CompileRequest,
         (config, device): (&HwConfig, DeviceKind),
-        data: &[(Option<String>, Vec<usize>)],
+        data: &[Datum],
         dump: &mut DumpIr,
     ) -> anyhow::Result<Compiled> {
         match self {
@@ -262,7 +282,7 @@ impl Source {
     ///
     /// # Errors
     /// Why the file cannot be imported.
-    pub fn sources(&self, data: &[(Option<String>, Vec<usize>)]) -> anyhow::Result<Option<Sources>> {
+    pub fn sources(&self, data: &[Datum]) -> anyhow::Result<Option<Sources>> {
         match self {
             Source::Graph(_) => Ok(None),
             Source::File(model) => Ok(Some(model::import_traced(&model.file, model.sized(data))?.1)),
@@ -273,7 +293,7 @@ impl Source {
     ///
     /// # Errors
     /// Why the file cannot be imported.
-    pub fn graph(&self, data: &[(Option<String>, Vec<usize>)]) -> anyhow::Result<Graph> {
+    pub fn graph(&self, data: &[Datum]) -> anyhow::Result<Graph> {
         match self {
             Source::Graph(graph) => Ok(graph.as_ref().clone()),
             Source::File(model) => Ok(model::import(&model.file, model.sized(data))?),
@@ -291,6 +311,7 @@ impl Source {
 /// - `fallback`: what computes the rest: `cpu` or `cuda`, there in `precision` `f32` or `f16`
 /// - `cpu_target`: target of the CPU code; without it, this machine
 /// - `bind`, `shape`: sizes of open dimensions by symbol, and shapes of inputs by name
+/// - `value`: numbers, or lists of them, for inputs that operators need as constants; the artifact is for these alone
 /// - `shapes`: lists of sizes by symbol; the artifact has the model for all combinations. With `bucket`, inputs of a size
 ///   in between are padded to the next larger one, where the model computes the rows of that size independently
 /// - `packed`: domains of ONNX operators that are functions of the program, such as those of `register`
@@ -301,7 +322,7 @@ impl Source {
 /// Raises ModelError if the model cannot be imported or compiled, and PassError if a pass fails.
 #[pyfunction]
 #[pyo3(signature = (model, *, hw=None, opt_level=2, offload="all", fallback="cpu", precision="f32", cpu_target=None,
-    bind=None, shape=None, shapes=None, bucket=false, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
+    bind=None, shape=None, value=None, shapes=None, bucket=false, packed=Vec::new(), tuned=None, schedules=None, keep_values=false, measure=false, dump_ir=None))]
 #[allow(clippy::too_many_arguments, reason = "options by name in Python")]
 pub fn compile<'py>(
     py: Python<'py>,
@@ -314,6 +335,7 @@ pub fn compile<'py>(
     cpu_target: Option<String>,
     bind: Option<&Bound<'py, PyDict>>,
     shape: Option<&Bound<'py, PyDict>>,
+    value: Option<&Bound<'py, PyDict>>,
     shapes: Option<&Bound<'py, PyDict>>,
     bucket: bool,
     packed: Vec<String>,
@@ -332,7 +354,7 @@ pub fn compile<'py>(
         ..request(py, [offload, fallback, precision], opt_level, tuned)?
     };
     let config = config::of_argument(py, hw)?;
-    let source = Source::of(model, bind, shape, packed)?;
+    let source = Source::of(model, bind, shape, value, packed)?;
     let sizes = shapes;
     let shapes = several(sizes, bucket)?;
     match &source {
@@ -395,7 +417,7 @@ pub fn jit<'py>(
         let text = "a Graph has one shape; compile it with `compile`, or give the path of the model's file";
         return Err(Class::Input.err(py, text));
     }
-    let Model { file, options } = Model::of(model, bind, None, packed)?;
+    let Model { file, options } = Model::of(model, bind, None, None, packed)?;
     let (device, kind, config) = device_of(py, device, hw, request.offload != Some(Offload::None))?;
     let jit = detached(py, || request.jit(&file, options, &config, kind))?;
     let jit = jit.map_err(|error| passes::of_error(py, error))?;

@@ -82,7 +82,7 @@ struct Common<'py> {
 
 impl Common<'_> {
     fn source(&self, model: &Bound<'_, PyAny>) -> PyResult<Source> {
-        Source::of(model, self.bind.as_ref(), self.shape.as_ref(), self.packed.clone())
+        Source::of(model, self.bind.as_ref(), self.shape.as_ref(), None, self.packed.clone())
     }
 
     fn level(&self, py: Python<'_>) -> PyResult<u8> {
@@ -145,7 +145,7 @@ fn graph_and_runs(
     given: Given,
     preprocess: Option<&Preprocess>,
 ) -> anyhow::Result<(Graph, Vec<Vec<Tensor>>)> {
-    let graph = source.graph(&given.shapes())?;
+    let graph = source.graph(&given.data())?;
     let values = model::inputs(&graph).with_context(|| source.name())?;
     let runs = runs(source, given, preprocess, &values.iter().collect::<Vec<_>>())?;
     Ok((graph, runs))
@@ -357,7 +357,7 @@ pub fn diff(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<To
     };
     let telling = Telling::new(common.progress.as_ref());
     let outcome = detached(py, || {
-        let data = given.shapes();
+        let data = given.data();
         let compile = |kind: DeviceKind, config: &HwConfig, keep: bool| -> anyhow::Result<Artifact> {
             let request = CompileRequest { keep_values: keep, ..request.clone() };
             let source = source.as_ref().context("the artifact is compiled already")?;

@@ -46,15 +46,16 @@ impl PyGraph {
     ///
     /// Raises ModelError if the file cannot be imported.
     #[staticmethod]
-    #[pyo3(name = "load", signature = (model, *, bind=None, shape=None, packed=Vec::new()))]
+    #[pyo3(name = "load", signature = (model, *, bind=None, shape=None, value=None, packed=Vec::new()))]
     fn import(
         py: Python<'_>,
         model: &Bound<'_, PyAny>,
         bind: Option<&Bound<'_, PyDict>>,
         shape: Option<&Bound<'_, PyDict>>,
+        value: Option<&Bound<'_, PyDict>>,
         packed: Vec<String>,
     ) -> PyResult<PyGraph> {
-        let model = Model::of(model, bind, shape, packed)?;
+        let model = Model::of(model, bind, shape, value, packed)?;
         let (graph, _) = detached(py, || model.import())?.map_err(|error| Class::Model.of_error(py, error))?;
         Ok(PyGraph(Arc::new(graph)))
     }

@@ -65,7 +65,7 @@ pub fn tune(model: &Bound<'_, PyAny>, options: &Bound<'_, PyAny>) -> PyResult<(S
     if !(2..=3).contains(&own.opt_level) {
         return Err(invalid("tune works at opt_level=2 or 3, where plans are used"));
     }
-    let source = Source::of(model, own.bind.as_ref(), own.shape.as_ref(), own.packed)?;
+    let source = Source::of(model, own.bind.as_ref(), own.shape.as_ref(), None, own.packed)?;
     let config = config::of_argument(py, own.hw.as_ref())?;
     let records = tuned(py, own.tuned)?.load(&config, None).map_err(|error| failed(py, error.into()))?;
     let threads = own.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -180,7 +180,7 @@ pub fn schedules(
     packed: Vec<String>,
 ) -> PyResult<Vec<(String, String, String)>> {
     let py = model.py();
-    let source = Source::of(model, bind, shape, packed)?;
+    let source = Source::of(model, bind, shape, None, packed)?;
     let config = config::of_argument(py, hw)?;
     let offload = Some(word(py, "offload", offload, OFFLOAD)?);
     let request = CompileRequest { offload, level: level(py, opt_level)?, ..CompileRequest::default() };

@@ -209,6 +209,7 @@ class Graph:
         *,
         bind: dict[str, int] | None = None,
         shape: dict[str, Sequence[int]] | None = None,
+        value: dict[str, Any] | None = None,
         packed: Sequence[str] = ...,
     ) -> Graph: ...
     @staticmethod
@@ -280,6 +281,7 @@ def compile(
     cpu_target: str | None = None,
     bind: dict[str, int] | None = None,
     shape: dict[str, Sequence[int]] | None = None,
+    value: dict[str, Any] | None = None,
     shapes: dict[str, Sequence[int]] | None = None,
     bucket: bool = False,
     packed: Sequence[str] = ...,

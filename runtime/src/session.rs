@@ -4,6 +4,7 @@
 mod accel;
 mod dynamic;
 mod error;
+mod flow;
 mod frames;
 #[cfg(feature = "cuda")]
 mod gpu;
@@ -34,6 +35,7 @@ pub use crate::tensor::{TensorMut, TensorRef};
 use accel::{Accelerator, LoadedProgram};
 pub use dynamic::{DynamicSession, OfArtifact, Specialize};
 pub use error::SessionError;
+use flow::{Flow, Opened, Region};
 pub use frames::{Frames, Pending};
 use gpu::OnGpu;
 use native::Native;
@@ -49,6 +51,7 @@ enum Action {
     Native(Native),
     Accel(LoadedProgram),
     Cuda,
+    Flow,
 }
 
 /// A model that is loaded. Sessions for several frames share it.
@@ -74,6 +77,15 @@ impl Model {
                 let (found, wanted) = (tensor.shape.to_vec(), value.shape.clone());
                 return Err(SessionError::InputShape { name: value.name.clone(), found, wanted });
             }
+            if let Some(fixed) = value.fixed.as_deref().filter(|fixed| *fixed != tensor.bytes) {
+                let text = |bytes: &[u8]| {
+                    let (dtype, shape) = (value.dtype, value.shape.clone());
+                    let numbers = Tensor { dtype, shape, bytes: Bytes::copy_from_slice(bytes) }.to_f64();
+                    numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" ")
+                };
+                let (found, wanted) = (text(tensor.bytes), text(fixed));
+                return Err(SessionError::InputValue { name: value.name.clone(), found, wanted });
+            }
         }
         Ok(())
     }
@@ -87,6 +99,8 @@ pub struct Session {
     workspace: AlignedBytes,
     accelerator: Option<Accelerator>,
     gpu: Option<OnGpu>,
+    /// For each step, what runs its regions, if it has any.
+    flows: Vec<Option<Flow>>,
 }
 
 impl Session {
@@ -120,6 +134,11 @@ impl Session {
             let step = step.first().map_or_else(String::new, |step| step.name.clone());
             SessionError::Accel { step, source }
         };
+        let open = |region: &Manifest| -> Opened {
+            Ok(Box::new(Session::on(artifact.of_part(region), functions, device.clone())?))
+        };
+        let flow = |step| Flow::new(step, &open);
+        let flows = artifact.manifest.steps.iter().map(flow).collect::<Result<Vec<_>, _>>()?;
         let accelerator = device.map(|device| Accelerator::new(device, programs.into_iter()));
         let accelerator = accelerator.transpose().map_err(wrong)?;
         let gpu = OnGpu::load(&artifact)?;
@@ -136,6 +155,7 @@ impl Session {
                     Action::Packed(Packed::new(function, attributes, step, &artifact.manifest))
                 }
                 StepKind::Cuda { .. } => Action::Cuda,
+                StepKind::If { .. } | StepKind::Loop { .. } => Action::Flow,
                 StepKind::Accel(accel) => {
                     let accelerator =
                         accelerator.as_ref().ok_or_else(|| SessionError::NoDevice { step: step.name.clone() })?;
@@ -147,7 +167,7 @@ impl Session {
         }
         let values = Values::new(&artifact.manifest)?;
         let workspace = workspace(&artifact.manifest)?;
-        Ok(Session { model: Arc::new(Model { artifact, actions }), values, workspace, accelerator, gpu })
+        Ok(Session { model: Arc::new(Model { artifact, actions }), values, workspace, accelerator, gpu, flows })
     }
 
     /// A session of the same loaded model for another frame, with memory of its own for the values. Both can run at the
@@ -158,7 +178,9 @@ impl Session {
     /// [`SessionError::Memory`], or [`SessionError::Cuda`] if the model does not fit another time into the GPU's memory.
     pub fn for_another_frame(&self) -> Result<Session, SessionError> {
         let artifact = &self.model.artifact;
+        let flows = self.flows.iter().map(|flow| flow.as_ref().map(Flow::for_another_frame).transpose());
         Ok(Session {
+            flows: flows.collect::<Result<_, _>>()?,
             values: Values::new(&artifact.manifest)?,
             workspace: workspace(&artifact.manifest)?,
             accelerator: self.accelerator.as_ref().map(Accelerator::for_another_frame),
@@ -167,12 +189,16 @@ impl Session {
         })
     }
 
-    /// Whether these are as many inputs as the model has, of its element types and shapes.
+    /// Whether these are as many inputs as the model has, of its element types and shapes, and of the values that it is
+    /// compiled for. Elements can be missing.
     fn takes(&self, inputs: &[TensorRef]) -> bool {
         let manifest = &self.model.artifact.manifest;
         let fits = |(id, tensor): (&ValueId, &TensorRef)| {
             let value = &manifest.values[id.0 as usize];
-            value.dtype == tensor.dtype && value.shape == tensor.shape
+            let fixed = value.fixed.as_deref().filter(|_| !tensor.bytes.is_empty());
+            value.dtype == tensor.dtype
+                && value.shape == tensor.shape
+                && fixed.is_none_or(|fixed| fixed == tensor.bytes)
         };
         manifest.inputs.len() == inputs.len() && manifest.inputs.iter().zip(inputs).all(fits)
     }
@@ -264,6 +290,9 @@ impl Session {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 let read: Vec<&[u8]> = step.inputs.iter().map(|id| self.values.read(artifact, *id)).collect();
                 let mut written: Vec<&mut [u8]> = taken.iter_mut().map(Taken::bytes).collect();
+                if let Some(flow) = &mut self.flows[number] {
+                    return flow.run(step, &read, &mut written);
+                }
                 let step = || step.name.clone();
                 match (action, self.accelerator.as_mut()) {
                     (Action::Native(native), _) => native
@@ -277,7 +306,7 @@ impl Session {
                     (Action::Accel(program), Some(accelerator)) => program
                         .run(accelerator, &read, &mut written)
                         .map_err(|source| SessionError::Accel { step: step(), source }),
-                    (Action::Accel(_) | Action::Cuda, _) => Err(SessionError::NoDevice { step: step() }),
+                    (Action::Accel(_) | Action::Cuda | Action::Flow, _) => Err(SessionError::NoDevice { step: step() }),
                 }
             }));
             for (id, taken) in step.outputs.iter().zip(taken) {
@@ -347,6 +376,26 @@ fn not_registered(step: &Step, function: &str) -> SessionError {
 
 fn no_function(step: &Step, function: &str) -> SessionError {
     SessionError::NoFunction { step: step.name.clone(), function: function.to_string() }
+}
+
+impl Region for Session {
+    fn compute(&mut self, given: &[&[u8]], written: &mut [&mut [u8]]) -> Result<Option<u64>, SessionError> {
+        let model = self.model.clone();
+        let manifest = &model.artifact.manifest;
+        let values = manifest.input_values();
+        let inputs: Vec<TensorRef> = (values.iter().zip(given))
+            .map(|(value, bytes)| TensorRef { dtype: value.dtype, shape: &value.shape, bytes })
+            .collect();
+        let report = self.run_steps(&inputs, None)?;
+        for (id, written) in manifest.outputs.iter().zip(written) {
+            written.copy_from_slice(self.values.read(&model.artifact, *id));
+        }
+        Ok(report.cycles())
+    }
+
+    fn for_another_frame(&self) -> Opened {
+        Ok(Box::new(Session::for_another_frame(self)?))
+    }
 }
 
 /// Scratch memory for CPU steps: as much as the one that needs most.

@@ -49,7 +49,7 @@ impl Bisect {
         }
         let given = Given::read(&self.input, self.file.entry())?;
         given.check(self.preprocess.as_ref())?;
-        let shapes = given.shapes();
+        let shapes = given.data();
         let graph = model::import(&self.file, self.compilation.import(&shapes)?)?;
         let values = model::inputs(&graph).with_context(|| file.clone())?;
         let values: Vec<_> = values.iter().collect();

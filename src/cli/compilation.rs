@@ -1,6 +1,8 @@
 //! Options of reading and compiling a model, which several commands share, and what they do.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::{Result, anyhow, bail};
 use tilewright::device::DeviceKind;
@@ -8,9 +10,11 @@ pub(super) use tilewright::model::Compiled;
 use tilewright::model::ModelFile;
 use tilewright::model::listing::Stage;
 use tilewright::model::schedules::ScheduleFile;
-use tilewright::model::{self, CompileRequest, ImportOptions, Shapes, Sizes, Sources};
+use tilewright::model::{self, CompileRequest, Datum, ImportOptions, Shapes, Sizes, Sources};
+use tilewright_compiler::graph::Tensor;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::Artifact;
+use tilewright_runtime::npy;
 
 use super::tuned::TunedOption;
 
@@ -72,6 +76,10 @@ pub struct ImportArgs {
     /// Shape of an input with open dimensions
     #[arg(long, value_name = "INPUT=SIZExSIZE…")]
     shape: Vec<String>,
+    /// Value of an input that an operator needs as a constant, such as axes or a size: numbers with commas between them, or
+    /// an array (.npy); the model is compiled for this value alone
+    #[arg(long, value_name = "INPUT=NUMBERS")]
+    value: Vec<String>,
     /// Call functions of the program for the operators of this ONNX domain; a function's name is the operator's, with
     /// its domain
     #[arg(long, value_name = "DOMAIN")]
@@ -152,9 +160,25 @@ fn dump(stage: &str, text: &str) {
     eprintln!("// {stage}\n{text}");
 }
 
+/// The value of `--value`: integers, floats or truth values, or an array's file.
+fn value_of(text: &str) -> Result<Tensor, String> {
+    if Path::new(text).extension().is_some_and(|suffix| suffix == "npy") {
+        let array = npy::read(Path::new(text)).map_err(|e| e.to_string())?;
+        return Tensor::try_from(&array).map_err(|e| e.to_string());
+    }
+    fn all<T: FromStr>(text: &str) -> Option<Vec<T>> {
+        text.split(',').map(|part| part.trim().parse().ok()).collect()
+    }
+    let value = None
+        .or_else(|| all::<i64>(text).map(Tensor::vector))
+        .or_else(|| all::<f32>(text).map(Tensor::vector))
+        .or_else(|| all::<bool>(text).map(Tensor::vector));
+    value.ok_or_else(|| "it is neither numbers with commas between them nor a .npy file".to_string())
+}
+
 impl ImportArgs {
     /// What is given on the command line, plus the shapes of the available input data.
-    pub fn options(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
+    pub fn options(&self, data: &[Datum]) -> Result<ImportOptions> {
         let mut sizes = Sizes { data: data.to_vec(), ..Sizes::default() };
         let whole = |text: &str| text.parse::<usize>().ok().filter(|n| *n > 0);
         for text in &self.bind {
@@ -175,7 +199,16 @@ impl ImportArgs {
                 bail!("--shape gives {input} two shapes; give it one");
             }
         }
-        Ok(ImportOptions { sizes, packed: self.packed.iter().cloned().collect() })
+        let mut values = BTreeMap::new();
+        for text in &self.value {
+            let (input, value) =
+                text.split_once('=').ok_or_else(|| anyhow!("--value {text} is not of the form INPUT=NUMBERS"))?;
+            let value = value_of(value).map_err(|reason| anyhow!("--value {text}: {reason}"))?;
+            if values.insert(input.to_string(), value).is_some() {
+                bail!("--value gives {input} two values; give it one");
+            }
+        }
+        Ok(ImportOptions { sizes, values, packed: self.packed.iter().cloned().collect() })
     }
 }
 
@@ -194,6 +227,7 @@ impl Compilation {
             (self.keep_values, "--keep-values"),
             (!self.import.bind.is_empty(), "--bind"),
             (!self.import.shape.is_empty(), "--shape"),
+            (!self.import.value.is_empty(), "--value"),
             (!self.import.packed.is_empty(), "--packed"),
         ];
         options.into_iter().filter(|(given, _)| *given).map(|(_, name)| name).collect()
@@ -201,7 +235,10 @@ impl Compilation {
 
     /// Names of the given options that the graph passes do not use.
     pub fn beside_passes(&self) -> Vec<&'static str> {
-        self.given().into_iter().filter(|name| !["-O", "--bind", "--shape", "--packed"].contains(name)).collect()
+        self.given()
+            .into_iter()
+            .filter(|name| !["-O", "--bind", "--shape", "--value", "--packed"].contains(name))
+            .collect()
     }
 
     /// Whether `--keep-values` was given.
@@ -215,7 +252,7 @@ impl Compilation {
     }
 
     /// How a model is read, with the shapes of the available input data.
-    pub fn import(&self, data: &[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> {
+    pub fn import(&self, data: &[Datum]) -> Result<ImportOptions> {
         self.import.options(data)
     }
 
@@ -229,7 +266,7 @@ impl Compilation {
     }
 
     /// Maps compiled values to their names in the model file.
-    pub fn sources(&self, file: &ModelFile, data: &[(Option<String>, Vec<usize>)]) -> Result<Sources> {
+    pub fn sources(&self, file: &ModelFile, data: &[Datum]) -> Result<Sources> {
         Ok(tilewright::model::import_traced(file, self.import(data)?)?.1)
     }
 
@@ -260,7 +297,7 @@ impl Compilation {
         config: &HwConfig,
         device: DeviceKind,
         keep_values: bool,
-        data: &[(Option<String>, Vec<usize>)],
+        data: &[Datum],
     ) -> Result<(Artifact, f64, f64)> {
         let Compiled { artifact, load_s, compile_s, .. } =
             self.compile_listed(file, config, device, keep_values, data)?;
@@ -288,7 +325,7 @@ impl Compilation {
         config: &HwConfig,
         device: DeviceKind,
         keep_values: bool,
-        data: &[(Option<String>, Vec<usize>)],
+        data: &[Datum],
     ) -> Result<Compiled> {
         let sample = if data.is_empty() { file.sample_shapes() } else { Vec::new() };
         let import = self.import(if data.is_empty() { &sample } else { data })?;

@@ -71,7 +71,7 @@ impl Diff {
         let bytes = read_file(&self.file)?;
         let given = Given::read(&self.input, self.file.entry())?;
         given.check(self.preprocess.as_ref())?;
-        let shapes = given.shapes();
+        let shapes = given.data();
         let artifact = if Artifact::is_one(&bytes) {
             let unused = self.compilation.given();
             if !unused.is_empty() {

@@ -106,6 +106,11 @@ fn describe(artifact: &Artifact) -> String {
             StepKind::Cpu { function, .. } => format!("cpu    {function}"),
             StepKind::Packed { function, .. } => format!("packed {function}"),
             StepKind::Cuda { entry, code, .. } => format!("cuda   {entry}{}", product_of(artifact, *code, entry)),
+            StepKind::If { .. } => "if     one of two regions".to_string(),
+            StepKind::Loop { collects, .. } if *collects > 0 => {
+                format!("loop   a region, {collects} times")
+            }
+            StepKind::Loop { .. } => "loop   a region, until its condition is false".to_string(),
             StepKind::Accel(accel) => {
                 let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
                 format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())

@@ -48,7 +48,7 @@ impl Workload {
         let random = ["random".to_string()];
         let input = if self.input.is_empty() && file.entry().is_none() { &random[..] } else { &self.input };
         let given = Given::read(input, file.entry())?;
-        let graph = tilewright::model::import(file, self.import.options(&given.shapes())?)?;
+        let graph = tilewright::model::import(file, self.import.options(&given.data())?)?;
         let values = tilewright::model::inputs(&graph)?;
         let values: Vec<_> = values.iter().collect();
         let runs = given.runs(&values, &file.about()?, &file.preprocess(None))?;

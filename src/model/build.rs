@@ -1,11 +1,12 @@
 //! Model file to artifact: import, passes, placement, code.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use tilewright_compiler::backend::Backend;
 use tilewright_compiler::cost::{Analytic, CostOracle};
 use tilewright_compiler::frontend;
-pub use tilewright_compiler::frontend::{ImportOptions, Sizes, Sources, format_of, known_formats};
+pub use tilewright_compiler::frontend::{Datum, ImportOptions, Sizes, Sources, format_of, known_formats};
 use tilewright_compiler::graph::{Graph, NodeId};
 pub use tilewright_compiler::partition::Offload;
 use tilewright_compiler::partition::{self, Partition, partition_by};
@@ -187,8 +188,9 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     // Kept values need the model's own layout. Products on a GPU work with either layout.
     let rewritten = !keep_values && options.fallback == Fallback::Cpu;
     let passes = if rewritten { cpu_passes(opt_level(options.level)) } else { Vec::new() };
+    let regions = regions(&graph, options)?;
     let (artifact, layers) =
-        compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages)?;
+        compile_listed(&graph, &partition, options.config, host.as_ref(), &passes, options.stages, &regions)?;
     if !options.any_memory {
         check_memory(&artifact, options.config)?;
     }
@@ -196,6 +198,29 @@ pub fn build_traced(graph: Graph, options: &Options, dump: &mut dyn FnMut(&str, 
     let (schedules, mut replay) = (schedules::all(&partition), partition.replay);
     replay.add(host.replay());
     Ok(Built { graph, nodes, artifact, schedules, layers, replay })
+}
+
+/// Compiles the regions of a graph's nodes. The passes have changed them already.
+fn regions(graph: &Graph, options: &Options) -> Result<BTreeMap<NodeId, Vec<Artifact>>, ModelError> {
+    let (mut all, mut count) = (BTreeMap::new(), 0);
+    for (id, node) in graph.nodes().filter(|(_, node)| !node.op.regions().is_empty()) {
+        let compiled = node.op.regions().into_iter().map(|region| {
+            // The functions of all regions have names of their own.
+            count += 1;
+            let symbols = format!("{}_region{count}", options.symbols.unwrap_or("model"));
+            let inside = Options {
+                symbols: Some(&symbols),
+                dump_ir: false,
+                keep_values: false,
+                schedules: &[],
+                any_memory: true,
+                ..*options
+            };
+            build(region.as_ref().clone(), &inside, &mut |_, _| {})
+        });
+        all.insert(id, compiled.collect::<Result<_, _>>()?);
+    }
+    Ok(all)
 }
 
 /// Applies the passes to a graph, and splits it. If the options ask for it, `dump` receives each pass's name and the
@@ -260,7 +285,7 @@ pub fn inputs(graph: &Graph) -> Result<Vec<ValueInfo>, CompileError> {
         let found = ty.shape().zip(DType::from_name(ty.dtype.name()));
         let open = || CompileError::OpenShape { value: name.to_string(), shape: ty.to_string() };
         let (shape, dtype) = found.ok_or_else(open)?;
-        Ok(ValueInfo { name: name.to_string(), dtype, shape, constant: None, source: None })
+        Ok(ValueInfo::new(name, dtype, shape))
     };
     graph.inputs().map(input).collect()
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use tilewright_compiler::backend::{Backend, BackendError, Operand, OwnConstant};
+use tilewright_compiler::graph::op::MOST_STEPS;
 use tilewright_compiler::graph::{Graph, GraphError, NodeId, Op, Tensor, ValueId};
 use tilewright_compiler::partition::{AccelRegion, Code, Partition};
 use tilewright_compiler::passes::{self, Pass, PassError};
@@ -79,12 +80,12 @@ pub fn compile(
     host: &dyn Backend,
     host_passes: &[Box<dyn Pass>],
 ) -> Result<Artifact, CompileError> {
-    let artifact = compile_listed(graph, partition, config, host, host_passes, &[])?.0;
+    let artifact = compile_listed(graph, partition, config, host, host_passes, &[], &BTreeMap::new())?.0;
     check_memory(&artifact, config)?;
     Ok(artifact)
 }
 
-/// Like [`compile`], and also lists these stages of all layers. The artifact may need more memory than the configuration
+/// Like [`compile`], and also lists these stages of all layers. `regions` has the regions of nodes, compiled. The artifact may need more memory than the configuration
 /// has: see [`check_memory`].
 ///
 /// # Errors
@@ -96,6 +97,7 @@ pub fn compile_listed(
     host: &dyn Backend,
     host_passes: &[Box<dyn Pass>],
     stages: &[Stage],
+    regions: &BTreeMap<NodeId, Vec<Artifact>>,
 ) -> Result<(Artifact, Vec<Layer>), CompileError> {
     let mut build = Build::new(graph, stages);
     for (name, id) in graph.inputs() {
@@ -106,7 +108,7 @@ pub fn compile_listed(
     for region in &partition.regions {
         interrupt::check()?;
         match &region.code {
-            Code::Packed => build.packed(&region.nodes, &mut step_of)?,
+            Code::Own => build.own_steps(&region.nodes, regions, &mut step_of)?,
             Code::Cpu => build.host(&region.nodes, host, host_passes, &mut step_of)?,
             Code::Accel(accel) => build.accel(&region.nodes, accel, config, &mut step_of)?,
         }
@@ -139,7 +141,11 @@ pub fn compile_listed(
             cost: explanation.cost.clone(),
         });
     }
-    let artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;
+    let mut artifact = Artifact::new(graph.name(), build.manifest, build.blobs)?;
+    if !regions.is_empty() {
+        // Regions often have the same constants.
+        artifact = Artifact::of_shapes(Vec::new(), &[artifact])?;
+    }
     Ok((artifact, build.layers))
 }
 
@@ -206,7 +212,7 @@ impl<'g> Build<'g> {
         let dtype = DType::from_name(ty.dtype.name()).ok_or_else(open)?;
         let constant = data.map(|tensor| self.blob(tensor.to_bytes()));
         let made = artifact::ValueId(self.manifest.values.len() as u32);
-        self.manifest.values.push(artifact::ValueInfo { name, dtype, shape, constant, source: None });
+        self.manifest.values.push(artifact::ValueInfo { constant, ..artifact::ValueInfo::new(&name, dtype, shape) });
         if let Some(tensor) = data {
             self.constants.insert(Arc::as_ptr(tensor), (tensor.clone(), made));
         }
@@ -219,7 +225,9 @@ impl<'g> Build<'g> {
         let open = || CompileError::OpenShape { value: name.clone(), shape: dtype.name().to_string() };
         let dtype = DType::from_name(dtype.name()).ok_or_else(open)?;
         let blob = Some(self.blob(bytes));
-        self.manifest.values.push(artifact::ValueInfo { name, dtype, shape, constant: blob, source: None });
+        self.manifest
+            .values
+            .push(artifact::ValueInfo { constant: blob, ..artifact::ValueInfo::new(&name, dtype, shape) });
         Ok(artifact::ValueId(self.manifest.values.len() as u32 - 1))
     }
 
@@ -316,17 +324,45 @@ impl<'g> Build<'g> {
         Ok(())
     }
 
-    /// Adds a step for each of these nodes, which call functions of the program.
-    fn packed(&mut self, nodes: &[NodeId], step_of: &mut BTreeMap<NodeId, u32>) -> Result<(), CompileError> {
+    /// Adds a step for each of these nodes, which call functions of the program or have regions.
+    fn own_steps(
+        &mut self,
+        nodes: &[NodeId],
+        regions: &BTreeMap<NodeId, Vec<Artifact>>,
+        step_of: &mut BTreeMap<NodeId, u32>,
+    ) -> Result<(), CompileError> {
         for id in nodes {
             let node = self.graph.node(*id);
-            let Op::Packed(op) = &node.op else { continue };
+            let compiled = regions.get(id).map_or(&[][..], Vec::as_slice);
+            let mut manifests = compiled.iter().map(|region| Box::new(self.region(region)));
+            let kind = match &node.op {
+                Op::Packed(op) => StepKind::Packed { function: op.function.clone(), attributes: op.values() },
+                Op::If(_) => {
+                    let Some((then, otherwise)) = manifests.next().zip(manifests.next()) else { continue };
+                    StepKind::If { then, otherwise }
+                }
+                Op::Loop(op) => {
+                    let Some(body) = manifests.next() else { continue };
+                    StepKind::Loop { body, carried: op.carried as u64, collects: op.collects as u64, most: MOST_STEPS }
+                }
+                _ => continue,
+            };
+            drop(manifests);
             let (inputs, outputs) = (self.list(&node.inputs)?, self.list(&node.outputs)?);
             step_of.insert(*id, self.manifest.steps.len() as u32);
-            let kind = StepKind::Packed { function: op.function.clone(), attributes: op.values() };
             self.manifest.steps.push(Step { name: node.name.clone(), kind, inputs, outputs });
         }
         Ok(())
+    }
+
+    /// The manifest of a compiled region, whose blobs become the artifact's.
+    fn region(&mut self, region: &Artifact) -> Manifest {
+        let first = self.blobs.len() as u32;
+        self.blobs.extend((0..region.manifest.blobs.len() as u32).map(|id| region.blob(BlobId(id)).to_vec()));
+        if let Some(hardware) = &region.manifest.hardware {
+            self.manifest.hardware.get_or_insert_with(|| hardware.clone());
+        }
+        region.manifest.with_blobs_from(first)
     }
 
     fn accel(

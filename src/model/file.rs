@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tilewright_runtime::artifact::{About, Edge};
 use tilewright_sim::rtl::default_cache_dir;
 
-use super::build::about;
+use super::build::{Datum, about};
 use super::classes;
 use super::error::ModelError;
 use super::picture::Preprocess;
@@ -66,8 +66,8 @@ impl ModelFile {
     }
 
     /// Shapes of the zoo sample, for the model's open dimensions.
-    pub fn sample_shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
-        self.entry.and_then(Entry::sample_shape).map(|shape| vec![(None, shape)]).unwrap_or_default()
+    pub fn sample_shapes(&self) -> Vec<Datum> {
+        self.entry.and_then(Entry::sample_shape).map(|shape| vec![(None, shape).into()]).unwrap_or_default()
     }
 
     /// The file's own description, completed by the zoo entry.

@@ -9,6 +9,7 @@ use tilewright_runtime::npy;
 use tilewright_runtime::session::TensorRef;
 use tilewright_runtime::tensor::{DType, Tensor};
 
+use super::build::Datum;
 use super::inference::{self, Scaling};
 use super::picture::{self, Preprocess};
 use super::zoo::{Entry, Sample};
@@ -129,15 +130,15 @@ impl Given {
         Ok(())
     }
 
-    /// Shapes of the arrays and of the first picture of each input, which determine the sizes of the model's open
-    /// dimensions.
-    pub fn shapes(&self) -> Vec<(Option<String>, Vec<usize>)> {
+    /// What the arrays and the first picture of each input say for the import: their shapes determine the sizes of the
+    /// model's open dimensions, and short lists can be constants.
+    pub fn data(&self) -> Vec<Datum> {
         let mut pictured = HashSet::new();
         let shape = |(name, content): &(Option<String>, Content)| match content {
-            Content::Array(tensor) => Some((name.clone(), tensor.shape.clone())),
+            Content::Array(tensor) => Some(Datum::of(name.clone(), tensor)),
             Content::Picture(image) => {
                 let (width, height) = (image.width() as usize, image.height() as usize);
-                pictured.insert(name.clone()).then(|| (name.clone(), vec![1, height, width, 3]))
+                pictured.insert(name.clone()).then(|| (name.clone(), vec![1, height, width, 3]).into())
             }
         };
         self.list.iter().filter_map(shape).collect()

@@ -1,6 +1,7 @@
 //! Runs a session once per sample of the inputs, and returns outputs and figures.
 
 use bytes::Bytes;
+use tilewright_compiler::frontend::Datum;
 use tilewright_runtime::artifact::{About, Artifact, Place, ValueId, ValueInfo};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
 use tilewright_runtime::tensor::{DType, Number, Tensor, shape_text};
@@ -25,16 +26,6 @@ pub enum InputError {
         ty: String,
         /// How to give it.
         remedy: String,
-    },
-    /// An input with a dimension of 0.
-    #[error("input {name} ({ty}) has no elements: its dimension {axis} is 0")]
-    Empty {
-        /// The input.
-        name: String,
-        /// Its type and shape.
-        ty: String,
-        /// The first dimension without elements.
-        axis: usize,
     },
     /// More arrays than inputs.
     #[error("{given} arrays given, but the model has {known} inputs; give each once")]
@@ -118,9 +109,9 @@ impl Scaling {
     pub const NONE: Scaling = Scaling { mean: 0.0, scale: 1.0 };
 }
 
-/// Shapes of arrays, which determine the sizes of a model's open dimensions; see [`crate::model::Sizes::data`].
-pub fn shapes(arrays: &[(Option<String>, Tensor)]) -> Vec<(Option<String>, Vec<usize>)> {
-    arrays.iter().map(|(name, tensor)| (name.clone(), tensor.shape.clone())).collect()
+/// What a model is imported for by arrays; see [`crate::model::Sizes::data`].
+pub fn data(arrays: &[(Option<String>, Tensor)]) -> Vec<Datum> {
+    arrays.iter().map(|(name, tensor)| Datum::of(name.clone(), tensor)).collect()
 }
 
 /// Assigns arrays to the model's inputs and splits them into runs. Named arrays are assigned by name, then the others
@@ -195,38 +186,43 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 /// Splits every input into runs.
 ///
 /// # Errors
-/// [`InputError::Empty`], [`InputError::Type`] or [`InputError::Runs`].
+/// [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&ValueInfo], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
     split_scaled(model, inputs, Scaling::NONE)
 }
 
 fn split_scaled(model: &[&ValueInfo], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
-    // A model without inputs runs once.
-    let mut runs: Vec<Vec<Tensor>> = if model.is_empty() { vec![Vec::new()] } else { Vec::new() };
-    for (index, (value, tensor)) in model.iter().zip(inputs).enumerate() {
-        if let Some(axis) = value.shape.iter().position(|&n| n == 0) {
-            let ty = format!("{} {}", value.dtype, shape_text(&value.shape));
-            return Err(InputError::Empty { name: value.name.clone(), ty, axis });
-        }
+    let mut counted: Option<(usize, &ValueInfo)> = None;
+    let mut all = Vec::with_capacity(inputs.len());
+    for (value, tensor) in model.iter().copied().zip(inputs) {
         let data = fitted(value, tensor, scaling)?;
-        let size = value.bytes();
-        let times = data.len() / size;
-        if index == 0 {
-            runs = vec![Vec::new(); times];
-        } else if runs.len() != times {
-            let (name, first) = (value.name.clone(), model[0].name.clone());
-            return Err(InputError::Runs { name, found: times, first, wanted: runs.len() });
+        // An input without elements is that of each run.
+        if let Some(found) = data.len().checked_div(value.bytes()) {
+            let (wanted, first) = *counted.get_or_insert((found, value));
+            if found != wanted {
+                let (name, first) = (value.name.clone(), first.name.clone());
+                return Err(InputError::Runs { name, found, first, wanted });
+            }
         }
-        for (run, list) in runs.iter_mut().enumerate() {
-            let bytes = data.slice(run * size..(run + 1) * size);
-            list.push(Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes });
-        }
+        all.push((value, data));
     }
-    Ok(runs)
+    // A model without elements of inputs runs once.
+    let run = |run: usize| {
+        let part = |(value, data): &(&ValueInfo, Bytes)| {
+            let size = value.bytes();
+            let bytes = data.slice(run * size..(run + 1) * size);
+            Tensor { dtype: value.dtype, shape: value.shape.clone(), bytes }
+        };
+        all.iter().map(part).collect()
+    };
+    Ok((0..counted.map_or(1, |(count, _)| count)).map(run).collect())
 }
 
 /// Converts an array to the bytes of an input, one run after another.
 fn fitted(value: &ValueInfo, given: &Tensor, scaling: Scaling) -> Result<Bytes, InputError> {
+    if value.bytes() == 0 && given.shape == value.shape && given.dtype.is_float() == value.dtype.is_float() {
+        return Ok(Bytes::new());
+    }
     let floats = if value.dtype == DType::F32 { given.to_floats(DType::F32) } else { None };
     let array = floats.as_ref().unwrap_or(given);
     let inner = |shape: &[usize]| shape.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();

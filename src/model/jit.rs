@@ -1,8 +1,9 @@
 //! Models that are compiled when the shapes of their inputs are first seen.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use sha2::{Digest, Sha256};
 use tilewright_compiler::frontend;
@@ -13,12 +14,13 @@ use tilewright_driver::StreamCache;
 use tilewright_hw::cache;
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{self, Artifact, Larger, OpenValue};
+use tilewright_runtime::files::write_whole;
 use tilewright_runtime::function::AnyError;
 use tilewright_runtime::session::Specialize;
-use tilewright_runtime::tensor::DType;
+use tilewright_runtime::tensor::{DType, TensorRef};
 
 use super::request::{Prepared, describe};
-use super::{CompileRequest, ImportOptions, ModelError, ModelFile, Options, Sizes, build, import_traced};
+use super::{CompileRequest, Datum, ImportOptions, ModelError, ModelFile, Options, Sizes, build, import_traced};
 use crate::device::DeviceKind;
 
 /// A model's inputs, with the sizes that its file leaves open.
@@ -49,10 +51,7 @@ fn open_values(inputs: Vec<(String, TensorType)>) -> Vec<OpenValue> {
 ///
 /// # Errors
 /// [`ModelError::Shapes`] if the artifact does not have the model for such data.
-pub fn for_data(
-    artifact: Artifact,
-    data: &[(Option<String>, Vec<usize>)],
-) -> Result<(Artifact, Option<Larger>), ModelError> {
+pub fn for_data(artifact: Artifact, data: &[Datum]) -> Result<(Artifact, Option<Larger>), ModelError> {
     if artifact.manifest.variants.is_empty() {
         return Ok((artifact, None));
     }
@@ -81,7 +80,7 @@ pub fn for_data(
     };
     let all: Vec<Vec<&[usize]>> = shapes.collect();
     let exact = |shapes: &&Vec<&[usize]>| {
-        data.iter().all(|(name, given)| {
+        data.iter().all(|Datum { name, shape: given, .. }| {
             let mut named = inputs.iter().zip(shapes.iter());
             named.any(|(input, shape)| name.as_ref().is_none_or(|name| *name == input.name) && shape == given)
         })
@@ -92,7 +91,7 @@ pub fn for_data(
             (Some(one), Some(all)) => *one > 0 && all % one == 0,
             _ => true,
         };
-        shapes.iter().zip(data.iter().map(|(_, given)| given)).all(runs)
+        shapes.iter().zip(data.iter().map(|data| &data.shape)).all(runs)
     };
     let suitable: Vec<&Vec<&[usize]>> = all.iter().filter(|shapes| suits(shapes)).collect();
     let best = suitable.iter().copied().find(exact).or(suitable.iter().copied().find(whole));
@@ -100,10 +99,11 @@ pub fn for_data(
     if let Some(found) = part(best) {
         return Ok((found, None));
     }
-    let named = |input: &OpenValue| data.iter().position(|(name, _)| name.as_ref() == Some(&input.name));
-    let mut unnamed = (0..data.len()).filter(|at| data[*at].0.is_none());
+    let named = |input: &OpenValue| data.iter().position(|data| data.name.as_ref() == Some(&input.name));
+    let mut unnamed = (0..data.len()).filter(|at| data[*at].name.is_none());
     let places: Option<Vec<usize>> = inputs.iter().map(|input| named(input).or_else(|| unnamed.next())).collect();
-    let larger = places.and_then(|places| artifact.larger(&places.iter().map(|at| &*data[*at].1).collect::<Vec<_>>()));
+    let larger =
+        places.and_then(|places| artifact.larger(&places.iter().map(|at| &*data[*at].shape).collect::<Vec<_>>()));
     let padded = larger.and_then(|larger| {
         let shapes: Vec<&[usize]> = larger.shapes.iter().map(Vec::as_slice).collect();
         Some((artifact.for_shapes(&shapes)?, Some(larger)))
@@ -117,6 +117,11 @@ pub fn for_data(
 
 /// Prefix of compiled models' names in the cache folder.
 const PREFIX: &str = "shape-";
+
+/// A key as text.
+fn hex(key: &[u8]) -> String {
+    key[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// How many shapes are kept in memory.
 const KEPT: NonZeroUsize = NonZeroUsize::new(64).unwrap();
@@ -135,6 +140,8 @@ pub struct Jit {
     first: OtherShapes,
     /// The artifact of the shape that came first, whose weights the others share.
     weights: OnceLock<Artifact>,
+    /// Names of the inputs whose values the model needs; it is compiled for each value.
+    valued: Mutex<BTreeSet<String>>,
     /// Hash of the program, the model's bytes and the options.
     key: Vec<u8>,
     /// Hash of the model's bytes.
@@ -175,7 +182,7 @@ impl CompileRequest {
         let parts = [env!("TILEWRIGHT_SOURCES").as_bytes(), &bytes, options.as_bytes()];
         let mut sha = Sha256::new();
         parts.map(Sha256::digest).iter().for_each(|part| sha.update(part));
-        Ok(Jit {
+        let jit = Jit {
             file: file.clone(),
             name,
             inputs,
@@ -185,12 +192,14 @@ impl CompileRequest {
             prepared,
             first: OtherShapes::default(),
             weights: OnceLock::new(),
+            valued: Mutex::default(),
             key: sha.finalize().to_vec(),
             model: Sha256::digest(&bytes).to_vec(),
             kept: StreamCache::new(KEPT),
-            // A key of the file's bytes says nothing of data in other files.
-            folder: cache::folder().filter(|_| !frontend::has_external_data(&bytes)),
-        })
+            folder: None,
+        };
+        // A key of the file's bytes says nothing of data in other files.
+        Ok(jit.with_cache(cache::folder().filter(|_| !frontend::has_external_data(&bytes))))
     }
 }
 
@@ -198,40 +207,76 @@ impl Jit {
     /// Keeps what is compiled in this folder, or only in memory.
     #[must_use]
     pub fn with_cache(mut self, folder: Option<PathBuf>) -> Jit {
+        let names = folder.as_deref().and_then(|folder| std::fs::read_to_string(self.names_of_valued(folder)).ok());
+        self.valued = Mutex::new(names.iter().flat_map(|names| names.lines()).map(str::to_owned).collect());
         self.folder = folder;
         self
     }
 
-    /// The model compiled for these shapes, from memory, from the cache folder, or compiled now.
-    fn compiled(&self, shapes: &[&[usize]]) -> Result<Arc<Artifact>, ModelError> {
+    /// The key of what is compiled for inputs: of their shapes, and of the values that the model needs.
+    fn key_of(&self, inputs: &[TensorRef]) -> Vec<u8> {
         let mut sha = Sha256::new_with_prefix(&self.key);
-        for shape in shapes {
-            sha.update((shape.len() as u64).to_le_bytes());
-            shape.iter().for_each(|size| sha.update((*size as u64).to_le_bytes()));
+        let valued = self.valued.lock().unwrap_or_else(PoisonError::into_inner);
+        for (input, open) in inputs.iter().zip(&self.inputs) {
+            sha.update((input.shape.len() as u64).to_le_bytes());
+            input.shape.iter().for_each(|size| sha.update((*size as u64).to_le_bytes()));
+            if valued.contains(&open.name) {
+                sha.update(input.bytes);
+            }
         }
-        let key = sha.finalize();
+        sha.finalize().to_vec()
+    }
+
+    /// The file of the cache folder with the names of the inputs whose values the model needs.
+    fn names_of_valued(&self, folder: &Path) -> PathBuf {
+        folder.join(format!("{PREFIX}{}-values", hex(&self.key)))
+    }
+
+    /// Adds inputs to those whose values the model needs.
+    fn needs_values(&self, artifact: &Artifact, folder: Option<&Path>) {
+        let fixed = artifact.manifest.input_values().into_iter().filter(|value| value.fixed.is_some());
+        let mut valued = self.valued.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = valued.len();
+        valued.extend(fixed.map(|value| value.name.clone()));
+        if let Some(folder) = folder.filter(|_| valued.len() > known) {
+            // Nothing depends on the cache, so errors are ignored.
+            let names = valued.iter().map(String::as_str).collect::<Vec<_>>().join("\n");
+            let _ = write_whole(&self.names_of_valued(folder), &[names.as_bytes()]);
+        }
+    }
+
+    /// The model compiled for these inputs, from memory, from the cache folder, or compiled now.
+    fn compiled(&self, inputs: &[TensorRef]) -> Result<Arc<Artifact>, ModelError> {
+        let shapes: Vec<&[usize]> = inputs.iter().map(|input| input.shape).collect();
+        let key = self.key_of(inputs);
         self.kept.get(&self.config, &key, || {
-            let hex: String = key[..16].iter().map(|byte| format!("{byte:02x}")).collect();
             // A key says nothing of passes that the program added.
             let folder = self.folder.as_ref().filter(|_| !any_added());
-            let path = folder.map(|folder| folder.join(format!("{PREFIX}{hex}")));
-            let is_for = |known: &Artifact| known.inputs_have(shapes);
-            let known = path.as_ref().and_then(|path| Some((path, Artifact::read(path).ok().filter(is_for)?)));
-            if let Some((path, mut known)) = known {
-                cache::touch(path);
+            let path = |key: &[u8]| folder.map(|folder| folder.join(format!("{PREFIX}{}", hex(key))));
+            let is_for = |known: &Artifact| {
+                let mut fixed =
+                    known.manifest.input_values().into_iter().map(|value| value.fixed.as_deref()).zip(inputs);
+                known.inputs_have(&shapes) && fixed.all(|(fixed, input)| fixed.is_none_or(|fixed| fixed == input.bytes))
+            };
+            let known = path(&key).and_then(|path| Some((Artifact::read(&path).ok().filter(is_for)?, path)));
+            if let Some((mut known, path)) = known {
+                cache::touch(&path);
                 known.path.clone_from(&self.name);
                 return Ok(self.with_shared_weights(known));
             }
             let mut import = self.import.clone();
             import.sizes.symbols.clear();
-            import.sizes.inputs =
-                self.inputs.iter().zip(shapes).map(|(input, shape)| (input.name.clone(), shape.to_vec())).collect();
+            let named = || self.inputs.iter().map(|input| input.name.clone());
+            import.sizes.inputs = named().zip(shapes.iter().map(|shape| shape.to_vec())).collect();
+            // A model that needs no values is not told any.
+            import.sizes.data = named().zip(inputs).map(|(name, input)| Datum::of(Some(name), *input)).collect();
             let mut artifact = self.compile(import)?;
             artifact.path.clone_from(&self.name);
+            self.needs_values(&artifact, folder.map(PathBuf::as_path));
             // Nor of what is written into the file meanwhile.
             let is_same =
                 || std::fs::read(&*self.file).is_ok_and(|bytes| Sha256::digest(bytes).as_slice() == self.model);
-            if let (Some(folder), Some(path)) = (folder, path.filter(|_| is_same())) {
+            if let (Some(folder), Some(path)) = (folder, path(&self.key_of(inputs)).filter(|_| is_same())) {
                 // Nothing depends on the cache, so errors are ignored.
                 let _ = std::fs::create_dir_all(folder);
                 cache::remove_unused(folder, PREFIX);
@@ -269,7 +314,7 @@ impl Specialize for Jit {
         &self.inputs
     }
 
-    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
-        Ok(self.compiled(shapes)?.as_ref().clone())
+    fn specialize(&self, inputs: &[TensorRef]) -> Result<Artifact, AnyError> {
+        Ok(self.compiled(inputs)?.as_ref().clone())
     }
 }

@@ -32,8 +32,9 @@ pub mod zoo;
 
 pub use buckets::buckets;
 pub use build::{
-    Built, C99, Fallback, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build, build_traced,
-    data_object, format_of, import, import_traced, inputs, known_formats, library_object, partitioned, passes, text,
+    Built, C99, Datum, Fallback, ImportOptions, Offload, Options, Precision, Sizes, Sources, about, build,
+    build_traced, data_object, format_of, import, import_traced, inputs, known_formats, library_object, partitioned,
+    passes, text,
 };
 pub use described::describe;
 pub use error::ModelError;

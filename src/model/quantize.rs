@@ -319,7 +319,7 @@ pub fn samples(
     let value = |(name, ty): &(&str, &TensorType)| {
         let found = ty.shape().zip(tensor::DType::from_name(ty.dtype.name()));
         let (shape, dtype) = found.ok_or_else(|| missing(name.to_string(), ty.to_string()))?;
-        Ok(ValueInfo { name: name.to_string(), dtype, shape, constant: None, source: None })
+        Ok(ValueInfo::new(name, dtype, shape))
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
     let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling).map_err(|e| match e {

@@ -132,6 +132,6 @@ pub fn give(
 fn accelerated(partition: &Partition) -> impl Iterator<Item = &AccelRegion> {
     partition.regions.iter().filter_map(|region| match &region.code {
         Code::Accel(region) => Some(region.as_ref()),
-        Code::Cpu | Code::Packed => None,
+        Code::Cpu | Code::Own => None,
     })
 }

@@ -52,7 +52,7 @@ pub fn place_of(step: &Step) -> Place {
     match step.kind {
         StepKind::Accel(_) => Place::Accel,
         StepKind::Cuda { .. } => Place::Cuda,
-        StepKind::Cpu { .. } | StepKind::Packed { .. } => Place::Cpu,
+        StepKind::Cpu { .. } | StepKind::Packed { .. } | StepKind::If { .. } | StepKind::Loop { .. } => Place::Cpu,
     }
 }
 

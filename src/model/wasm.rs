@@ -134,7 +134,7 @@ fn of_rust() -> Option<String> {
 pub fn module(artifact: &Artifact, linker: &WasmLinker, folder: &Path) -> Result<Vec<u8>, WasmError> {
     let manifest = &artifact.manifest;
     let (mut objects, mut functions) = (Vec::new(), Vec::new());
-    for variant in manifest.of_each_shape() {
+    for variant in manifest.parts() {
         for step in &variant.steps {
             match &step.kind {
                 StepKind::Cuda { .. } => return Err(WasmError::Gpu { step: step.name.clone() }),

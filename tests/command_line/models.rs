@@ -374,3 +374,38 @@ fn a_network_without_products_says_so() {
     let page = fine(dir.path(), &["inspect", "t.twa"]);
     assert!(page.contains("\nMACs       0 a run: the network has no products\n"), "{page}");
 }
+
+#[test]
+fn a_model_is_compiled_for_values_of_its_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/16-values-of-inputs");
+    let file = |name: &str| case.join(name).to_str().unwrap().to_string();
+    let (model, axes) = (file("model.onnx"), format!("axes={}", file("input_1.npy")));
+    let x = format!("x={}", file("input_0.npy"));
+    let (shape, scales) = (format!("shape={}", file("input_2.npy")), format!("scales={}", file("input_3.npy")));
+    let inputs = ["--input", &x, "--input", &axes, "--input", &shape, "--input", &scales];
+    // Data at hand are enough to run it, and a compiled model has its values.
+    fine(dir.path(), &[&["run", &model, "--device", "cpu", "--output-dir", "a"], &inputs[..]].concat());
+    let values = ["--value", "axes=-1", "--value", "shape=1,1,4,-1", "--value", &scales];
+    fine(dir.path(), &[&["compile", &model, "--offload", "none", "-o", "m.twa"], &values[..]].concat());
+    fine(dir.path(), &[&["run", "m.twa", "--device", "cpu", "--output-dir", "b"], &inputs[..]].concat());
+    let read = |folder: &str| std::fs::read(dir.path().join(folder).join("y.npy")).unwrap();
+    assert_eq!(read("a"), read("b"));
+
+    let refused = |values: &[&str], message: &str| {
+        refused(dir.path(), &[&["compile", &model, "-o", "n.twa"], values].concat(), message);
+    };
+    let node = format!("{model}: node `s` (ReduceSum): operand 1, `axes`, must be a constant");
+    let remedy = "it follows from the input `axes`, and the model can be compiled for one value: --value axes=NUMBERS";
+    refused(&[], &format!("{node}; {remedy}"));
+    let neither = "--value axes=some: it is neither numbers with commas between them nor a .npy file";
+    refused(&["--value", "axes=some"], neither);
+    refused(&["--value", "axes"], "--value axes is not of the form INPUT=NUMBERS");
+    let given = "has an input axes of i64[1], which the value given for it";
+    refused(&["--value", "axes=1,2"], &format!("{model} {given}, i64[2], does not suit"));
+    let other = format!("axes={}", file("input_0.npy"));
+    refused(&["--value", &other], &format!("{model} {given}, f32[2,3,4], does not suit"));
+    let twice = "--value gives axes two values; give it one";
+    refused(&["--value", "axes=1", "--value", "axes=1"], twice);
+    assert!(!dir.path().join("n.twa").exists());
+}

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use tilewright::device::DeviceKind;
-use tilewright::model::{self, Offload, Options, Sizes};
+use tilewright::model::{self, Datum, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::npy;
@@ -59,7 +59,7 @@ fn cases() -> Vec<Case> {
 
 fn compiled(case: &Case, device: DeviceKind) -> Result<(Artifact, HwConfig), String> {
     let config = HwConfig::load(HW).unwrap();
-    let data = case.inputs.iter().map(|t| (None, t.shape.clone())).collect();
+    let data = case.inputs.iter().map(|t| Datum::of(None, t)).collect();
     let sizes = Sizes { data, ..Sizes::default() };
     let graph = model::import(&case.model, &sizes).map_err(|e| e.to_string())?;
     let options = Options { offload: Offload::all_if(device != DeviceKind::CPU), ..Options::new(&config) };

@@ -14,7 +14,7 @@ use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, BlobId, Dim};
 use tilewright_runtime::device::SharedDevice;
 use tilewright_runtime::registry::Registry;
-use tilewright_runtime::session::{DynamicSession, TensorMut, TensorRef};
+use tilewright_runtime::session::{DynamicSession, Session, TensorMut, TensorRef};
 use tilewright_runtime::tensor;
 
 use crate::{arrays, carried, eight_channels, largest, open};
@@ -136,7 +136,7 @@ fn a_batch_is_padded_to_the_next_larger_one() {
     let e = session.run(&[(&batch(6)).into()]).unwrap_err().to_string();
     assert!(e.contains("it has the model for 1x8x5x6, 2x8x5x6, 5x8x5x6; compile it with --shapes for others"), "{e}");
     // Without a session: a batch of 3 is three runs of 1, unless there is only a larger one.
-    let data = |n: usize| [(None, batch(n).shape().to_vec())];
+    let data = |n: usize| [(None, batch(n).shape().to_vec()).into()];
     let (part, larger) = model::for_data(artifact.clone(), &data(3)).unwrap();
     assert_eq!((part.manifest.input_values()[0].shape[0], larger), (1, None));
     let few = Artifact::of_shapes(inputs.clone(), &[2, 5].map(compiled)).unwrap();
@@ -254,7 +254,7 @@ fn an_artifact_has_the_model_for_several_shapes() {
     drop(session);
     assert_eq!(device.free_bytes(), free, "a session gives its memory back");
 
-    let data = |height: usize| vec![(None, vec![1, 8, height, 12])];
+    let data = |height: usize| vec![(None, vec![1, 8, height, 12]).into()];
     let (part, _) = model::for_data(artifact.clone(), &data(30)).unwrap();
     assert_eq!(part.manifest.input_values()[0].shape, [1, 8, 30, 12]);
     let e = model::for_data(artifact, &data(31)).unwrap_err().to_string();
@@ -326,4 +326,62 @@ fn networks_run_at_twenty_shapes() {
         vec![Tensor::from_fn(&[1, 3, height, width], |i| values[i * 7 % values.len()])]
     };
     runs_at_each_shape(&file, 2, &(0..20).map(image).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_session_compiles_for_each_value_that_an_operator_needs() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/16-values-of-inputs/model.onnx");
+    let (config, cache) = (HwConfig::default(), tempfile::tempdir().unwrap());
+    let opened = || {
+        let request = CompileRequest { level: 2, ..CompileRequest::default() };
+        let jit = request.jit(&ModelFile::from(&*file), Sizes::default(), &config, DeviceKind::CPU).unwrap();
+        let jit = jit.with_cache(Some(cache.path().to_path_buf()));
+        DynamicSession::new(Box::new(jit), Registry::global(), None)
+    };
+    let x = |seed: usize| Tensor::from_fn(&[2, 3, 4], |i| ((i * 29 + seed * 7) % 101) as f32 / 50.0 - 1.0);
+    let inputs = |seed: usize, axis: i64, shape: [i64; 4], scale: f32| {
+        let scales = Tensor::vector(vec![1.0f32, 1.0, 2.0, scale]);
+        [x(seed), Tensor::vector(vec![axis]), Tensor::vector(shape.to_vec()), scales]
+    };
+    let runs = [
+        inputs(0, -1, [1, 1, 4, -1], 1.5),
+        inputs(1, -1, [1, 1, 4, -1], 1.5),
+        inputs(2, 0, [1, 2, 6, 2], 1.5),
+        inputs(3, 0, [1, 2, 6, 2], 3.0),
+    ];
+    for (process, made) in [(0, [1, 1, 2, 3]), (1, [1, 1, 2, 3])] {
+        let mut session = opened();
+        for (given, made) in runs.iter().zip(made) {
+            let names = ["x", "axes", "shape", "scales"].map(str::to_string);
+            let values = names.into_iter().zip(given.iter().cloned()).skip(1).collect();
+            let options = model::ImportOptions { values, ..model::ImportOptions::default() };
+            let wanted = eval(&model::import(&file, options).unwrap(), given).unwrap();
+            let given: Vec<tensor::Tensor> = given.iter().map(Into::into).collect();
+            let (outputs, _) = session.run(&given).unwrap();
+            assert!(largest(&outputs, &[(&wanted[0]).into()]) < 1e-5, "{:?}", given[1]);
+            assert_eq!(session.specialized(), made, "process {process}");
+        }
+        // A session for one value refuses others.
+        let mut one = Session::new(session.last().unwrap().artifact().clone(), Registry::global(), None).unwrap();
+        let other: Vec<tensor::Tensor> = runs[0].iter().map(Into::into).collect();
+        let e = one.run(&other).unwrap_err().to_string();
+        let want = "input axes is -1, but the model is compiled for 0 alone; compile it for the other value";
+        assert_eq!(e, want);
+    }
+    // The second process found all three in the cache.
+    let files = std::fs::read_dir(cache.path()).unwrap().count();
+    assert_eq!(files, 4, "three models and the names of the inputs");
+    let e = model::import(&file, Sizes::default()).unwrap_err().to_string();
+    let want = "node `s` (ReduceSum): operand 1, `axes`, must be a constant; it follows from the input `axes`, and the model \
+                can be compiled for one value: --value axes=NUMBERS";
+    assert!(e.contains(want), "{e}");
+    let import = |name: &str, value: Tensor| {
+        let values = [(name.to_string(), value)].into();
+        let options = model::ImportOptions { values, ..model::ImportOptions::default() };
+        model::import(&file, options).unwrap_err().to_string()
+    };
+    let e = import("axes", Tensor::vector(vec![0.5f32]));
+    assert!(e.ends_with("has an input axes of i64[1], which the value given for it, f32[1], does not suit"), "{e}");
+    let e = import("nothing", Tensor::scalar(1i64));
+    assert!(e.ends_with("has no input nothing; it has x, axes, shape, scales"), "{e}");
 }

@@ -7,6 +7,7 @@ mod cycles;
 mod depthwise;
 mod dynamic;
 mod float;
+mod flow;
 mod levels;
 mod light;
 mod memory;
@@ -97,7 +98,7 @@ fn compiled_at(level: u8, model: &Path, hw: &str, device: DeviceKind) -> (Artifa
     let key = (level, model.to_path_buf(), hw.to_string(), offloads);
     let known = Arc::clone(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
     let build = || {
-        let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+        let data = arrays(model, "input").into_iter().map(|t| (None, t.shape).into()).collect();
         let sizes = Sizes { data, ..Sizes::default() };
         let graph = model::import(model, &sizes).unwrap_or_else(|e| panic!("{e}"));
         let options = Options { offload: Offload::all_if(offloads), level, ..Options::new(&config) };

@@ -13,7 +13,7 @@ use tilewright_runtime::artifact::{Artifact, Manifest, NodeCost, Place};
 use crate::{arrays, compiled_at, run};
 
 fn built(model: &Path, config: &HwConfig, offload: Offload, measure: bool) -> Artifact {
-    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape).into()).collect();
     let graph = model::import(model, &Sizes { data, ..Sizes::default() }).unwrap();
     model::build(graph, &Options { offload, measure, ..Options::new(config) }, &mut |_, _| {}).unwrap()
 }

@@ -52,7 +52,7 @@ pub fn small_parts() -> [HwConfig; 3] {
 }
 
 fn built(model: &Path, config: &HwConfig, level: u8, offloads: bool) -> Artifact {
-    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape)).collect();
+    let data = arrays(model, "input").into_iter().map(|t| (None, t.shape).into()).collect();
     let graph = model::import(model, &Sizes { data, ..Sizes::default() }).unwrap();
     let options = Options { level, offload: Offload::all_if(offloads), ..Options::new(config) };
     model::build(graph, &options, &mut |_, _| {}).unwrap()

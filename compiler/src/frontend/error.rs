@@ -94,6 +94,22 @@ pub enum ImportError {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// An operand that must be a constant follows from inputs, whose values are not known.
+    #[error("{node}; it follows from {}", needed(.inputs))]
+    NeedsValue {
+        /// What the error would be without a remedy.
+        node: Box<ImportError>,
+        /// Names of the inputs.
+        inputs: Vec<String>,
+    },
+    /// A value that is given for an input does not match the file.
+    #[error("{file} {reason}")]
+    Value {
+        /// The file.
+        file: String,
+        /// What does not match.
+        reason: String,
+    },
     /// The sizes given for open dimensions do not match the file.
     #[error("{file} {reason}")]
     Sizes {
@@ -116,6 +132,14 @@ impl ImportError {
     pub(crate) fn malformed(file: &str, reason: impl ToString) -> ImportError {
         ImportError::Malformed { file: file.into(), reason: reason.to_string() }
     }
+}
+
+/// Inputs whose values are missing, and how to give them.
+fn needed(inputs: &[String]) -> String {
+    let word = if inputs.len() == 1 { "the input" } else { "the inputs" };
+    let names: Vec<String> = inputs.iter().map(|name| format!("`{name}`")).collect();
+    let given: Vec<String> = inputs.iter().map(|name| format!("--value {name}=NUMBERS")).collect();
+    format!("{word} {}, and the model can be compiled for one value: {}", names.join(", "), given.join(" "))
 }
 
 /// What can be done about operators of these domains.

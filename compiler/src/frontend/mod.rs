@@ -18,19 +18,22 @@ pub mod tflite;
 
 pub use error::{ImportError, UnsupportedNode};
 pub use format::{FORMATS, Format, ModelFile, format_of, known_formats};
-pub use sizes::Sizes;
+pub use sizes::{Datum, Sizes};
 pub use sources::Sources;
 
-use crate::graph::{Graph, TensorType};
-use std::collections::BTreeSet;
+use crate::graph::{Graph, Tensor, TensorType};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tilewright_runtime::artifact::About;
 
 /// Options of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ImportOptions {
     /// Sizes for dimensions that the file leaves open.
     pub sizes: Sizes,
+    /// Values of inputs, by name: the graph is for these alone. Other inputs take theirs from the data in `sizes` where an
+    /// operator needs them as constants.
+    pub values: BTreeMap<String, Tensor>,
     /// Domains of ONNX operators that are functions of the program; an operator's full name, such as
     /// `my.domain.Normalize`, is the function's.
     pub packed: BTreeSet<String>,
@@ -75,10 +78,35 @@ pub fn import_with(path: &Path, options: impl Into<ImportOptions>) -> Result<Gra
 /// # Errors
 /// As [`import_with`].
 pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(Graph, Sources), ImportError> {
-    let options = options.into();
+    let mut options = options.into();
     let (bytes, name) = read(path)?;
     let file = ModelFile { bytes: &bytes, name: &name, path };
-    recognized(&file)?.import(&file, &options)
+    let format = recognized(&file)?;
+    loop {
+        match format.import(&file, &options) {
+            Err(ImportError::NeedsValue { inputs, node }) => {
+                let at_hand = values_at_hand(format, &file, &options.sizes)?;
+                let known: BTreeMap<_, _> = at_hand.into_iter().filter(|(name, _)| inputs.contains(name)).collect();
+                let is_given = inputs.iter().all(|name| options.values.contains_key(name));
+                if known.len() < inputs.len() || is_given {
+                    return Err(ImportError::NeedsValue { inputs, node });
+                }
+                options.values.extend(known);
+            }
+            done => return done,
+        }
+    }
+}
+
+/// The values of inputs for which data are at hand.
+fn values_at_hand(
+    format: &dyn Format,
+    file: &ModelFile,
+    sizes: &Sizes,
+) -> Result<BTreeMap<String, Tensor>, ImportError> {
+    let open = format.open_inputs(file)?;
+    let types: Vec<(&str, &TensorType)> = open.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
+    Ok(sizes.values(&types))
 }
 
 /// A model's inputs, with the sizes that its file leaves open.

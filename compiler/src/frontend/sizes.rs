@@ -1,19 +1,60 @@
 //! Sizes for the dimensions that a file leaves open.
 
 use super::ImportError;
-use crate::graph::{Dim, Graph, TensorType};
+use crate::graph::op::{Cast, Op};
+use crate::graph::{Dim, Graph, Tensor, TensorType};
 use std::collections::BTreeMap;
+use tilewright_runtime::{self as runtime, session::TensorRef};
+
+/// Most elements of a value that a [`Datum`] keeps.
+const MOST_ELEMENTS: usize = 64;
+
+/// What is known of the data for an input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Datum {
+    /// The name of the input; without one, the data are for the next input.
+    pub name: Option<String>,
+    /// Their shape.
+    pub shape: Vec<usize>,
+    /// The number or the list of at most 64 numbers that they are, if they are one.
+    pub value: Option<Tensor>,
+}
+
+impl Datum {
+    /// What is known of an array, whose elements can be missing.
+    pub fn of<'a>(name: Option<String>, array: impl Into<TensorRef<'a>>) -> Datum {
+        let TensorRef { dtype, shape, bytes } = array.into();
+        let count: usize = shape.iter().product();
+        let is_known = shape.len() < 2 && count <= MOST_ELEMENTS && bytes.len() == count * dtype.size();
+        let value = is_known.then(|| {
+            let array = runtime::Tensor { dtype, shape: shape.to_vec(), bytes: bytes.to_vec().into() };
+            Tensor::try_from(&array).ok()
+        });
+        Datum { name, shape: shape.to_vec(), value: value.flatten() }
+    }
+
+    /// The value of an input of this type, if it is this array.
+    fn value_as(&self, ty: &TensorType) -> Option<&Tensor> {
+        self.value.as_ref().filter(|value| value.dtype() == ty.dtype && suits(ty, value.shape()))
+    }
+}
+
+impl From<(Option<String>, Vec<usize>)> for Datum {
+    fn from((name, shape): (Option<String>, Vec<usize>)) -> Datum {
+        Datum { name, shape, value: None }
+    }
+}
 
 /// Sizes for the dimensions that a file leaves open: by symbol, by input, and from data at hand.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sizes {
     /// Sizes of symbols.
     pub symbols: BTreeMap<String, usize>,
     /// Whole shapes of inputs by their names.
     pub inputs: BTreeMap<String, Vec<usize>>,
-    /// Shapes of data, by the name of the input that they are for, or in the order of the inputs. Of these the
-    /// outermost size is left alone: data may hold several runs.
-    pub data: Vec<(Option<String>, Vec<usize>)>,
+    /// Data, by the name of the input that they are for, or in the order of the inputs. Of their sizes the outermost is
+    /// left alone: data may hold several runs.
+    pub data: Vec<Datum>,
 }
 
 impl Sizes {
@@ -61,18 +102,17 @@ impl Sizes {
                 let names: Vec<String> = inputs.iter().map(|(n, _)| n.to_string()).collect();
                 return Err(format!("has no input {name}; it has {}", list(&names)));
             };
-            let suits = ty.rank() == shape.len()
-                && ty.dims.iter().zip(shape).all(|(d, &n)| match d {
-                    Dim::Fixed(k) => *k == n,
-                    Dim::Symbol(s) => *bound.entry(s.clone()).or_insert(n) == n,
-                });
-            if !suits {
+            let same = |(d, &n): (&Dim, &usize)| match d {
+                Dim::Fixed(k) => *k == n,
+                Dim::Symbol(s) => *bound.entry(s.clone()).or_insert(n) == n,
+            };
+            if ty.rank() != shape.len() || !ty.dims.iter().zip(shape).all(same) {
                 return Err(format!("has an input {name} of {ty}, which the shape {shape:?} does not suit"));
             }
         }
         let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
         for ((name, ty), data) in inputs.iter().zip(self.data_of(&names)) {
-            let Some(data) = data else { continue };
+            let Some(Datum { shape: data, .. }) = data else { continue };
             let Some(shape) = of_one_run(ty, data) else {
                 let open = |d: &Dim| matches!(d, Dim::Symbol(s) if !bound.contains_key(s));
                 if ty.dims.iter().skip(1).any(open) {
@@ -92,19 +132,76 @@ impl Sizes {
     /// How many dimensions inputs have by what is given for them, where the file does not say it.
     pub(super) fn ranks(&self, inputs: &[&str]) -> Vec<Option<usize>> {
         let data = self.data_of(inputs);
-        inputs.iter().zip(data).map(|(name, data)| Some(self.inputs.get(*name).or(data)?.len())).collect()
+        let rank = |(name, data): (&&str, Option<&Datum>)| {
+            Some(self.inputs.get(*name).or(data.map(|data| &data.shape))?.len())
+        };
+        inputs.iter().zip(data).map(rank).collect()
     }
 
-    /// The shapes of the data that inputs of these names get.
-    fn data_of(&self, inputs: &[&str]) -> Vec<Option<&Vec<usize>>> {
-        if let ([(_, shape)], [_]) = (self.data.as_slice(), inputs) {
-            // The only array of a model of one input may have whatever name.
-            return vec![Some(shape)];
+    /// The values of those inputs for which data of their types are at hand, by name.
+    pub(super) fn values(&self, inputs: &[(&str, &TensorType)]) -> BTreeMap<String, Tensor> {
+        let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+        let known = |((name, ty), data): (&(&str, &TensorType), Option<&Datum>)| {
+            Some((name.to_string(), data?.value_as(ty)?.clone()))
+        };
+        inputs.iter().zip(self.data_of(&names)).filter_map(known).collect()
+    }
+
+    /// Values of inputs in the inputs' types, and the sizes, to which the values add their shapes.
+    pub(super) fn with_values(
+        &self,
+        values: &BTreeMap<String, Tensor>,
+        inputs: &[(&str, &TensorType)],
+        file: &str,
+    ) -> Result<(Sizes, BTreeMap<String, Tensor>), ImportError> {
+        let (mut sizes, mut all) = (self.clone(), BTreeMap::new());
+        let wrong = |reason| ImportError::Value { file: file.into(), reason };
+        for (name, value) in values {
+            let names = || inputs.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            let input = inputs.iter().find(|(input, _)| input == name);
+            let (_, ty) = input.ok_or_else(|| wrong(format!("has no input {name}; it has {}", names())))?;
+            let found = || {
+                wrong(format!(
+                    "has an input {name} of {ty}, which the value given for it, {}, does not suit",
+                    value.ty()
+                ))
+            };
+            let value = fitted(value, ty).ok_or_else(found)?;
+            if ty.shape().is_none() {
+                sizes.inputs.insert(name.clone(), value.shape().to_vec());
+            }
+            all.insert(name.clone(), value);
         }
-        let mut unnamed = self.data.iter().filter(|(n, _)| n.is_none()).map(|(_, s)| s);
-        let named = |name: &str| self.data.iter().find(|(n, _)| n.as_deref() == Some(name)).map(|(_, s)| s);
+        Ok((sizes, all))
+    }
+
+    /// The data that inputs of these names get.
+    fn data_of(&self, inputs: &[&str]) -> Vec<Option<&Datum>> {
+        if let ([data], [_]) = (self.data.as_slice(), inputs) {
+            // The only array of a model of one input may have whatever name.
+            return vec![Some(data)];
+        }
+        let mut unnamed = self.data.iter().filter(|data| data.name.is_none());
+        let named = |name: &str| self.data.iter().find(|data| data.name.as_deref() == Some(name));
         inputs.iter().map(|name| named(name).or_else(|| unnamed.next())).collect()
     }
+}
+
+/// Whether a shape is one of this type's.
+fn suits(ty: &TensorType, shape: &[usize]) -> bool {
+    let mut sizes = ty.dims.iter().zip(shape);
+    ty.rank() == shape.len() && sizes.all(|(dim, size)| dim.known().is_none_or(|known| known == *size))
+}
+
+/// A value with the type of an input; a list of one number and a number are the same.
+fn fitted(value: &Tensor, ty: &TensorType) -> Option<Tensor> {
+    let as_type = |value: &Tensor, dtype| Op::from(Cast { dtype }).eval(&[value]).ok()?.pop();
+    let found = as_type(value, ty.dtype)?;
+    if as_type(&found, value.dtype()).as_ref() != Some(value) {
+        return None;
+    }
+    let mut shapes = [value.shape().to_vec(), Vec::new(), vec![value.len()]].into_iter();
+    found.reshaped(&shapes.find(|shape| suits(ty, shape) && shape.iter().product::<usize>() == value.len())?)
 }
 
 /// The sizes of an input's dimensions by data for it, in the forms that a run takes data in: as they are, with a first
@@ -134,7 +231,7 @@ mod tests {
         let given = |dims: &[&str], data: &[(Option<&str>, &[usize])]| -> Result<String, String> {
             let dim = |d: &&str| d.parse().map_or_else(|_| Dim::Symbol(d.to_string()), Dim::Fixed);
             let ty = TensorType { dtype: DType::F32, dims: dims.iter().map(dim).collect() };
-            let data = data.iter().map(|(name, shape)| (name.map(str::to_owned), shape.to_vec())).collect();
+            let data = data.iter().map(|(name, shape)| (name.map(str::to_owned), shape.to_vec()).into()).collect();
             let sizes = Sizes { data, ..Sizes::default() };
             let found = sizes.given(&[("x", &ty)])?;
             Ok(found.into_iter().map(|(s, n)| format!("{s}={n}")).collect::<Vec<_>>().join(" "))

@@ -1,9 +1,9 @@
 //! Maps values of the graph to the tensors of the model file.
 
-use crate::graph::{DType, Def, Graph, NodeId, Op, ValueId};
+use crate::graph::{self, DType, Def, Graph, NodeId, Op, ValueId};
 use indexmap::IndexMap;
 use indexmap::map::Entry as Slot;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use tilewright_runtime::artifact::{Manifest, Source};
 
 /// A tensor of a file, and the value that it became.
@@ -19,7 +19,11 @@ pub(super) struct Tensor {
 /// Names and quantization of a file's tensors. The key is the name of the node or input that a tensor became, and the
 /// index among its values. Passes keep the names of nodes that they do not replace.
 #[derive(Debug, Clone, Default)]
-pub struct Sources(IndexMap<(String, usize), Entry>);
+pub struct Sources {
+    entries: IndexMap<(String, usize), Entry>,
+    /// The elements of the inputs that the import took as constants.
+    fixed: BTreeMap<String, Vec<u8>>,
+}
 
 #[derive(Debug, Clone)]
 struct Entry {
@@ -33,7 +37,11 @@ struct Entry {
 impl Sources {
     /// If several tensors became one value, the first one names it and gives its quantization. The other names become
     /// aliases.
-    pub(super) fn new(graph: &Graph, tensors: impl IntoIterator<Item = Tensor>) -> Sources {
+    pub(super) fn new(
+        graph: &Graph,
+        tensors: impl IntoIterator<Item = Tensor>,
+        values: &BTreeMap<String, graph::Tensor>,
+    ) -> Sources {
         let users = graph.users();
         // Scale and zero point of integers, from the quantize node that makes them or a dequantize node that reads
         // them.
@@ -57,14 +65,14 @@ impl Sources {
             let quantizes = |u: &&NodeId| matches!(graph.node(**u).op, Op::Quantize(_));
             users[v.0].iter().find(quantizes).map(|&u| graph.node(u).output())
         };
-        let mut found = IndexMap::new();
+        let mut entries = IndexMap::new();
         for tensor in tensors {
             let place = match graph.value(tensor.value).def {
                 Def::Input(_) => 0,
                 Def::Node(_, place) => place,
             };
             let value = tensor.value;
-            match found.entry((graph.value_name(value).to_string(), place)) {
+            match entries.entry((graph.value_name(value).to_string(), place)) {
                 Slot::Occupied(mut known) => {
                     let known: &mut Entry = known.get_mut();
                     known.source.aliases.push(tensor.name);
@@ -77,16 +85,21 @@ impl Sources {
                 }
             }
         }
-        Sources(found)
+        let fixed = values.iter().map(|(name, value)| (name.clone(), value.to_bytes()));
+        Sources { entries, fixed: fixed.collect() }
     }
 
     /// True if the file has a tensor with this name.
     pub fn knows(&self, tensor: &str) -> bool {
-        self.0.values().any(|entry| entry.source.names().any(|name| name == tensor))
+        self.entries.values().any(|entry| entry.source.names().any(|name| name == tensor))
     }
 
     /// Adds what the file says about its values to a compiled model.
     pub fn annotate(&self, manifest: &mut Manifest) {
+        for id in &manifest.inputs {
+            let value = &mut manifest.values[id.0 as usize];
+            value.fixed = self.fixed.get(&value.name).cloned();
+        }
         let mut named = Vec::new();
         for id in &manifest.inputs {
             named.push((*id, (manifest.values[id.0 as usize].name.clone(), 0)));
@@ -96,12 +109,12 @@ impl Sources {
             named.extend(values.filter_map(|(place, id)| Some(((*id)?, (node.name.clone(), place)))));
         }
         let mut by_value: HashMap<ValueId, &Entry> = HashMap::new();
-        for entry in self.0.values() {
+        for entry in self.entries.values() {
             by_value.entry(entry.value).or_insert(entry);
         }
         for (id, key) in named {
             let value = &mut manifest.values[id.0 as usize];
-            let Some(entry) = self.0.get(&key) else { continue };
+            let Some(entry) = self.entries.get(&key) else { continue };
             let same = |entry: &&Entry| entry.dtype.name() == value.dtype.name();
             let quantized = || entry.quantized.and_then(|v| by_value.get(&v).copied());
             value.source = Some(entry).filter(same).or_else(|| quantized().filter(same)).map(|e| e.source.clone());

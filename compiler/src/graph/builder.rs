@@ -35,6 +35,18 @@ impl GraphBuilder {
         v
     }
 
+    /// Adds an input under this name, or under this name with a number if it is taken.
+    pub(crate) fn free_input(&mut self, name: &str, ty: TensorType) -> ValueId {
+        let mut names = std::iter::once(name.to_string()).chain((1..).map(|k| format!("{name}.{k}")));
+        let free = names.find(|name| self.inputs.iter().all(|(other, _)| other != name));
+        self.input(&free.unwrap_or_default(), ty)
+    }
+
+    /// The inputs, in order.
+    pub(crate) fn input_values(&self) -> Vec<ValueId> {
+        self.inputs.iter().map(|(_, v)| *v).collect()
+    }
+
     /// Adds a constant.
     pub fn constant(&mut self, name: &str, value: impl Into<Arc<Tensor>>) -> ValueId {
         let value = value.into();
@@ -72,6 +84,16 @@ impl GraphBuilder {
         &self.types[v.0]
     }
 
+    /// The name of an input, or `None` for a value of a node.
+    pub(crate) fn input_name(&self, v: ValueId) -> Option<&str> {
+        self.inputs.iter().find(|(_, input)| *input == v).map(|(name, _)| name.as_str())
+    }
+
+    /// The number of dimensions of the input with this name.
+    pub(crate) fn input_rank(&self, name: &str) -> Option<usize> {
+        self.inputs.iter().find(|(own, _)| own == name).map(|(_, v)| self.ty(*v).rank())
+    }
+
     /// The node that defines a value, or `None` for an input.
     pub fn def(&self, v: ValueId) -> Option<&Node> {
         self.defs.get(v.0).copied().flatten().map(|n| &self.nodes[n])
@@ -83,6 +105,16 @@ impl GraphBuilder {
             Op::Constant(c) => Some(&c.value),
             _ => None,
         }
+    }
+
+    /// The operator of the last node.
+    pub(crate) fn last_op(&mut self) -> Option<&mut Op> {
+        self.nodes.last_mut().map(|node| &mut node.op)
+    }
+
+    /// Puts the inputs into this order; those that are not in it come last.
+    pub(crate) fn order_inputs(&mut self, order: &[ValueId]) {
+        self.inputs.sort_by_key(|(_, v)| order.iter().position(|other| other == v).unwrap_or(order.len()));
     }
 
     /// Makes a value an output of the graph, under this name.

@@ -38,7 +38,7 @@ impl Graph {
         let mut inputs = Vec::new();
         for v in nodes.iter().flat_map(|id| &self.node(*id).inputs) {
             if !made.contains(v) && !place.contains_key(v) {
-                place.insert(*v, b.input(self.value_name(*v), self.ty(*v).clone()));
+                place.insert(*v, b.free_input(self.value_name(*v), self.ty(*v).clone()));
                 inputs.push(*v);
             }
         }

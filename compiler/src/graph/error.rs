@@ -45,6 +45,14 @@ pub enum OpError {
         /// What is wrong.
         reason: String,
     },
+    /// An error within a region.
+    #[error("in region `{region}`: {source}")]
+    Region {
+        /// The region's name.
+        region: String,
+        /// What is wrong there.
+        source: Box<GraphError>,
+    },
     /// A symbolic size where a known one is needed.
     #[error(
         "operand `{operand}` has type {found}, but its size must be known here; set the sizes \

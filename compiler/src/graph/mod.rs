@@ -196,6 +196,26 @@ impl Graph {
         }
     }
 
+    /// The same graph with other regions: `change` gets each region, and returns what takes its place.
+    ///
+    /// # Errors
+    /// The first of `change`.
+    pub(crate) fn with_regions<E>(
+        mut self,
+        mut change: impl FnMut(&Arc<Graph>) -> Result<Graph, E>,
+    ) -> Result<Graph, E> {
+        for node in &mut self.nodes {
+            let regions = node.op.regions();
+            if regions.is_empty() {
+                continue;
+            }
+            let changed = regions.into_iter().map(|region| Ok(Arc::new(change(region)?)));
+            let changed = changed.collect::<Result<Vec<_>, E>>()?;
+            node.op = node.op.with_regions(changed).unwrap_or_else(|| node.op.clone());
+        }
+        Ok(self)
+    }
+
     /// The same graph with symbolic dimensions replaced by sizes.
     ///
     /// # Errors

@@ -3,13 +3,13 @@
 //! Rules:
 //! - every operand and output is a value that is defined before its use;
 //! - every value is defined once, by the node that it names;
-//! - each node's output types are those that its operator infers;
+//! - each node's output types are those that its operator infers, and its regions are valid;
 //! - no value has more than [`super::MAX_RANK`] dimensions;
 //! - names of inputs are unique, and so are names of nodes; outputs with the same name are the same value (a file can
 //!   list an output more than once);
 //! - the graph has at least one output.
 
-use super::{Def, Graph, GraphError};
+use super::{Def, Graph, GraphError, OpError};
 use std::collections::{HashMap, HashSet};
 
 /// Returns everything that is wrong with a graph; empty if it is valid.
@@ -67,6 +67,14 @@ pub fn verify(g: &Graph) -> Vec<GraphError> {
         defined += node.outputs.len();
         if !sound {
             continue;
+        }
+        for region in node.op.regions() {
+            let inside = |e| OpError::Region { region: region.name().to_string(), source: Box::new(e) };
+            errors.extend(verify(region).into_iter().map(|e| GraphError::Op {
+                node: node.name.clone(),
+                op: node.op.name(),
+                source: inside(e),
+            }));
         }
         let inputs: Vec<_> = node.inputs.iter().map(|&v| g.ty(v)).collect();
         match node.op.infer(&inputs) {

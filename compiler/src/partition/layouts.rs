@@ -87,8 +87,12 @@ impl<'a> Layouts<'a> {
         lies: Known,
         seen: &mut Vec<Ends>,
     ) -> Result<Option<NodeChoice>, String> {
-        if let Op::Packed(op) = &self.graph.node(id).op {
-            return Err(format!("a function of the program, {}", op.function));
+        match &self.graph.node(id).op {
+            Op::Packed(op) => return Err(format!("a function of the program, {}", op.function)),
+            op if op.is_own_step() => {
+                return Err("the host decides what runs; its regions are placed on their own".into());
+            }
+            _ => {}
         }
         match (self.options.offload, self.refused.get(&id)) {
             (Offload::None, _) => return Err("nothing is offloaded".into()),

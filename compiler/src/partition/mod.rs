@@ -25,7 +25,7 @@ pub use region::{AccelRegion, Code, Partition, Region};
 
 use crate::codegen::accel::BuildError;
 use crate::cost::{Analytic, Clock, CostOracle};
-use crate::graph::{Graph, NodeId, Op, ValueId};
+use crate::graph::{Graph, NodeId, ValueId};
 use place::Placed;
 use region::RegionSource;
 use settle::settle;
@@ -76,7 +76,7 @@ pub fn partition_by(
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Cpu,
-    Packed,
+    Own,
     Accel,
 }
 
@@ -90,7 +90,7 @@ fn regions(
     let mut grouped: BTreeMap<(usize, Kind), Vec<NodeId>> = BTreeMap::new();
     for (node, at) in &placed.nodes {
         let kind = match (&graph.node(*node).op, at.place) {
-            (Op::Packed(_), _) => Kind::Packed,
+            (op, _) if op.is_own_step() => Kind::Own,
             (_, Place::Accel) => Kind::Accel,
             (_, Place::Cpu | Place::Cuda) => Kind::Cpu,
         };
@@ -106,7 +106,7 @@ fn regions(
     all.into_iter()
         .map(|((depth, kind), nodes)| {
             let code = match kind {
-                Kind::Packed => Code::Packed,
+                Kind::Own => Code::Own,
                 Kind::Cpu => Code::Cpu,
                 Kind::Accel => {
                     let mut region = accel_region(graph, config, placed, &by_depth[&depth], &nodes, options)?;

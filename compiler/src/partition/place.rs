@@ -76,8 +76,8 @@ struct Ready {
     depth: usize,
     /// Its view in device memory, if the accelerator made it.
     view: Option<View>,
-    /// Whether a function of the program made it.
-    packed: bool,
+    /// Whether a step of its own made it.
+    own_step: bool,
 }
 
 /// Places every node according to the cheapest choice of layouts.
@@ -100,7 +100,7 @@ pub(super) fn place(
             Some(NodeChoice::Alias(view)) => {
                 let Ready { depth, view: lies, .. } = ready.get(&node.inputs[0]).copied().unwrap_or_default();
                 placed.recast(node.inputs[0], node.output(), view);
-                ready.insert(node.output(), Ready { depth, view: view.or(lies), packed: false });
+                ready.insert(node.output(), Ready { depth, view: view.or(lies), own_step: false });
                 let order = if view.is_some() { " in another order of dimensions" } else { "" };
                 let why = format!("the same bytes{order}; nothing to do");
                 placed.nodes.insert(id, NodePlace { place: Place::Accel, depth, why });
@@ -116,11 +116,10 @@ pub(super) fn place(
             None => String::new(),
         };
         let from = node.inputs.iter().filter_map(|v| ready.get(v));
-        // A function of the program is a region of its own.
-        let packed = matches!(node.op, Op::Packed(_));
-        let depth = from.map(|r| r.depth + usize::from(r.view.is_some() || packed || r.packed)).max().unwrap_or(0);
+        let own_step = node.op.is_own_step();
+        let depth = from.map(|r| r.depth + usize::from(r.view.is_some() || own_step || r.own_step)).max().unwrap_or(0);
         for &value in &node.outputs {
-            ready.insert(value, Ready { depth, view: None, packed });
+            ready.insert(value, Ready { depth, view: None, own_step });
         }
         placed.nodes.insert(id, NodePlace { place: Place::Cpu, depth, why });
     }
@@ -146,6 +145,6 @@ fn accept(
     for &node in &layer.nodes {
         placed.nodes.insert(node, NodePlace { place: Place::Accel, depth, why: why.clone() });
     }
-    ready.insert(layer.output.0, Ready { depth, view: Some(layer.output.1), packed: false });
+    ready.insert(layer.output.0, Ready { depth, view: Some(layer.output.1), own_step: false });
     placed.layers.push(PlacedLayer { layer, planned, depth, cycles: None });
 }

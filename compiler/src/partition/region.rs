@@ -47,7 +47,7 @@ impl Region {
     /// Number of instructions of its program; 0 if it has none.
     pub(super) fn insns(&self) -> usize {
         match &self.code {
-            Code::Cpu | Code::Packed => 0,
+            Code::Cpu | Code::Own => 0,
             Code::Accel(accel) => accel.program.insn_count(),
         }
     }
@@ -55,7 +55,7 @@ impl Region {
     /// Where the nodes run.
     pub fn place(&self) -> Place {
         match self.code {
-            Code::Cpu | Code::Packed => Place::Cpu,
+            Code::Cpu | Code::Own => Place::Cpu,
             Code::Accel(_) => Place::Accel,
         }
     }
@@ -66,8 +66,9 @@ impl Region {
 pub enum Code {
     /// On the CPU, with code from a backend.
     Cpu,
-    /// A function that the program has registered; the region has this node only.
-    Packed,
+    /// A node that is a step of its own: a function that the program has registered, or control flow. The region has this
+    /// node only.
+    Own,
     /// On the accelerator.
     Accel(Box<AccelRegion>),
 }

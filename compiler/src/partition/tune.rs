@@ -256,7 +256,7 @@ pub(super) fn keep_plans(partition: &Partition, config: &HwConfig, oracle: &dyn 
     let Some(others) = oracle.other_shapes().filter(|others| others.is_empty()) else { return };
     let programs = partition.regions.iter().filter_map(|region| match &region.code {
         Code::Accel(program) => Some(program),
-        Code::Cpu | Code::Packed => None,
+        Code::Cpu | Code::Own => None,
     });
     let elsewhere = |(layer, planned): &(Layer, Planned)| {
         let rank = planned.alternatives(layer, config, MOST).iter().position(|other| other == planned);

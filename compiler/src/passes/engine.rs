@@ -136,12 +136,20 @@ impl std::fmt::Debug for Options<'_> {
     }
 }
 
-/// Runs passes in order, each until it finds nothing more to change.
+/// Runs passes in order, each until it finds nothing more to change: on all regions first, then on the graph around them.
 ///
 /// # Errors
 /// If a patch makes the graph invalid or a pass does not terminate; both are bugs in the pass.
 pub fn run(g: Graph, passes: &[Box<dyn Pass>], mut options: Options) -> Result<(Graph, Report), PassError> {
-    let (mut g, mut report) = (g, Report::default());
+    let mut report = Report::default();
+    let mut g = g.with_regions(|region| {
+        let stop_after = options.stop_after.map(|most| most.saturating_sub(report.applied.len()));
+        let inside = Options { stop_after, ..Options::default() };
+        let (region, Report { applied, notes }) = run(region.as_ref().clone(), passes, inside)?;
+        report.applied.extend(applied);
+        report.notes.extend(notes);
+        Ok::<_, PassError>(region)
+    })?;
     for pass in passes {
         g = run_pass(g, pass.as_ref(), &mut options, &mut report)?;
         report.notes.extend(pass.notes(&g));

@@ -22,7 +22,7 @@ impl Pass for FoldConstants {
 
     fn rewrite(&self, view: &View, at: NodeId) -> Option<Patch> {
         let node = view.graph.node(at);
-        if matches!(node.op, Op::Constant(_)) || !node.op.is_pure() || node.outputs.len() != 1 {
+        if matches!(node.op, Op::Constant(_)) || node.op.is_own_step() || node.outputs.len() != 1 {
             return None;
         }
         // Larger results, from a small constant in a broken file or a large border, are better computed when they are

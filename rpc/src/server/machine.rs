@@ -150,14 +150,14 @@ pub(crate) fn has_native_code(artifact: &Artifact) -> bool {
         let objects = manifest.cpu.as_ref().is_some_and(|cpu| !cpu.objects.is_empty());
         objects || manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cpu { .. }))
     };
-    artifact.manifest.of_each_shape().any(native)
+    artifact.manifest.parts().into_iter().any(native)
 }
 
 fn has_gpu_code(artifact: &Artifact) -> bool {
     let on_gpu = |manifest: &Manifest| {
         !manifest.cuda.is_empty() || manifest.steps.iter().any(|step| matches!(step.kind, StepKind::Cuda { .. }))
     };
-    artifact.manifest.of_each_shape().any(on_gpu)
+    artifact.manifest.parts().into_iter().any(on_gpu)
 }
 
 /// Bytes of memory that a session of an artifact takes at most, its shapes together.
@@ -171,8 +171,8 @@ fn need(artifact: &Artifact) -> u64 {
         });
         sum.saturating_add(workspace.max().unwrap_or(0))
     };
-    let of_shapes = artifact.manifest.of_each_shape().map(values);
-    of_shapes.fold(artifact.blob_bytes() as u64, u64::saturating_add)
+    let of_parts = artifact.manifest.parts().into_iter().map(values);
+    of_parts.fold(artifact.blob_bytes() as u64, u64::saturating_add)
 }
 
 /// Bytes of the inputs and outputs of a frame, those of the largest shape.

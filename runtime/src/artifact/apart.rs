@@ -14,7 +14,7 @@ impl Artifact {
     /// also have the micro-ops.
     fn is_parameter(&self, id: BlobId) -> bool {
         let accel = |kind: &StepKind| matches!(kind, StepKind::Accel(accel) if accel.constants == id);
-        self.manifest.of_each_shape().any(|manifest| {
+        self.manifest.parts().into_iter().any(|manifest| {
             manifest.values.iter().any(|value| value.constant == Some(id))
                 || manifest.steps.iter().any(|step| accel(&step.kind))
         })

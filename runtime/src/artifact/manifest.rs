@@ -13,6 +13,9 @@ use crate::tensor::{DType, byte_len, shape_text};
 /// More scratch memory than any step needs; a larger number means that the manifest is damaged.
 const MAX_WORKSPACE: u64 = 1 << 36;
 
+/// Most steps of a loop.
+pub const MOST_STEPS: u64 = 1 << 20;
+
 /// Index into [`Manifest::values`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ValueId(pub u32);
@@ -104,6 +107,9 @@ pub struct ValueInfo {
     pub shape: Vec<usize>,
     /// The elements, if it is a constant.
     pub constant: Option<BlobId>,
+    /// The elements of an input, if the model is compiled for these alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<Vec<u8>>,
     /// What the model's file says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
@@ -131,6 +137,11 @@ impl Source {
 }
 
 impl ValueInfo {
+    /// A value that is computed or given.
+    pub fn new(name: &str, dtype: DType, shape: Vec<usize>) -> ValueInfo {
+        ValueInfo { name: name.to_string(), dtype, shape, constant: None, fixed: None, source: None }
+    }
+
     /// Bytes of the tensor.
     pub fn bytes(&self) -> usize {
         byte_len(self.dtype, &self.shape).unwrap_or(0)
@@ -183,6 +194,46 @@ pub enum StepKind {
     },
     /// A driver program.
     Accel(AccelStep),
+    /// One of two regions. The step's first input is the condition; the regions get the others.
+    If {
+        /// Runs if the condition is true. Like that of another shape, a region's manifest has no blobs of its own.
+        then: Box<Manifest>,
+        /// Runs if it is false.
+        otherwise: Box<Manifest>,
+    },
+    /// A region that runs once for each step. The step's inputs are the limit, the condition, the carried values, and what
+    /// else the region gets; its outputs are the last carried values, and the collected values of all steps. The region
+    /// gets the step's number in place of limit and condition, and returns the condition before the rest.
+    Loop {
+        /// What runs in each step.
+        body: Box<Manifest>,
+        /// Number of carried values.
+        carried: u64,
+        /// Number of steps that collected values are from.
+        collects: u64,
+        /// Most steps.
+        most: u64,
+    },
+}
+
+impl StepKind {
+    /// The manifests of its regions.
+    pub fn regions(&self) -> Vec<&Manifest> {
+        match self {
+            StepKind::If { then, otherwise } => vec![then, otherwise],
+            StepKind::Loop { body, .. } => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The manifests of its regions, to change them.
+    pub(super) fn regions_mut(&mut self) -> Vec<&mut Manifest> {
+        match self {
+            StepKind::If { then, otherwise } => vec![then, otherwise],
+            StepKind::Loop { body, .. } => vec![body],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// A driver program, with its bulk in blobs.
@@ -492,6 +543,10 @@ impl Manifest {
                 return Err(format!("input {} is a constant, or listed twice", self.values[id.0 as usize].name));
             }
             *known = true;
+            let value = &self.values[id.0 as usize];
+            if value.fixed.as_ref().is_some_and(|fixed| fixed.len() != value.bytes()) {
+                return Err(format!("the elements of input {} are not those of its shape", value.name));
+            }
         }
         for step in &self.steps {
             for id in &step.inputs {
@@ -544,6 +599,11 @@ impl Manifest {
                     }
                 }
                 StepKind::Packed { .. } => {}
+                StepKind::If { .. } | StepKind::Loop { .. } => {
+                    let wrong = |what| format!("step {}: {what}", step.name);
+                    step.kind.regions().iter().try_for_each(|region| region.check(blob_lens)).map_err(wrong)?;
+                    self.check_flow(step).map_err(wrong)?;
+                }
             }
         }
         if !self.output_names.is_empty() && self.output_names.len() != self.outputs.len() {
@@ -576,6 +636,63 @@ impl Manifest {
             }
         }
         Ok(())
+    }
+
+    /// Checks that regions take and return what their step reads and writes.
+    fn check_flow(&self, step: &Step) -> Result<(), String> {
+        type Type<'m> = (DType, &'m [usize]);
+        fn types<'m>(manifest: &'m Manifest, ids: &'m [ValueId]) -> Vec<Type<'m>> {
+            ids.iter().map(|id| &manifest.values[id.0 as usize]).map(|v| (v.dtype, v.shape.as_slice())).collect()
+        }
+        let (given, made) = (types(self, &step.inputs), types(self, &step.outputs));
+        let (truth, number) = ((DType::Bool, &[][..]), (DType::I64, &[][..]));
+        let suits = match &step.kind {
+            StepKind::If { then, otherwise } => [then, otherwise].iter().all(|region| {
+                let captured = given.split_first().filter(|(condition, _)| **condition == truth);
+                captured.is_some_and(|(_, captured)| types(region, &region.inputs) == captured)
+                    && types(region, &region.outputs) == made
+            }),
+            StepKind::Loop { most, .. } if *most > MOST_STEPS => {
+                return Err(format!("it takes up to {most} steps; at most {MOST_STEPS} are supported"));
+            }
+            StepKind::Loop { body, carried, collects, .. } => {
+                let carried = usize::try_from(*carried).unwrap_or(usize::MAX);
+                let (takes, returns) = (types(body, &body.inputs), types(body, &body.outputs));
+                let ends = given.len() >= carried.saturating_add(2) && given[..2] == [number, truth];
+                let starts = takes.first() == Some(&number) && returns.first() == Some(&truth);
+                let row = |(own, all): (&Type, &Type)| {
+                    own.0 == all.0 && all.1.split_first() == Some((&(*collects as usize), own.1))
+                };
+                let (last, rows) = made.split_at(carried.min(made.len()));
+                ends && starts
+                    && takes[1..] == given[2..]
+                    && returns.len() == made.len() + 1
+                    && last.len() == carried
+                    && returns[1..=carried] == *last
+                    && given[2..2 + carried] == *last
+                    && returns[1 + carried..].iter().zip(rows).all(row)
+            }
+            _ => true,
+        };
+        if suits { Ok(()) } else { Err("its regions take or return other values than it does".into()) }
+    }
+
+    /// This manifest, those of other shapes, and those of all regions.
+    pub fn parts(&self) -> Vec<&Manifest> {
+        let mut all = vec![self];
+        let mut at = 0;
+        while let Some(manifest) = all.get(at).copied() {
+            all.extend(&manifest.variants);
+            all.extend(manifest.steps.iter().flat_map(|step| step.kind.regions()));
+            at += 1;
+        }
+        all
+    }
+
+    /// This manifest and those of its regions, at all depths; not those of other shapes.
+    pub fn with_regions(&self) -> Vec<&Manifest> {
+        let regions = self.steps.iter().flat_map(|step| step.kind.regions());
+        std::iter::once(self).chain(regions.flat_map(Manifest::with_regions)).collect()
     }
 
     fn check_accel(&self, step: &Step, accel: &AccelStep) -> Result<(), String> {

@@ -176,13 +176,18 @@ impl Artifact {
 
     /// The model compiled for these shapes of its inputs, if the artifact has it; the blobs are shared.
     pub fn for_shapes(&self, shapes: &[&[usize]]) -> Option<Artifact> {
-        let mut manifest = self.manifest.of_each_shape().find(|manifest| has_shapes(manifest, shapes))?.clone();
+        Some(self.of_part(self.manifest.of_each_shape().find(|manifest| has_shapes(manifest, shapes))?))
+    }
+
+    /// A part of this artifact, the model for one shape or a region, as an artifact; the blobs are shared.
+    pub(crate) fn of_part(&self, part: &Manifest) -> Artifact {
+        let mut manifest = part.clone();
         manifest.blobs.clone_from(&self.manifest.blobs);
         manifest.parameters.clone_from(&self.manifest.parameters);
         manifest.variants.clear();
         manifest.open_inputs.clear();
         manifest.buckets.clear();
-        Some(Artifact { manifest, ..self.clone() })
+        Artifact { manifest, ..self.clone() }
     }
 
     /// Whether the model is compiled for these shapes of its inputs alone.
@@ -224,6 +229,15 @@ impl Manifest {
         std::iter::once(self).chain(&self.variants)
     }
 
+    /// A manifest without blobs of its own, for an artifact that has this one's from this number on.
+    pub fn with_blobs_from(&self, first: u32) -> Manifest {
+        let mut manifest = self.clone();
+        manifest.each_blob(&mut |id| id.0 += first);
+        manifest.blobs.clear();
+        manifest.parameters = None;
+        manifest
+    }
+
     /// Calls `change` with every reference to a blob, except those of the model for other shapes.
     fn each_blob(&mut self, change: &mut dyn FnMut(&mut BlobId)) {
         self.cuda.iter_mut().for_each(&mut *change);
@@ -234,6 +248,7 @@ impl Manifest {
                 change(&mut accel.stream);
                 change(&mut accel.constants);
             }
+            step.kind.regions_mut().into_iter().for_each(|region| region.each_blob(change));
         }
     }
 
@@ -303,13 +318,7 @@ mod tests {
 
     /// Two inputs whose open size has one name.
     fn of_sizes(sizes: [usize; 2]) -> Artifact {
-        let value = |size: usize| ValueInfo {
-            name: String::new(),
-            dtype: DType::I8,
-            shape: vec![size, 2],
-            constant: None,
-            source: None,
-        };
+        let value = |size: usize| ValueInfo::new("", DType::I8, vec![size, 2]);
         let symbol = "n".to_string();
         let bucket = Bucket { symbol, outputs: vec![Some(Rows { axis: 0, each: 1 })] };
         let manifest = Manifest {

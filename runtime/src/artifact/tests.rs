@@ -3,7 +3,7 @@ use crate::tensor::DType;
 use tilewright_driver::AccelProgram;
 
 fn value(name: &str, len: usize, constant: Option<u32>) -> ValueInfo {
-    ValueInfo { name: name.into(), dtype: DType::I8, shape: vec![len], constant: constant.map(BlobId), source: None }
+    ValueInfo { constant: constant.map(BlobId), ..ValueInfo::new(name, DType::I8, vec![len]) }
 }
 
 fn manifest() -> Manifest {

@@ -19,12 +19,12 @@ pub trait Specialize: Send {
     /// Its inputs; sizes that differ between shapes have names.
     fn inputs(&self) -> &[OpenValue];
 
-    /// The model, compiled for these shapes of its inputs. They suit the inputs' known sizes, and equal names have equal
-    /// sizes.
+    /// The model, compiled for the shapes of these inputs, and for their values where it needs them. The shapes suit the
+    /// inputs' known sizes, and equal names have equal sizes; elements can be missing.
     ///
     /// # Errors
-    /// Why it cannot be had for these shapes.
-    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError>;
+    /// Why it cannot be had for these inputs.
+    fn specialize(&self, inputs: &[TensorRef]) -> Result<Artifact, AnyError>;
 
     /// Larger shapes to pad to; `None` if the model has code for these shapes.
     fn larger(&self, _shapes: &[&[usize]]) -> Option<Larger> {
@@ -60,9 +60,10 @@ impl Specialize for OfArtifact {
         &self.inputs
     }
 
-    fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
+    fn specialize(&self, inputs: &[TensorRef]) -> Result<Artifact, AnyError> {
+        let shapes: Vec<&[usize]> = inputs.iter().map(|tensor| tensor.shape).collect();
         let unknown = || self.artifact.known_shapes();
-        self.artifact.for_shapes(shapes).ok_or_else(|| unknown().into())
+        self.artifact.for_shapes(&shapes).ok_or_else(|| unknown().into())
     }
 
     fn larger(&self, shapes: &[&[usize]]) -> Option<Larger> {
@@ -295,7 +296,7 @@ impl DynamicSession {
             shapes: shapes.iter().map(|shape| shape_text(shape)).collect::<Vec<_>>().join(" and "),
             reason,
         };
-        let artifact = source.specialize(&shapes).map_err(|error| wrong(error.to_string()))?;
+        let artifact = source.specialize(inputs).map_err(|error| wrong(error.to_string()))?;
         while self.ready.len() >= self.kept {
             self.ready.remove(0);
         }
@@ -381,11 +382,8 @@ mod tests {
     /// `y` is the function `len` of `x`, whose shape has one open size; the constant is the same for all.
     fn of_length(len: usize) -> Artifact {
         let value = |name: &str, shape: &[usize], constant: Option<u32>| ValueInfo {
-            name: name.into(),
-            dtype: DType::I8,
-            shape: shape.to_vec(),
             constant: constant.map(BlobId),
-            source: None,
+            ..ValueInfo::new(name, DType::I8, shape.to_vec())
         };
         let add = StepKind::Packed { function: "sum".into(), attributes: Default::default() };
         let step =
@@ -470,8 +468,8 @@ mod tests {
             &self.0
         }
 
-        fn specialize(&self, shapes: &[&[usize]]) -> Result<Artifact, AnyError> {
-            let len = shapes[0][1];
+        fn specialize(&self, inputs: &[TensorRef]) -> Result<Artifact, AnyError> {
+            let len = inputs[0].shape[1];
             self.1.lock().unwrap().push(len);
             if len == 7 { Err("node `sum`: 7 elements are not possible".into()) } else { Ok(of_length(len)) }
         }

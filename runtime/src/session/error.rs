@@ -97,6 +97,16 @@ pub enum SessionError {
         /// Shape that the model expects.
         wanted: Vec<usize>,
     },
+    /// An input of another value than the one that the model is compiled for.
+    #[error("input {name} is {found}, but the model is compiled for {wanted} alone; compile it for the other value")]
+    InputValue {
+        /// The input.
+        name: String,
+        /// Value given.
+        found: String,
+        /// Value that the model is compiled for.
+        wanted: String,
+    },
     /// An input whose sizes do not suit those that the model has.
     #[error("input {name} has shape {}, but the model expects {wanted}", shape_text(found))]
     OpenShape {
@@ -181,6 +191,7 @@ impl SessionError {
             SessionError::InputCount { .. }
                 | SessionError::InputType { .. }
                 | SessionError::InputShape { .. }
+                | SessionError::InputValue { .. }
                 | SessionError::OpenShape { .. }
                 | SessionError::Specialize { .. }
                 | SessionError::OutputCount { .. }

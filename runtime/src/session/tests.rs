@@ -12,11 +12,8 @@ pub(crate) fn artifact() -> Artifact {
 /// `y = x + w` over three bytes, then `doublings` steps that each double the value before.
 fn sums(doublings: u32) -> Artifact {
     let value = |name: &str, constant: Option<u32>| ValueInfo {
-        name: name.into(),
-        dtype: DType::I8,
-        shape: vec![1, 3],
         constant: constant.map(BlobId),
-        source: None,
+        ..ValueInfo::new(name, DType::I8, vec![1, 3])
     };
     let step = |inputs: [u32; 2], output: u32| Step {
         name: format!("add{output}"),

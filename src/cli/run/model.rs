@@ -43,7 +43,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
     let mut larger = None;
     let (artifact, mut config, mut times) = if Artifact::is_one(bytes) {
         let artifact = args.params.decode(&args.file, args.file.display(), bytes)?;
-        let (artifact, padded) = tilewright::model::for_data(artifact, &given.shapes())?;
+        let (artifact, padded) = tilewright::model::for_data(artifact, &given.data())?;
         larger = padded;
         let config = match &artifact.manifest.hardware {
             Some(hardware) if args.hw.is_default() => HwConfig::parse(&hardware.name, &hardware.toml)?,
@@ -57,7 +57,7 @@ pub fn run(args: &Run, bytes: &[u8]) -> Result<Verdict> {
             tilewright_runtime::cuda::available()?;
         }
         let (artifact, load_s, compile_s) =
-            args.compilation.compile(&args.file, &config, args.device, args.dump_tensors.is_some(), &given.shapes())?;
+            args.compilation.compile(&args.file, &config, args.device, args.dump_tensors.is_some(), &given.data())?;
         if args.device.is_accelerator() {
             args.compilation.advise(&artifact, &args.file);
         }

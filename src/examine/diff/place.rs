@@ -57,6 +57,9 @@ pub fn spot(artifact: &Artifact, config: &HwConfig, value: &Visible, flat: usize
         StepKind::Cpu { function, .. } | StepKind::Packed { function, .. } => {
             (Place::Cpu, ComputedBy::Function(function.clone()))
         }
+        StepKind::If { .. } | StepKind::Loop { .. } => {
+            (Place::Cpu, ComputedBy::Unknown("its regions compute it".to_string()))
+        }
         StepKind::Cuda { entry, .. } => (Place::Cuda, ComputedBy::Function(entry.clone())),
         StepKind::Accel(accel) => {
             let at = step.outputs.iter().position(|id| *id == value.id)?;

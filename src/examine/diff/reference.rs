@@ -257,8 +257,7 @@ mod tests {
     fn reals_out_of_range_become_the_nearest_integer() {
         for zero_point in [-128, -7, 0, 5, 127] {
             let source = Source { quantization: Some((0.5, zero_point)), ..Source::default() };
-            let value =
-                ValueInfo { name: "v".into(), dtype: DType::I8, shape: vec![6], constant: None, source: Some(source) };
+            let value = ValueInfo { source: Some(source), ..ValueInfo::new("v", DType::I8, vec![6]) };
             let reals = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, f32::MIN, 1.0];
             let found = convert(Tensor::from_f32(vec![6], &reals).unwrap(), &value).unwrap();
             let one = f64::from(zero_point + 2).min(127.0);

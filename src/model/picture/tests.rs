@@ -2,7 +2,7 @@ use super::*;
 use image::{ImageFormat, Rgb, RgbImage};
 
 fn input(dtype: DType, shape: &[usize]) -> ValueInfo {
-    ValueInfo { name: "image".into(), dtype, shape: shape.to_vec(), constant: None, source: None }
+    ValueInfo::new("image", dtype, shape.to_vec())
 }
 
 /// Width 4, height 2; red is ten times the column, green ten times the row, blue 200.

@@ -9,7 +9,7 @@ use tilewright_runtime::tensor::Tensor as Array;
 
 use super::{Prepared, Scaling, folder, folder_shape, samples};
 use crate::model::picture::Preprocess;
-use crate::model::{ModelFile, given, inference};
+use crate::model::{Datum, ModelFile, given, inference};
 
 /// Samples, before the model's inputs are known.
 pub enum Data {
@@ -36,10 +36,10 @@ impl Data {
     ///
     /// # Errors
     /// Why a picture cannot be read.
-    pub fn shapes(&self) -> Result<Vec<(Option<String>, Vec<usize>)>> {
+    pub fn shapes(&self) -> Result<Vec<Datum>> {
         Ok(match self {
-            Data::Arrays(_, arrays) => inference::shapes(arrays),
-            Data::Pictures(folder) => vec![(None, folder_shape(folder)?)],
+            Data::Arrays(_, arrays) => inference::data(arrays),
+            Data::Pictures(folder) => vec![(None, folder_shape(folder)?).into()],
         })
     }
 }

@@ -77,13 +77,7 @@ pub fn folder(
         return Err(FolderError::Inputs { folder: named(), count: inputs.len() });
     };
     let dtype = DType::from_name(ty.dtype.name()).unwrap_or(DType::F32);
-    let value = ValueInfo {
-        name: name.to_string(),
-        dtype,
-        shape: ty.shape().unwrap_or_default(),
-        constant: None,
-        source: Default::default(),
-    };
+    let value = ValueInfo::new(name, dtype, ty.shape().unwrap_or_default());
     let bytes = value.bytes().saturating_mul(files.len()).saturating_mul(crops.max(1));
     if bytes > MOST_BYTES {
         return Err(FolderError::Large { pictures: files.len(), crops, bytes });

@@ -11,7 +11,7 @@ use tilewright_runtime::tensor;
 use super::{Compiled, Data, Feeding, Prepared, QuantizeOptions, Report, accuracy};
 use crate::device::DEFAULT_HW;
 use crate::model::picture::Preprocess;
-use crate::model::{ImportOptions, ModelFile};
+use crate::model::{Datum, ImportOptions, ModelFile};
 
 /// What `quantize` was asked for.
 pub struct QuantizeRequest<'a> {
@@ -32,7 +32,7 @@ pub struct QuantizeRequest<'a> {
 }
 
 /// How a file is read if these are the shapes of its samples.
-pub type Importing<'a> = dyn Fn(&[(Option<String>, Vec<usize>)]) -> Result<ImportOptions> + 'a;
+pub type Importing<'a> = dyn Fn(&[Datum]) -> Result<ImportOptions> + 'a;
 
 /// A quantized model whose file has its temporary name.
 pub struct Finished {

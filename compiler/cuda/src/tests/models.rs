@@ -42,7 +42,7 @@ fn file(path: &str) -> PathBuf {
 fn graph(path: &Path) -> Graph {
     // Take sizes that the model leaves open from its expected input.
     let input = path.with_file_name(format!("{}.input_0.npy", path.file_stem().unwrap().to_string_lossy()));
-    let data = tilewright_runtime::npy::read(&input).ok().map(|t| (None, t.shape));
+    let data = tilewright_runtime::npy::read(&input).ok().map(|t| (None, t.shape).into());
     let sizes = Sizes { data: data.into_iter().collect(), ..Sizes::default() };
     let graph = import_with(path, &sizes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     passes::optimize(graph, OptLevel::O2, passes::Options::default()).unwrap_or_else(|e| panic!("{e}")).0

@@ -94,12 +94,12 @@ impl<'a> Context<'a> {
     }
 
     fn wrong(&self, proto: &NodeProto, label: &str, reason: impl Into<Reason>) -> ImportError {
-        ImportError::Node {
-            file: self.file.into(),
-            node: label.into(),
-            operator: operator_name(proto),
-            reason: reason.into().0,
-        }
+        // An error within a graph of the node names the node there.
+        self.inner.take().unwrap_or_else(|| {
+            let (file, node, operator) = (self.file.into(), label.into(), operator_name(proto));
+            let error = ImportError::Node { file, node, operator, reason: reason.into().0 };
+            self.net.error(error, self.outermost())
+        })
     }
 
     fn node(&mut self, proto: &NodeProto, label: &str) -> Result<(), ImportError> {
@@ -110,22 +110,13 @@ impl<'a> Context<'a> {
             self.check_operators(std::slice::from_ref(proto))?;
             let opset = *OPSETS.end();
             self.begin(label);
-            let mut node = NodeContext { cx: self, proto, opset, used: Used::default(), branch: None };
+            let mut node = NodeContext { cx: self, proto, opset, used: Used::default() };
             return node.packed().map_err(|reason| self.wrong(proto, label, reason));
         };
-        let branch = self.operator(operator, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
-        let graph = proto.attribute.iter().find(|a| branch == Some(&a.name)).and_then(|a| a.g.as_deref());
-        graph.map_or(Ok(()), |graph| self.branch(graph, proto, label))
+        self.operator(operator, proto, label).map_err(|reason| self.wrong(proto, label, reason))
     }
 
-    /// Imports a node. For a node that selects a branch, returns the attribute with the graph whose outputs are its
-    /// own.
-    fn operator(
-        &mut self,
-        operator: &ops::Operator,
-        proto: &NodeProto,
-        name: &str,
-    ) -> Result<Option<&'static str>, Reason> {
+    fn operator(&mut self, operator: &ops::Operator, proto: &NodeProto, name: &str) -> Result<(), Reason> {
         check_names(proto, operator)?;
         let opset = match (self.scope().opset, domain(&proto.domain)) {
             (Some(set), _) => set,
@@ -134,16 +125,15 @@ impl<'a> Context<'a> {
             (None, _) => *OPSETS.end(),
         };
         self.begin(name);
-        let mut node = NodeContext { cx: self, proto, opset, used: Used::default(), branch: None };
+        let mut node = NodeContext { cx: self, proto, opset, used: Used::default() };
         let imported = (operator.import)(&mut node);
         node.used.misread()?;
         imported?;
-        node.used.check(proto, operator, opset)?;
-        Ok(node.branch)
+        node.used.check(proto, operator, opset)
     }
 
     /// Begins to build a node.
-    fn begin(&mut self, label: &str) {
+    pub(super) fn begin(&mut self, label: &str) {
         let is_repeated = self.scope().call.is_some();
         self.net.begin(label, is_repeated);
     }
@@ -202,24 +192,39 @@ impl<'a> Context<'a> {
         self.enter(scope)
     }
 
-    fn branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), ImportError> {
-        self.enter_branch(graph, proto, label).map_err(|reason| self.wrong(proto, label, reason))?;
-        self.check_operators(&graph.node)?;
-        self.nodes(&graph.node)?;
-        let outputs = graph.output.iter().map(|info| &info.name);
-        self.leave(outputs, proto).map_err(|reason| self.wrong(proto, label, reason))
+    /// Imports a node's graph in place of the node.
+    pub(super) fn branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), Reason> {
+        check_outputs(graph, proto)?;
+        self.enter_branch(graph, label)?;
+        self.inside(graph)?;
+        self.leave(graph.output.iter().map(|info| &info.name), proto)
     }
 
-    fn enter_branch(&mut self, graph: &GraphProto, proto: &NodeProto, label: &str) -> Result<(), Reason> {
-        let (given, made) = (proto.output.len(), graph.output.len());
-        if given > made {
-            return Err(format!("it has {given} outputs, but its branch has {made}").into());
-        }
+    /// Imports the nodes of a node's graph, whose scope is the innermost one.
+    pub(super) fn inside(&mut self, graph: &GraphProto) -> Result<(), Reason> {
+        let imported = self.check_operators(&graph.node).and_then(|()| self.nodes(&graph.node));
+        imported.map_err(|error| {
+            self.inner.set(Some(error));
+            Reason(String::new())
+        })
+    }
+
+    /// Enters the scope of a node's graph.
+    pub(super) fn enter_branch(&mut self, graph: &GraphProto, label: &str) -> Result<(), Reason> {
         let outer = self.scope();
         let (opset, call, types) = (outer.opset, outer.call.clone(), declared_types(self.packed, graph.declared()));
         self.enter(Scope { opset, call, types, prefix: format!("{label}/"), open: true, ..Scope::default() })?;
         Ok(self.constants(graph, true)?)
     }
+}
+
+/// Checks that a branch has as many outputs as its node.
+pub(super) fn check_outputs(graph: &GraphProto, proto: &NodeProto) -> Result<(), Reason> {
+    let (given, made) = (proto.output.len(), graph.output.len());
+    if given > made {
+        return Err(format!("it has {given} outputs, but its branch has {made}").into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,12 +2,15 @@
 
 use super::function::{Call, Functions};
 use super::proto::{GraphProto, TensorProto, ValueInfoProto};
+use super::region::Around;
 use super::tensor;
+use crate::frontend::ImportOptions;
 use crate::frontend::error::ImportError;
 use crate::frontend::semantic::{SemanticBuilder, reasonable};
 use crate::frontend::sizes::Sizes;
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Dim, Tensor, TensorData, TensorType, ValueId};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
@@ -55,6 +58,10 @@ pub(super) struct Context<'a> {
     pub net: SemanticBuilder,
     /// The innermost scope is last.
     pub scopes: Vec<Scope>,
+    /// The graphs around the region that is built, outermost first.
+    pub around: Vec<Around>,
+    /// An error within a graph of the node that is imported.
+    pub inner: Cell<Option<ImportError>>,
     pub functions: Functions<'a>,
     /// Names of the file with the values that they became, in the order of import.
     pub traced: Vec<(String, ValueId)>,
@@ -85,8 +92,9 @@ impl Context<'_> {
         (outermost..self.scopes.len()).rev()
     }
 
-    fn find(&self, name: &str) -> Option<&Named> {
-        self.visible().find_map(|i| self.scopes[i].names.get(name))
+    /// The meaning of a name, and the depth of the graph that it belongs to.
+    pub fn find(&self, name: &str) -> Option<(&Named, usize)> {
+        self.visible().find_map(|i| Some((self.scopes[i].names.get(name)?, self.depth_of(i))))
     }
 
     /// Defines a name in the innermost scope.
@@ -101,48 +109,67 @@ impl Context<'_> {
         Ok(())
     }
 
-    /// The value of a name; a constant is added to the graph at its first use.
+    /// The value of a name; a constant is added to the graph at its first use. What a region reads from around it becomes
+    /// an input of the region.
     pub fn value(&mut self, name: &str) -> Result<ValueId, String> {
         let at = self.visible().find(|&i| self.scopes[i].names.contains_key(name));
         let undefined = || format!("`{name}` is not defined: no input, constant or node has this name");
-        let scope = &mut self.scopes[at.ok_or_else(undefined)?];
+        let at = at.ok_or_else(undefined)?;
+        let depth = self.depth_of(at);
+        let scope = &mut self.scopes[at];
         let t = match scope.names.get_mut(name) {
-            Some(Named::Value(v)) => return Ok(*v),
+            Some(Named::Value(v)) => {
+                let v = *v;
+                return Ok(self.captured(v, depth));
+            }
             Some(Named::LeftOut(maker)) => {
                 return Err(format!("`{name}` is not supported: it is an additional output of {maker}"));
             }
             Some(Named::Constant(t)) => std::mem::replace(t, Tensor::vector(Vec::<f32>::new())),
             None => return Err(undefined()),
         };
-        let unsigned = t.dtype() == DType::U8;
+        let is_unsigned = t.dtype() == DType::U8;
         let label = format!("{}{name}", scope.prefix);
-        let v = self.net.graph.constant(&label, tensor::shifted(t));
-        if unsigned {
-            self.unsigned.insert(v);
+        let (graph, unsigned, traced) = match self.around.get_mut(depth) {
+            Some(around) => (&mut around.graph, &mut around.unsigned, &mut around.traced),
+            None => (&mut self.net.graph, &mut self.unsigned, &mut self.traced),
+        };
+        let v = graph.constant(&label, tensor::shifted(t));
+        if is_unsigned {
+            unsigned.insert(v);
         }
         scope.names.insert(name.into(), Named::Value(v));
-        self.traced.push((label, v));
-        Ok(v)
+        traced.push((label, v));
+        Ok(self.captured(v, depth))
+    }
+
+    /// Notes that the node cannot be imported without the value of this name.
+    pub fn must_know(&self, name: &str) {
+        if let Some((Named::Value(v), depth)) = self.find(name) {
+            let outer = self.origin(*v, depth);
+            outer.into_iter().for_each(|v| self.net.must_know(v));
+        }
     }
 
     /// The meaning of a name; a constant is added to the graph.
     pub fn meaning(&mut self, name: &str) -> Result<Named, String> {
         match self.find(name) {
-            Some(Named::LeftOut(maker)) => Ok(Named::LeftOut(maker.clone())),
+            Some((Named::LeftOut(maker), _)) => Ok(Named::LeftOut(maker.clone())),
             _ => self.value(name).map(Named::Value),
         }
     }
 
     /// The value of a name, as in the file, if it is known.
     pub fn known(&self, name: &str) -> Option<Tensor> {
-        let v = match self.find(name)? {
-            Named::Constant(t) => return Some(t.clone()),
-            Named::Value(v) => *v,
-            Named::LeftOut(_) => return None,
+        let (v, depth) = match self.find(name)? {
+            (Named::Constant(t), _) => return Some(t.clone()),
+            (Named::Value(v), depth) => (*v, depth),
+            (Named::LeftOut(_), _) => return None,
         };
-        let t = self.net.graph.constant_of(v)?;
+        let (graph, unsigned) = self.graph_at(depth);
+        let t = graph.constant_of(v)?;
         match t.data() {
-            TensorData::I8(x) if self.unsigned.contains(&v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
+            TensorData::I8(x) if unsigned.contains(&v) => Some(Tensor::from_fn(t.shape(), |i| x[i] as u8 ^ 0x80)),
             _ => Some(t.as_ref().clone()),
         }
     }
@@ -190,10 +217,16 @@ impl Context<'_> {
         declared.collect()
     }
 
-    /// Defines the inputs of the file's graph, except those that have a value in it.
-    pub fn inputs(&mut self, graph: &GraphProto, sizes: &Sizes) -> Result<(), ImportError> {
-        let inputs = self.declared_inputs(graph, sizes)?;
+    /// Defines the inputs of the file's graph, except those that have a value in it. Those of the options' values are
+    /// constants; the graph has the inputs nevertheless. Returns these values in the inputs' types.
+    pub fn inputs(
+        &mut self,
+        graph: &GraphProto,
+        options: &ImportOptions,
+    ) -> Result<BTreeMap<String, Tensor>, ImportError> {
+        let inputs = self.declared_inputs(graph, &options.sizes)?;
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
+        let (sizes, values) = options.sizes.with_values(&options.values, &types, self.file)?;
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
         let (given, bound) = (sizes.given(&types).map_err(wrong)?, sizes.bound(&types).map_err(wrong)?);
         self.bound.clone_from(&bound);
@@ -208,6 +241,11 @@ impl Context<'_> {
                 return Err(self.malformed(reason));
             }
             let mut v = self.net.graph.input(&info.name, ty.clone());
+            let twice = |_| ImportError::malformed(self.file, format!("two inputs have the name `{}`", info.name));
+            if let Some(value) = values.get(&info.name) {
+                self.define(&info.name, Named::Constant(value.clone())).map_err(twice)?;
+                continue;
+            }
             if ty.dtype == DType::U8 {
                 v = self.sign_shifted(&info.name, v).map_err(|e| self.malformed(e))?;
                 self.unsigned.insert(v);
@@ -215,10 +253,9 @@ impl Context<'_> {
             if let Some(symbol) = open {
                 self.assumed.insert(v, symbol);
             }
-            let twice = |_| ImportError::malformed(self.file, format!("two inputs have the name `{}`", info.name));
             self.define(&info.name, Named::Value(v)).map_err(twice)?;
         }
-        Ok(())
+        Ok(values)
     }
 
     /// Defines the outputs of the file's graph.

@@ -17,6 +17,7 @@ mod ops;
 mod order;
 mod packed;
 mod proto;
+mod region;
 mod tensor;
 mod text;
 mod used;
@@ -36,6 +37,7 @@ use context::{Context, Named, Scope, declared_types};
 use function::Functions;
 use prost::Message;
 use proto::{GraphProto, ModelProto};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use tilewright_runtime::artifact::About;
@@ -151,7 +153,7 @@ pub fn import_traced(
     let (mut cx, graph) = context(&model, bytes, file, folders, options)?;
     cx.check_operators(&graph.node)?;
     cx.constants(graph, false).map_err(malformed)?;
-    cx.inputs(graph, &options.sizes)?;
+    let values = cx.inputs(graph, options)?;
     cx.nodes(&graph.node)?;
     cx.outputs(graph).map_err(malformed)?;
     let Context { net, traced, unsigned, .. } = cx;
@@ -161,7 +163,7 @@ pub fn import_traced(
         let unsigned = unsigned.contains(&value);
         sources::Tensor { name, value, unsigned, quantization: None }
     });
-    let sources = Sources::new(&graph, tensors);
+    let sources = Sources::new(&graph, tensors, &values);
     Ok((graph, sources))
 }
 
@@ -206,6 +208,8 @@ fn context<'a>(
         file,
         net: SemanticBuilder::new(name, Room::of(bytes.len(), ROOM)),
         scopes: vec![Scope { opset: Some(opset), types, ..Scope::default() }],
+        around: Vec::new(),
+        inner: Cell::new(None),
         functions: Functions::new(&model.functions).map_err(malformed)?,
         traced: Vec::new(),
         unsigned: HashSet::new(),

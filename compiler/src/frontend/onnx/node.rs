@@ -15,8 +15,6 @@ pub(super) struct NodeContext<'c, 'a> {
     /// The operator set that its operator belongs to.
     pub opset: i64,
     pub used: Used,
-    /// The attribute with the graph whose outputs become the node's.
-    pub branch: Option<&'static str>,
 }
 
 impl Deref for NodeContext<'_, '_> {
@@ -68,7 +66,10 @@ impl NodeContext<'_, '_> {
     /// The value of a constant operand, as in the file.
     pub fn constant_input(&self, i: usize) -> Result<Tensor, Reason> {
         let name = self.proto.input.get(i).ok_or_else(|| Reason(format!("operand {i} is missing")))?;
-        self.known(i).ok_or_else(|| Reason(format!("operand {i}, `{name}`, must be a constant")))
+        self.known(i).ok_or_else(|| {
+            self.cx.must_know(name);
+            Reason(format!("operand {i}, `{name}`, must be a constant"))
+        })
     }
 
     /// The value of an operand, as in the file, if it is known.

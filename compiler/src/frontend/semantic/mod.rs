@@ -8,6 +8,8 @@
 pub(super) mod attention;
 pub(super) mod einsum;
 pub(super) mod elementwise;
+pub(super) mod flow;
+pub(super) mod linear_attention;
 pub(super) mod loss;
 pub(super) mod movement;
 pub(super) mod norm;
@@ -16,9 +18,13 @@ pub(super) mod product;
 pub(super) mod recurrent;
 pub(super) mod reduce;
 pub(super) mod resize;
+pub(super) mod sample;
 pub(super) mod scatter;
+pub(super) mod spectral;
+pub(super) mod volume;
 pub(super) mod window;
 
+use super::error::ImportError;
 use super::reason::Reason;
 use super::room::Room;
 use crate::graph::op::{
@@ -26,7 +32,10 @@ use crate::graph::op::{
     rank_in_bounds,
 };
 use crate::graph::{DType, Dim, Element, GraphBuilder, Node, Op, Tensor, TensorType, ValueId};
+use std::cell::Cell;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use tilewright_hw::list::SHOWN;
 
 /// Maximum number of elements of a tensor that is computed at import, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
@@ -51,17 +60,44 @@ pub(super) struct SemanticBuilder {
     name: String,
     /// True if nodes count against the limit: a node in a function of the file can be imported many times.
     is_repeated: bool,
+    /// The operand of the node that would have to be known, if there is one.
+    unknown: Cell<Option<ValueId>>,
 }
 
 impl SemanticBuilder {
     /// Builds a graph of this name.
     pub fn new(name: &str, room: Room) -> SemanticBuilder {
-        SemanticBuilder { graph: GraphBuilder::new(name), room, name: String::new(), is_repeated: false }
+        let (graph, unknown) = (GraphBuilder::new(name), Cell::new(None));
+        SemanticBuilder { graph, room, name: String::new(), is_repeated: false, unknown }
     }
 
     /// Begins with a node of the file; its name is the prefix of the names of the graph's nodes.
     pub fn begin(&mut self, name: &str, is_repeated: bool) {
         (self.name, self.is_repeated) = (name.to_owned(), is_repeated);
+        self.unknown.set(None);
+    }
+
+    /// Notes that the node cannot be imported without the value of this operand, which the outermost graph has.
+    pub fn must_know(&self, v: ValueId) {
+        self.unknown.set(Some(v));
+    }
+
+    /// An error of the node, with the inputs of the outermost graph whose values would mend it.
+    pub fn error(&self, error: ImportError, outermost: &GraphBuilder) -> ImportError {
+        let mut inputs = BTreeSet::new();
+        let (mut seen, mut left) = (HashSet::new(), Vec::from_iter(self.unknown.take()));
+        while let Some(v) = left.pop().filter(|_| inputs.len() < SHOWN) {
+            if seen.insert(v) {
+                inputs.extend(outermost.input_name(v).map(str::to_owned));
+                left.extend(outermost.def(v).into_iter().flat_map(|node| &node.inputs));
+            }
+        }
+        // Data of more dimensions are not values to compile for.
+        let is_list = |name: &String| outermost.input_rank(name).is_some_and(|rank| rank < 2);
+        if inputs.is_empty() || !inputs.iter().all(is_list) {
+            return error;
+        }
+        ImportError::NeedsValue { node: Box::new(error), inputs: inputs.into_iter().collect() }
     }
 
     /// The name of the file's node.

@@ -374,6 +374,78 @@ pub fn batch_to_space(n: &mut SemanticBuilder, data: ValueId, blocks: &[usize]) 
     moved(n, data, &apart, &perm, &out)
 }
 
+/// Indices along a dimension as large as the data, from indices that broadcast to them.
+fn chosen(n: &mut SemanticBuilder, data: ValueId, index: ValueId, axis: usize, rows: usize) -> Result<ValueId, Reason> {
+    let mut shape = n.shape(data)?;
+    shape[axis] = rows;
+    let index = n.node("index/each", Expand { shape }, &[index])?;
+    n.node("", op::GatherElements { axis }, &[data, index])
+}
+
+/// Numbers along one dimension of `rank`.
+fn along(n: &mut SemanticBuilder, v: ValueId, axis: usize, rank: usize) -> Result<ValueId, Reason> {
+    let mut shape = vec![1; rank];
+    shape[axis] = n.ty(v).element_count().unwrap_or(0);
+    n.reshape("along", v, &shape)
+}
+
+/// The first elements of each sequence in reverse order; `lengths` has one number for each place of `batch`.
+pub fn reversed_sequences(
+    n: &mut SemanticBuilder,
+    data: ValueId,
+    lengths: ValueId,
+    batch: usize,
+    time: usize,
+) -> Result<ValueId, Reason> {
+    let shape = n.shape(data)?;
+    let lengths = n.cast("lengths", lengths, DType::I64)?;
+    let lengths = along(n, lengths, batch, shape.len())?;
+    let places = n.table("places", &[shape[time]], |i| i as i64)?;
+    let places = along(n, places, time, shape.len())?;
+    let one = n.made("one", Tensor::scalar(1i64));
+    let last = n.binary("last", BinaryKind::Sub, lengths, one)?;
+    let back = n.binary("back", BinaryKind::Sub, last, places)?;
+    let inside = n.binary("inside", BinaryKind::Less, places, lengths)?;
+    let index = n.node("index", Select {}, &[inside, back, places])?;
+    chosen(n, data, index, time, shape[time])
+}
+
+/// A cache with rows written along a dimension, from a first place on that each sequence of the first dimension has.
+/// Places beyond the end continue at the beginning if `circular`.
+pub fn written(
+    n: &mut SemanticBuilder,
+    past: ValueId,
+    update: ValueId,
+    first: Option<ValueId>,
+    axis: usize,
+    circular: bool,
+) -> Result<ValueId, Reason> {
+    let (shape, rows) = (n.shape(past)?, n.shape(update)?);
+    let suits = rows.len() == shape.len() && axis > 0 && rows[axis] > 0 && rows[axis] <= shape[axis];
+    if !suits || (0..shape.len()).any(|i| i != axis && rows[i] != shape[i]) {
+        return Err(format!("its update {} does not suit the cache {}", n.ty(update), n.ty(past)).into());
+    }
+    let (size, count) = (shape[axis] as i64, rows[axis]);
+    let places = n.table("places", &[shape[axis]], |i| i as i64)?;
+    let mut from = along(n, places, axis, shape.len())?;
+    if let Some(first) = first {
+        let first = n.cast("first", first, DType::I64)?;
+        let first = along(n, first, 0, shape.len())?;
+        from = n.binary("from", BinaryKind::Sub, from, first)?;
+    }
+    if circular {
+        let size = n.made("size", Tensor::scalar(size));
+        from = n.binary("circular", BinaryKind::Mod, from, size)?;
+    }
+    let [zero, end] = [0, count as i64].map(|x| n.made("end", Tensor::scalar(x)));
+    let (low, high) =
+        (n.binary("low", BinaryKind::LessEqual, zero, from)?, n.binary("high", BinaryKind::Less, from, end)?);
+    let inside = n.binary("inside", BinaryKind::And, low, high)?;
+    let index = n.node("index", Select {}, &[inside, from, zero])?;
+    let new = chosen(n, update, index, axis, shape[axis])?;
+    n.node("written", Select {}, &[inside, new, past])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -59,27 +59,45 @@ pub fn log_softmax(n: &mut SemanticBuilder, data: ValueId, axis: usize) -> Resul
     n.binary("", BinaryKind::Sub, less, log)
 }
 
-/// The sum of the elements up to each one; without it if `exclusive`, of those from it on if `reverse`. Each step adds sums of twice as many elements, so a dimension needs as many steps as its size has bits.
-pub fn cumulative_sum(
+/// What elements are joined to, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cumulative {
+    Sum,
+    Product,
+}
+
+/// The sum or the product of the elements up to each one; without it if `exclusive`, of those from it on if `reverse`.
+/// Each step joins twice as many elements, so a dimension needs as many steps as its size has bits.
+pub fn cumulative(
     n: &mut SemanticBuilder,
     data: ValueId,
     axis: usize,
-    exclusive: bool,
-    reverse: bool,
+    to: Cumulative,
+    (exclusive, reverse): (bool, bool),
 ) -> Result<ValueId, Reason> {
     let size = n.shape(data)?[axis];
-    let mut v = if exclusive && size > 0 { delayed(n, data, axis, 1, reverse)? } else { data };
+    let neutral = if to == Cumulative::Sum { 0.0 } else { 1.0 };
+    let mut v = if exclusive && size > 0 { delayed(n, data, axis, 1, (reverse, neutral))? } else { data };
     let mut by = 1;
     while by < size {
-        let before = delayed(n, v, axis, by, reverse)?;
-        v = n.add("sums", before, v)?;
+        let before = delayed(n, v, axis, by, (reverse, neutral))?;
+        v = match to {
+            Cumulative::Sum => n.add("sums", before, v)?,
+            Cumulative::Product => n.binary("products", BinaryKind::Mul, before, v)?,
+        };
         by *= 2;
     }
     Ok(v)
 }
 
-/// The elements moved by `by` positions forward, or back, with zeros filled in.
-fn delayed(n: &mut SemanticBuilder, v: ValueId, axis: usize, by: usize, reverse: bool) -> Result<ValueId, Reason> {
+/// The elements moved by `by` positions forward, or back, with a number filled in.
+fn delayed(
+    n: &mut SemanticBuilder,
+    v: ValueId,
+    axis: usize,
+    by: usize,
+    (reverse, fill): (bool, f32),
+) -> Result<ValueId, Reason> {
     let dtype = n.ty(v).dtype;
     let mut sizes = n.shape(v)?;
     let (mut starts, steps) = (vec![0; sizes.len()], vec![1; sizes.len()]);
@@ -87,11 +105,11 @@ fn delayed(n: &mut SemanticBuilder, v: ValueId, axis: usize, by: usize, reverse:
     shape[axis] = by;
     sizes[axis] -= by;
     starts[axis] = if reverse { by } else { 0 };
-    let zero = n.scalar("zero", 0.0);
-    let zero = n.cast("zero", zero, dtype)?;
-    let zeros = n.node("zeros", Expand { shape }, &[zero])?;
+    let fill = n.scalar("zero", fill);
+    let fill = n.cast("zero", fill, dtype)?;
+    let filled = n.node("zeros", Expand { shape }, &[fill])?;
     let rest = n.node("rest", Slice { starts, sizes, steps }, &[v])?;
-    let parts = if reverse { [rest, zeros] } else { [zeros, rest] };
+    let parts = if reverse { [rest, filled] } else { [filled, rest] };
     n.node("delayed", Concat { axis }, &parts)
 }
 

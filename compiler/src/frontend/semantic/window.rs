@@ -3,8 +3,11 @@
 use super::SemanticBuilder;
 use super::norm::length;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{AvgPool2d, BinaryKind, Conv2d, GlobalAvgPool, Layout, Pad, ReduceKind};
-use crate::graph::{DType, TensorType, ValueId};
+use crate::graph::op::{
+    ArgReduce, AvgPool2d, BinaryKind, Concat, Conv2d, ConvTranspose2d, Gather, GlobalAvgPool, Layout, Pad, ReduceKind,
+    Slice,
+};
+use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 /// How much padding there is around an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,4 +200,100 @@ pub fn global_averages(n: &mut SemanticBuilder, name: &str, data: ValueId) -> Re
         4 => n.node(name, GlobalAvgPool { layout: Layout::Nchw, lo: -128, hi: 127 }, &[data]),
         rank => n.reduce(name, ReduceKind::Mean, &(2..rank).collect::<Vec<_>>(), true, data),
     }
+}
+
+/// The place in its image of the greatest element of each window over `[N, C, H, W]`, counted over the whole tensor (i64).
+/// Places go along the rows of an image, or along its columns if `by_columns`.
+pub fn greatest_places(
+    n: &mut SemanticBuilder,
+    data: ValueId,
+    kernel: [usize; 2],
+    w: &Window,
+    by_columns: bool,
+) -> Result<ValueId, Reason> {
+    let shape = n.shape(data)?;
+    let &[images, channels, height, width] = shape.as_slice() else { return Err("its data must be images".into()) };
+    let sizes = [height, width];
+    let mut out = [0; 2];
+    for i in 0..2 {
+        let reach = reach(kernel[i], w.dilations[i]).ok_or("its kernel is too large")?;
+        let padded = sizes[i] + w.pads[i] + w.pads[i + 2];
+        let rest = padded.checked_sub(reach).ok_or("its kernel is larger than the padded image")?;
+        out[i] = rest / w.strides[i] + 1;
+    }
+    n.reserve_nodes(kernel[0] * kernel[1])?;
+    let p = w.pads.map(|pad| pad as i64);
+    let float = n.cast("float", data, DType::F32)?;
+    let ends = [(0, 0), (0, 0), (p[0], p[2]), (p[1], p[3])];
+    let padded = super::pad::constant(n, "padded", float, &ends, f32::NEG_INFINITY)?;
+    let steps = vec![1, 1, w.strides[0] as i64, w.strides[1] as i64];
+    let (mut taps, mut offsets) = (Vec::new(), Vec::new());
+    let step = if by_columns { [1, height] } else { [width, 1] };
+    for y in 0..kernel[0] {
+        for x in 0..kernel[1] {
+            let from = [y * w.dilations[0], x * w.dilations[1]];
+            let slice = Slice {
+                starts: vec![0, 0, from[0], from[1]],
+                sizes: vec![images, channels, out[0], out[1]],
+                steps: steps.clone(),
+            };
+            let tap = n.node("tap", slice, &[padded])?;
+            taps.push(n.reshape("tap/row", tap, &[1, images, channels, out[0], out[1]])?);
+            offsets.push((from[0] * step[0] + from[1] * step[1]) as i64);
+        }
+    }
+    let all = n.node("taps", Concat { axis: 0 }, &taps)?;
+    let op = ArgReduce { axis: 0, keep_dims: false, greatest: true, last: false, dtype: DType::I64 };
+    let chosen = n.node("chosen", op, &[all])?;
+    let offsets = n.made("offsets", Tensor::vector(offsets));
+    let offset = n.node("offset", Gather { axis: 0 }, &[offsets, chosen])?;
+    let area = (height * width) as i64;
+    let base = n.table("base", &[images, channels, out[0], out[1]], |i| {
+        let (x, y, image) = (i % out[1], i / out[1] % out[0], i / (out[0] * out[1]));
+        let [y, x] = [(y, 0), (x, 1)].map(|(o, i)| (o * w.strides[i]) as i64 - p[i]);
+        image as i64 * area + y * step[0] as i64 + x * step[1] as i64
+    })?;
+    n.add("places", base, offset)
+}
+
+/// Sums of columns of windows, `[N, C * kernel, windows]`, where they overlap: the images that the windows are of.
+pub fn images_of_columns(
+    n: &mut SemanticBuilder,
+    data: ValueId,
+    image: [usize; 2],
+    by: Sliding,
+) -> Result<ValueId, Reason> {
+    let Sliding { kernel, strides, dilations, padding, .. } = by;
+    let pads = if let Padding::Given(pads) = padding { pads } else { [0; 4] };
+    let shape = n.shape(data)?;
+    let &[images, columns, count] = shape.as_slice() else {
+        return Err(format!("its data must have 3 dimensions, found {}", n.ty(data)).into());
+    };
+    let taps = kernel[0] * kernel[1];
+    let mut windows = [0; 2];
+    for i in 0..2 {
+        let reach = reach(kernel[i], dilations[i]).ok_or("its kernel is too large")?;
+        let rest =
+            (image[i] + pads[i] + pads[i + 2]).checked_sub(reach).ok_or("its blocks are larger than its image")?;
+        windows[i] = rest / strides[i] + 1;
+    }
+    if taps == 0 || columns % taps != 0 || windows[0] * windows[1] != count {
+        return Err(format!("its data {} do not suit blocks {kernel:?} of images {image:?}", n.ty(data)).into());
+    }
+    let channels = columns / taps;
+    let v = n.reshape("windows", data, &[images, columns, windows[0], windows[1]])?;
+    // A tap of a column is the element at its place in the window.
+    let weight =
+        n.table("taps", &[channels, kernel[0], kernel[1], taps], |i| f32::from(u8::from(i % taps == i / taps % taps)))?;
+    let op = ConvTranspose2d {
+        strides,
+        pads: [pads[0], pads[1]],
+        size: image,
+        dilations,
+        groups: channels,
+        layout: Layout::Nchw,
+        data_zero_point: 0,
+        weight_zero_point: 0,
+    };
+    n.node("", op, &[v, weight])
 }

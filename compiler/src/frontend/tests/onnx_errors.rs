@@ -24,9 +24,14 @@ fn cycles_and_names_that_nothing_defines_are_named() {
     refused(&[("Add", &["x", "w"], &["y"], &[])], &[4], &[], "node `y` (Add): `w` is not defined: no input");
     let twice: &[Made] = &[("Relu", &["x"], &["y"], &[]), ("Abs", &["x"], &["y"], &[])];
     refused(twice, &[4], &[], "two nodes define `y`");
-    let pool: Made = ("MaxPool", &["x"], &["d", "places"], &[("kernel_shape", &[1, 1])]);
+    let pool: Made = ("MaxPool", &["x"], &["d", "places"], &[("kernel_shape", &[1, 1, 1])]);
     let places: &[Made] = &[pool, ("Relu", &["places"], &["y"], &[])];
-    refused(places, &[1, 1, 2, 2], &[], "`places` is not supported: it is an additional output of node `d` (MaxPool)");
+    refused(
+        places,
+        &[1, 1, 2, 2, 2],
+        &[],
+        "`places` is not supported: it is an additional output of node `d` (MaxPool)",
+    );
 }
 
 #[test]
@@ -75,8 +80,8 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
     refused(relu, &[4], &[], "node `y` (Relu): its attribute `slope` is not supported; Relu has none");
     let flat: &[Made] = &[("Flatten", &["x"], &["y"], &[("asix", &[1])])];
     refused(flat, &[4], &[], "node `y` (Flatten): its attribute `asix` is not supported; Flatten has axis");
-    let modulo: &[Made] = &[("Mod", &["x", "x"], &["y"], &[("fmod", &[1])])];
-    refused(modulo, &[4], &[], "its attribute `fmod` of 1 is not supported; it must be 0");
+    let norm: &[Made] = &[("BatchNormalization", &["x", "x", "x", "x", "x"], &["y"], &[("training_mode", &[1])])];
+    refused(norm, &[4], &[], "its attribute `training_mode` of 1 is not supported; it must be 0");
     let e = take(&[("Relu", &["x"], &["y"], &[])], &[4], &[], 99).unwrap_err();
     assert!(e.contains("its operator set is 99; sets 1 to 27 are supported"), "{e}");
     let cast: &[Made] = &[("Cast", &["x"], &["y"], &[("to", &[16])])];
@@ -100,7 +105,7 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
         &nodes,
         &[4],
         &[],
-        "Bernoulli (nodes `t1`, `t2`, `t3` and 2 more), Det (node `y`); docs/onnx.md lists the 1",
+        "Bernoulli (nodes `t1`, `t2`, `t3` and 2 more), Det (node `y`; similar to DFT); docs/onnx.md lists the 1",
     );
 }
 
@@ -191,7 +196,7 @@ fn open_sizes_are_given_or_named() {
     let wrong = Sizes { inputs: [("x".to_string(), vec![2])].into(), ..Sizes::default() };
     assert_eq!(take(&wrong).unwrap_err(), "net.onnx has an input x of f32[s0,s1], which the shape [2] does not suit");
     // Data can hold several runs, so the outermost size is left alone.
-    let data = Sizes { data: vec![(None, vec![10, 6])], ..Sizes::default() };
+    let data = Sizes { data: vec![(None, vec![10, 6]).into()], ..Sizes::default() };
     assert_eq!(shape(&take(&data).unwrap()), [1, 6]);
 }
 

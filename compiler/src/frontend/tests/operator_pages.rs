@@ -14,13 +14,18 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
 - **Operator sets** 1 to 27, with the changes that each set made since 7.
 - **Element types** FLOAT, UINT8, INT8, INT32, INT64 and BOOL. FLOAT16 and DOUBLE are computed in single precision;
   inputs and outputs keep these types.
-- **Tensors** of up to 32 dimensions; images with one or two spatial dimensions.
+- **Tensors** of up to 32 dimensions; images with one, two or three spatial dimensions.
 - **Shapes** must be known at import. Sizes that the file leaves open come from `--bind SYMBOL=SIZE`,
   `--shape INPUT=SIZExSIZE` or the data given with `--input`. An outermost size that is still open becomes 1.
-- **Operands for shapes, axes and the like** must be computable from constants and sizes. Constant indices out of range
-  are refused.
-- **Functions** in the file are inlined, unless they call themselves: these are refused. `If` becomes the chosen branch;
-  its condition must be computable from constants and sizes.
+- **Operands for shapes, axes and the like** are computed at import from constants, sizes, and values of inputs. An
+  input that they need has its value from `--value INPUT=NUMBERS`, or from data given with `--input` that are a number
+  or a list of up to 64 numbers. The model is then compiled for this value; a session that compiles when it runs does
+  so for each value that it meets. Constant indices out of range are refused.
+- **Functions** in the file are inlined, unless they call themselves: these are refused.
+- **If, Loop, Scan** decide and repeat when the model runs, and the accelerator computes what it can of their graphs.
+  An `If` whose condition is known becomes the chosen branch. Both branches must return the same types. A `Loop` ends
+  after 2^20 steps with an error. It collects values if its limit is known and its condition stays true. One whose
+  carried values change their sizes is imported step by step, up to 1,024 steps, which must be known.
 - **Constants** can be sparse (`sparse_initializer`, `sparse_value`) or in external data files. These must be in the
   folder of the model's path or, if that path is a symbolic link, in the folder of its target.
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of
@@ -59,9 +64,11 @@ depends on the rounding error of a float sum, so no integer rounding matches it.
 
 ## Limits
 
-- **RNN, GRU, LSTM** are unrolled and run in floats on the CPU, for up to 2,048 steps of both directions together. The
-  length of the sequence must be known at import; the lengths in `sequence_lens` can be computed at run time. `clip`
-  limits the sums that enter the gates, but not an LSTM's cell on its way to the output.
+- **RNN, GRU, LSTM** run in floats on the CPU. Up to 256 steps of both directions together are unrolled; more are a
+  loop. The length of the sequence must be known at import; the lengths in `sequence_lens` can be computed at run
+  time. `clip` limits the sums that enter the gates, but not an LSTM's cell on its way to the output.
+- **RoiAlign** needs a `sampling_ratio` above 0. **Col2Im** is for images of two dimensions, **ConvTranspose** for one
+  or two.
 - **Scatter** with a reduction takes at most 64 updates of one position. If the indices are computed at run time, it
   takes at most 64 updates with a reduction, and at most 2^24 pairs of a position and an update without one. Updates
   with such indices out of range are ignored.
@@ -115,7 +122,7 @@ fn onnx_page() -> String {
 
 const TFLITE_FIELDS: &[(&str, &str)] = &[
     ("`Model.version`", "up to 3"),
-    ("`Model.subgraphs`", "only the first is read; control flow, which needs others, is not supported"),
+    ("`Model.subgraphs`", "the first is the model; others are those of IF and WHILE"),
     ("`Model.signature_defs`, `description`", "ignored: names for people"),
     ("`Model.metadata`", "`TFLITE_METADATA` gives the normalization of images and the class names"),
     ("`Buffer.offset`, `size`", "read: data after the tables"),

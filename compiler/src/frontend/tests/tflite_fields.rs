@@ -26,6 +26,8 @@ pub(super) struct File {
     operators: Vec<Table>,
     inputs: Vec<i32>,
     outputs: Vec<i32>,
+    /// Graphs behind the first one.
+    further: Vec<Table>,
     root: Table,
 }
 
@@ -39,6 +41,7 @@ impl File {
             operators,
             inputs: Vec::new(),
             outputs: Vec::new(),
+            further: Vec::new(),
             root: Vec::new(),
         }
     }
@@ -79,12 +82,39 @@ impl File {
         self.field(t, 4, Field::Table(vec![(2, scale), (3, zero_point), (6, Field::Word(axis))]));
     }
 
+    /// Adds a graph, and returns its number.
+    pub fn graph(&mut self, build: impl FnOnce(&mut File)) -> i32 {
+        let own = |file: &mut File| {
+            let lists = (std::mem::take(&mut file.tensors), std::mem::take(&mut file.operators));
+            (lists, std::mem::take(&mut file.inputs), std::mem::take(&mut file.outputs))
+        };
+        let outer = own(self);
+        build(self);
+        let graph = self.subgraph();
+        ((self.tensors, self.operators), self.inputs, self.outputs) = outer;
+        self.further.push(graph);
+        self.further.len() as i32
+    }
+
+    fn subgraph(&self) -> Table {
+        vec![
+            (0, Field::Tables(self.tensors.clone())),
+            (1, Field::Words(self.inputs.clone())),
+            (2, Field::Words(self.outputs.clone())),
+            (3, Field::Tables(self.operators.clone())),
+        ]
+    }
+
     pub fn operator(&mut self, code: i32, inputs: &[i32], output: i32, options: Option<(i8, Table)>) {
+        self.operator_with(code, inputs, &[output], options);
+    }
+
+    pub fn operator_with(&mut self, code: i32, inputs: &[i32], outputs: &[i32], options: Option<(i8, Table)>) {
         self.codes.push(vec![(3, Field::Word(code))]);
         let mut table = vec![
             (0, Field::Word(self.codes.len() as i32 - 1)),
             (1, Field::Words(inputs.to_vec())),
-            (2, Field::Words(vec![output])),
+            (2, Field::Words(outputs.to_vec())),
         ];
         if let Some((kind, options)) = options {
             table.extend([(3, Field::Byte(kind)), (4, Field::Table(options))]);
@@ -92,16 +122,11 @@ impl File {
         self.operators.push(table);
     }
 
-    fn bytes(&self) -> Vec<u8> {
-        let subgraph = vec![
-            (0, Field::Tables(self.tensors.clone())),
-            (1, Field::Words(self.inputs.clone())),
-            (2, Field::Words(self.outputs.clone())),
-            (3, Field::Tables(self.operators.clone())),
-        ];
+    pub fn bytes(&self) -> Vec<u8> {
+        let subgraphs = std::iter::once(self.subgraph()).chain(self.further.iter().cloned());
         let mut model = vec![
             (1, Field::Tables(self.codes.clone())),
-            (2, Field::Tables(vec![subgraph])),
+            (2, Field::Tables(subgraphs.collect())),
             (4, Field::Tables(self.buffers.clone())),
         ];
         model.extend(self.root.clone());
@@ -117,7 +142,7 @@ impl File {
     }
 }
 
-fn floats(values: &[f32]) -> Vec<u8> {
+pub(super) fn floats(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|v| v.to_le_bytes()).collect()
 }
 

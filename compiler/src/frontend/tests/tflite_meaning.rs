@@ -1,6 +1,6 @@
 //! TFLite operators whose options decide what they mean; `make check-tflite` compares all of them with the kernels.
 
-use super::tflite_fields::File;
+use super::tflite_fields::{File, floats};
 use super::*;
 use tilewright_testing::flat::Field;
 
@@ -123,4 +123,99 @@ fn indices_below_zero_are_nowhere() {
     file.output(y);
     let y = file.run(&[Tensor::vector(vec![-1, 2])]).remove(0);
     assert_eq!(y.as_slice::<i32>().unwrap(), [1, 1, 1, 1, 1, 7]);
+}
+
+const ADD: i32 = 0;
+const MUL: i32 = 18;
+const IF: i32 = 118;
+const WHILE: i32 = 119;
+
+/// A graph of two floats, `state` and `factor`, that applies an operator to both; it returns the result and the factor.
+fn step(file: &mut File, code: i32) -> i32 {
+    file.graph(|file| {
+        let (state, factor) = (file.input("state", 0, &[2]), file.input("factor", 0, &[2]));
+        let next = file.tensor("next", 0, &[2]);
+        let kind = if code == ADD { 11 } else { 21 };
+        file.operator(code, &[state, factor], next, Some((kind, Vec::new())));
+        file.output(next);
+        file.output(factor);
+    })
+}
+
+/// A graph of the same values that asks whether the largest state is below a limit.
+fn below(file: &mut File, limit: f32) -> i32 {
+    file.graph(|file| {
+        let (state, _) = (file.input("state", 0, &[2]), file.input("factor", 0, &[2]));
+        let axes = file.constant("axes", 2, &[1], words(&[0]));
+        let largest = file.tensor("largest", 0, &[]);
+        file.operator(82, &[state, axes], largest, None);
+        let limit = file.constant("limit", 0, &[], limit.to_le_bytes().to_vec());
+        let is_below = file.tensor("is_below", 6, &[]);
+        file.operator(LESS, &[largest, limit], is_below, None);
+        file.output(is_below);
+    })
+}
+
+#[test]
+fn loops_and_branches_run_other_graphs() {
+    let looped = |limit: f32| {
+        let mut file = File::new();
+        let (condition, body) = (below(&mut file, limit), step(&mut file, MUL));
+        let (x, factor) = (file.input("x", 0, &[2]), file.constant("factor", 0, &[2], floats(&[2.0, 3.0])));
+        let (y, z) = (file.tensor("y", 0, &[2]), file.tensor("z", 0, &[2]));
+        let options = vec![(0, Field::Word(condition)), (1, Field::Word(body))];
+        file.operator_with(WHILE, &[x, factor], &[y, z], Some((93, options)));
+        [y, z].into_iter().for_each(|t| file.output(t));
+        file
+    };
+    let run = |file: &File, x: [f32; 2]| -> Vec<Vec<f32>> {
+        let made = file.run(&[Tensor::vector(x.to_vec())]);
+        made.iter().map(|t| t.as_slice::<f32>().unwrap().to_vec()).collect()
+    };
+    assert_eq!(run(&looped(50.0), [1.0, 1.0]), [[16.0, 81.0], [2.0, 3.0]]);
+    assert_eq!(run(&looped(50.0), [1.0, 51.0]), [[1.0, 51.0], [2.0, 3.0]]);
+    // The factor stays the same, so that it is a constant of the body.
+    let graph = tflite::import(&looped(50.0).bytes(), "net.tflite").unwrap();
+    let body = graph.nodes().find_map(|(_, node)| node.op.regions().first().map(|region| (*region).clone()));
+    assert_eq!(body.unwrap().inputs().map(|(name, _)| name.to_string()).collect::<Vec<_>>(), ["step", "carried"]);
+
+    let chosen = |number: [i32; 2]| {
+        let mut file = File::new();
+        let (add, multiply) = (step(&mut file, ADD), step(&mut file, MUL));
+        let graphs = [add, multiply, 9];
+        let (x, factor) = (file.input("x", 0, &[2]), file.constant("factor", 0, &[2], floats(&[2.0, 3.0])));
+        let axes = file.constant("axes", 2, &[1], words(&[0]));
+        let (largest, limit) = (file.tensor("largest", 0, &[]), file.constant("limit", 0, &[], floats(&[4.0])));
+        file.operator(82, &[x, axes], largest, None);
+        let condition = file.tensor("condition", 6, &[]);
+        file.operator(LESS, &[largest, limit], condition, None);
+        let (y, z) = (file.tensor("y", 0, &[2]), file.tensor("z", 0, &[2]));
+        let options = vec![(0, Field::Word(graphs[number[0] as usize])), (1, Field::Word(graphs[number[1] as usize]))];
+        file.operator_with(IF, &[condition, x, factor], &[y, z], Some((92, options)));
+        file.output(y);
+        file
+    };
+    assert_eq!(run(&chosen([0, 1]), [1.0, 2.0]), [[3.0, 5.0]]);
+    assert_eq!(run(&chosen([0, 1]), [1.0, 5.0]), [[2.0, 15.0]]);
+    assert!(chosen([0, 2]).refused().contains("(IF): there is no subgraph 9"));
+
+    // A graph that is within itself.
+    let mut file = File::new();
+    let own = file.graph(|file| {
+        let (state, factor) = (file.input("state", 0, &[2]), file.input("factor", 0, &[2]));
+        let yes = file.constant("yes", 6, &[], vec![1]);
+        let (y, z) = (file.tensor("y", 0, &[2]), file.tensor("z", 0, &[2]));
+        let options = vec![(0, Field::Word(1)), (1, Field::Word(1))];
+        file.operator_with(IF, &[yes, state, factor], &[y, z], Some((92, options)));
+        [y, z].into_iter().for_each(|t| file.output(t));
+    });
+    assert_eq!(own, 1);
+    let (x, factor) = (file.input("x", 0, &[2]), file.input("factor", 0, &[2]));
+    let yes = file.constant("yes", 6, &[], vec![1]);
+    let (y, z) = (file.tensor("y", 0, &[2]), file.tensor("z", 0, &[2]));
+    let options = vec![(0, Field::Word(own)), (1, Field::Word(own))];
+    file.operator_with(IF, &[yes, x, factor], &[y, z], Some((92, options)));
+    file.output(y);
+    let e = file.refused();
+    assert!(e.contains("more than 32 subgraphs within each other are not supported"), "{e}");
 }

@@ -19,7 +19,7 @@ const MOST_NAME_BYTES: u64 = 1 << 20;
 /// The file's description; as much as can be read of a damaged one.
 pub fn about(bytes: &[u8]) -> Option<About> {
     let mut room = Room::of(bytes.len(), super::ROOM);
-    let model = schema::read(bytes, &mut room).ok()?;
+    let model = schema::read(bytes, &mut room).ok()?.into_iter().next()?;
     let edges = |places: &[usize]| places.iter().map(|&t| edge(&model.tensors[t])).collect::<Vec<_>>();
     let mut found = About { inputs: edges(&model.inputs), outputs: edges(&model.outputs), class_names: Vec::new() };
     if let Ok(Some(description)) = description(bytes) {

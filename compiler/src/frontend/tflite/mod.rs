@@ -21,10 +21,10 @@ use super::semantic::SemanticBuilder;
 use super::sources::{self, Sources};
 use super::{Format, ImportOptions, ModelFile};
 use crate::graph::op::{ShiftSign, Transpose};
-use crate::graph::{DType, Graph, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
-use schema::{Model, Operator, TensorInfo, Type};
-use std::collections::HashMap;
+use schema::{Operator, Subgraph, TensorInfo, Type};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tilewright_runtime::artifact::About;
@@ -61,8 +61,15 @@ impl Format for Tflite {
     }
 
     fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError> {
-        let (graph, sources) = import_traced(file.bytes, file.name)?;
-        Ok((options.sizes.bind(graph, file.name)?, sources))
+        if options.values.is_empty() {
+            let (graph, sources) = import_traced(file.bytes, file.name, &BTreeMap::new())?;
+            return Ok((options.sizes.bind(graph, file.name)?, sources));
+        }
+        let open = self.open_inputs(file)?;
+        let types: Vec<_> = open.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
+        let (sizes, values) = options.sizes.with_values(&options.values, &types, file.name)?;
+        let (graph, sources) = import_traced(file.bytes, file.name, &values)?;
+        Ok((sizes.bind(graph, file.name)?, sources))
     }
 
     fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError> {
@@ -80,29 +87,29 @@ impl Format for Tflite {
 /// # Errors
 /// If the file is damaged, or has unsupported operators; the error lists all of them.
 pub fn import(bytes: &[u8], file: &str) -> Result<Graph, ImportError> {
-    Ok(import_traced(bytes, file)?.0)
+    Ok(import_traced(bytes, file, &BTreeMap::new())?.0)
 }
 
-/// Imports a TFLite file and maps the graph's values to the file's tensors.
+/// Imports a TFLite file for these values of inputs, and maps the graph's values to the file's tensors.
 ///
 /// # Errors
 /// Like [`import`].
-pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), ImportError> {
+pub fn import_traced(
+    bytes: &[u8],
+    file: &str,
+    fixed: &BTreeMap<String, Tensor>,
+) -> Result<(Graph, Sources), ImportError> {
     if !Tflite.recognizes(bytes) {
         return Err(ImportError::malformed(file, "it lacks the file identifier TFL3 of a TFLite file"));
     }
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let mut room = Room::of(bytes.len(), ROOM);
-    let model = schema::read(bytes, &mut room).map_err(malformed)?;
-    let node_name = |i: usize, op: &Operator| {
-        let tensor = op.outputs.first().map(|&t| model.tensors[t].name.as_str());
-        tensor.filter(|n| !n.is_empty()).map_or_else(|| format!("#{i}"), str::to_owned)
-    };
+    let graphs = schema::read(bytes, &mut room).map_err(malformed)?;
     let mut unsupported = Vec::new();
-    for (i, op) in model.operators.iter().enumerate() {
-        if ops::find(op.code).is_none() {
+    for graph in used(&graphs) {
+        for (i, op) in graph.operators.iter().enumerate().filter(|(_, op)| ops::find(op.code).is_none()) {
             let operator = names::operator_name(op.code, &op.custom);
-            let (name, known) = (node_name(i, op), ops::names());
+            let (name, known) = (graph.node_name(i), ops::names());
             room.take_for(name.len() + operator.len(), "operators").map_err(malformed)?;
             unsupported.push(UnsupportedNode::new(name, operator, known.iter().map(String::as_str)));
         }
@@ -117,22 +124,14 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
             domains: Vec::new(),
         });
     }
+    let model = &graphs[0];
     let name = if model.name.is_empty() { "main" } else { &model.name };
-    let mut cx = Context { net: SemanticBuilder::new(name, room), values: IndexMap::new(), model: &model };
-    cx.inputs().map_err(malformed)?;
-    for (i, op) in model.operators.iter().enumerate() {
-        let Some(import) = ops::find(op.code) else { continue };
-        let name = node_name(i, op);
-        cx.net.begin(&name, false);
-        let mut node = NodeContext { cx: &mut cx, op };
-        ops::options::check(op).map_err(Reason).and_then(|()| import(&mut node)).map_err(|reason| {
-            ImportError::Node {
-                file: file.into(),
-                node: name.clone(),
-                operator: names::operator_name(op.code, &op.custom),
-                reason: reason.0,
-            }
-        })?;
+    let (net, values) = (SemanticBuilder::new(name, room), IndexMap::new());
+    let mut cx = Context { net, values, model, graphs: &graphs, depth: 0 };
+    cx.inputs(fixed).map_err(malformed)?;
+    if let Err(Fault { node, operator, reason }) = cx.nodes("") {
+        let error = ImportError::Node { file: file.into(), node, operator, reason: reason.0 };
+        return Err(cx.net.error(error, &cx.net.graph));
     }
     cx.outputs().map_err(malformed)?;
     let Context { net, values, .. } = cx;
@@ -143,7 +142,7 @@ pub fn import_traced(bytes: &[u8], file: &str) -> Result<(Graph, Sources), Impor
         let quantization = quant::per_tensor(info).ok().map(|q| (q.scale, q.zero_point));
         sources::Tensor { name: info.name.clone(), value, unsigned: info.ty == Type::U8, quantization }
     });
-    let sources = Sources::new(&graph, tensors);
+    let sources = Sources::new(&graph, tensors, fixed);
     Ok((graph, sources))
 }
 
@@ -161,16 +160,125 @@ impl Names {
     }
 }
 
+/// Graphs that the model's own graph reaches, itself first.
+fn used<'g, 'a>(graphs: &'g [Subgraph<'a>]) -> Vec<&'g Subgraph<'a>> {
+    let (mut places, mut at) = (vec![0], 0);
+    while let Some(graph) = places.get(at).and_then(|place| graphs.get(*place)) {
+        for op in graph.operators.iter().filter(|op| matches!(op.code, 118 | 119)) {
+            let fields = [0, 1].map(|field| op.options.and_then(|options| options.i32(field).ok()));
+            for place in fields.into_iter().flatten().filter_map(|place| usize::try_from(place).ok()) {
+                if place < graphs.len() && !places.contains(&place) {
+                    places.push(place);
+                }
+            }
+        }
+        at += 1;
+    }
+    places.into_iter().filter_map(|place| graphs.get(place)).collect()
+}
+
+/// How deep graphs are within each other at most.
+const DEPTH: usize = 32;
+
+/// A node that cannot be imported.
+struct Fault {
+    node: String,
+    operator: String,
+    reason: Reason,
+}
+
 struct Context<'a> {
-    model: &'a Model<'a>,
+    /// The graph whose nodes are imported.
+    model: &'a Subgraph<'a>,
+    /// All graphs of the file.
+    graphs: &'a [Subgraph<'a>],
+    /// How many graphs are around this one.
+    depth: usize,
     net: SemanticBuilder,
     /// The value of each tensor, in the order of the operators; if several tensors became one value, their names are
     /// listed in this order.
     values: IndexMap<usize, ValueId>,
 }
 
-impl Context<'_> {
-    fn inputs(&mut self) -> Result<(), String> {
+impl<'a> Subgraph<'a> {
+    /// A node's name: that of its first result, or its place.
+    fn node_name(&self, i: usize) -> String {
+        let tensor = self.operators[i].outputs.first().map(|&t| self.tensors[t].name.as_str());
+        tensor.filter(|n| !n.is_empty()).map_or_else(|| format!("#{i}"), str::to_owned)
+    }
+}
+
+impl<'a> Context<'a> {
+    /// Imports the graph's nodes; their names begin with `prefix`.
+    fn nodes(&mut self, prefix: &str) -> Result<(), Fault> {
+        let graph = self.model;
+        for (i, op) in graph.operators.iter().enumerate() {
+            let Some(import) = ops::find(op.code) else { continue };
+            let node = format!("{prefix}{}", graph.node_name(i));
+            self.net.begin(&node, self.depth > 0);
+            let mut n = NodeContext { cx: self, op };
+            if let Err(reason) = ops::options::check(op).map_err(Reason).and_then(|()| import(&mut n)) {
+                return Err(Fault { node, operator: names::operator_name(op.code, &op.custom), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Imports a graph of the file for these inputs, and returns its outputs.
+    fn inline(&mut self, at: usize, inputs: &[ValueId], label: &str) -> Result<Vec<ValueId>, Reason> {
+        let graph = self.graphs.get(at).ok_or_else(|| Reason(format!("there is no subgraph {at}")))?;
+        if self.depth >= DEPTH {
+            return Err(format!("more than {DEPTH} subgraphs within each other are not supported").into());
+        }
+        if graph.inputs.len() != inputs.len() {
+            let (takes, given) = (graph.inputs.len(), inputs.len());
+            return Err(format!("its subgraph {at} takes {takes} tensors, but it gets {given}").into());
+        }
+        let mut values = IndexMap::new();
+        for (&t, &v) in graph.inputs.iter().zip(inputs) {
+            let info = &graph.tensors[t];
+            let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
+            let declared = TensorType::new(declared, &info.shape);
+            if *self.net.ty(v) != declared {
+                let found = self.net.ty(v);
+                return Err(
+                    format!("its subgraph {at} takes {declared} as `{}`, but it gets {found}", info.name).into()
+                );
+            }
+            values.insert(t, v);
+        }
+        let net = std::mem::replace(&mut self.net, SemanticBuilder::new("", Room::of(0, 0)));
+        let mut inner = Context { model: graph, graphs: self.graphs, depth: self.depth + 1, net, values };
+        let built = inner.nodes(&format!("{label}/")).map_err(|Fault { node, operator, reason }| {
+            Reason(format!("in subgraph {at}, node `{node}` ({operator}): {}", reason.0))
+        });
+        let outputs =
+            built.and_then(|()| Ok(graph.outputs.iter().map(|&t| inner.value(t)).collect::<Result<_, _>>()?));
+        self.net = inner.net;
+        self.net.begin(label, self.depth > 0);
+        outputs
+    }
+
+    /// For each input of a graph, whether its output at the same place is the input itself.
+    fn kept(&self, at: usize) -> Result<Vec<bool>, Reason> {
+        let graph = self.graphs.get(at).ok_or_else(|| Reason(format!("there is no subgraph {at}")))?;
+        Ok(graph.inputs.iter().zip(&graph.outputs).map(|(input, output)| input == output).collect())
+    }
+
+    /// Builds a region of the graph.
+    fn region<T>(
+        &mut self,
+        label: &str,
+        build: impl FnOnce(&mut Self, &GraphBuilder) -> Result<T, Reason>,
+    ) -> Result<(GraphBuilder, T), Reason> {
+        let outer = std::mem::replace(&mut self.net.graph, GraphBuilder::new(label));
+        let built = build(self, &outer);
+        let inner = std::mem::replace(&mut self.net.graph, outer);
+        Ok((inner, built?))
+    }
+
+    /// Defines the inputs. Those in `fixed` are constants of the graph, which nevertheless has the inputs.
+    fn inputs(&mut self, fixed: &BTreeMap<String, Tensor>) -> Result<(), String> {
         let mut names = Names::default();
         for (i, &t) in self.model.inputs.iter().enumerate() {
             let info = &self.model.tensors[t];
@@ -178,6 +286,9 @@ impl Context<'_> {
             let name = names.of(t, if info.name.is_empty() { format!("input_{i}") } else { info.name.clone() });
             self.net.room.take_for(name.len(), "inputs")?;
             let mut v = self.net.graph.input(&name, TensorType::new(dtype, &info.shape));
+            if let Some(value) = fixed.get(&name) {
+                v = self.net.graph.constant(&name, value.clone());
+            }
             if dtype == DType::U8 && info.quantization.is_some() {
                 v = self.shift_sign(&name, v)?;
             }
@@ -317,6 +428,9 @@ impl<'a> NodeContext<'_, 'a> {
         let info = self.input_info(i)?;
         if let Some(known) = self.known(i)? {
             return known.map(|t| t.as_ref().clone()).ok_or_else(|| {
+                if let Ok(Some(v)) = self.input_place(i).map(|place| self.cx.values.get(&place)) {
+                    self.must_know(*v);
+                }
                 format!("operand {i}, `{}`, must be a constant, not an input or computed at run time", info.name).into()
             });
         }

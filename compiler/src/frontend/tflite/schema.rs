@@ -54,8 +54,9 @@ pub(super) struct Operator<'a> {
     pub options_kind: i8,
 }
 
+/// A graph of the file.
 #[derive(Debug)]
-pub(super) struct Model<'a> {
+pub(super) struct Subgraph<'a> {
     pub name: String,
     pub tensors: Vec<TensorInfo<'a>>,
     pub operators: Vec<Operator<'a>>,
@@ -74,8 +75,8 @@ const VERSION: u32 = 3;
 const TENSOR_FIELDS: usize = 11;
 const QUANTIZATION_FIELDS: usize = 7;
 
-/// Reads the file's tables; copies are counted against `room`.
-pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
+/// Reads the file's tables, the model's own graph first; copies are counted against `room`.
+pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Vec<Subgraph<'a>>> {
     let root = Table::root(bytes)?;
     let version = root.u32(0)?;
     if version > VERSION {
@@ -92,10 +93,21 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
     for t in root.tables(4)? {
         buffers.push(buffer(bytes, &t)?);
     }
-    let subgraph = *root.tables(2)?.first().ok_or("it has no subgraph")?;
+    let graphs: Vec<Subgraph> =
+        root.tables(2)?.iter().map(|t| subgraph(t, &codes, &buffers, room)).collect::<Result<_>>()?;
+    if graphs.is_empty() { Err("it has no subgraph".into()) } else { Ok(graphs) }
+}
+
+/// Reads a graph, with the file's codes of operators and its buffers.
+fn subgraph<'a>(
+    subgraph: &Table<'a>,
+    codes: &[(i32, String)],
+    buffers: &[&'a [u8]],
+    room: &mut Room,
+) -> Result<Subgraph<'a>> {
     let mut tensors = Vec::new();
     for t in subgraph.tables(0)? {
-        tensors.push(tensor(&t, &buffers, room)?);
+        tensors.push(tensor(&t, buffers, room)?);
     }
     let place = |w: [u8; 4]| {
         let i = i32::from_le_bytes(w);
@@ -121,7 +133,7 @@ pub(super) fn read<'a>(bytes: &'a [u8], room: &mut Room) -> Result<Model<'a>> {
             options_kind: t.i8(3)?,
         });
     }
-    Ok(Model {
+    Ok(Subgraph {
         name: subgraph.string(4)?,
         inputs: subgraph.vector::<4>(1)?.words().map(place).collect::<Result<_>>()?,
         outputs: subgraph.vector::<4>(2)?.words().map(place).collect::<Result<_>>()?,

@@ -77,6 +77,8 @@ macro_rules! operators {
         pub enum Op {
             Constant(Constant),
             Packed(Packed),
+            If(If),
+            Loop(Loop),
             $($name($name),)*
         }
 
@@ -88,9 +90,9 @@ macro_rules! operators {
 
         impl Op {
             /// Names of all operators in the text form.
-            pub const NAMES: &'static [&'static str] = &[Constant::NAME, Packed::NAME, $($name::NAME,)*];
+            pub const NAMES: &'static [&'static str] = &[Constant::NAME, Packed::NAME, If::NAME, Loop::NAME, $($name::NAME,)*];
 
-            /// What each operator takes, except `constant` and `packed`.
+            /// What each operator takes, except `constant`, `packed` and those with regions.
             pub fn signatures() -> Vec<Signature> {
                 vec![$($name::signature(),)*]
             }
@@ -100,6 +102,8 @@ macro_rules! operators {
                 match self {
                     Op::Constant(_) => Constant::NAME,
                     Op::Packed(_) => Packed::NAME,
+                    Op::If(_) => If::NAME,
+                    Op::Loop(_) => Loop::NAME,
                     $(Op::$name(_) => $name::NAME,)*
                 }
             }
@@ -112,6 +116,8 @@ macro_rules! operators {
                 let types = match self {
                     Op::Constant(c) => vec![c.infer(inputs)?],
                     Op::Packed(op) => op.infer(inputs)?,
+                    Op::If(op) => op.infer(inputs)?,
+                    Op::Loop(op) => op.infer(inputs)?,
                     $(Op::$name(op) => vec![op.infer(inputs)?],)*
                 };
                 for ty in &types {
@@ -132,19 +138,42 @@ macro_rules! operators {
                 match self {
                     Op::Constant(c) => Ok(c.value.as_ref().clone()),
                     Op::Packed(op) => return op.eval(inputs),
+                    Op::If(op) => return op.eval(inputs),
+                    Op::Loop(op) => return op.eval(inputs),
                     $(Op::$name(op) => op.eval(inputs),)*
                 }.map(|t| vec![t])
             }
 
-            /// Whether its results follow from its operands and attributes alone, so that it can be evaluated early.
-            pub fn is_pure(&self) -> bool {
-                !matches!(self, Op::Packed(_))
+            /// The operator's regions, in the order of the text form.
+            pub fn regions(&self) -> Vec<&Arc<Graph>> {
+                match self {
+                    Op::If(op) => vec![&op.then, &op.otherwise],
+                    Op::Loop(op) => vec![&op.body],
+                    _ => Vec::new(),
+                }
+            }
+
+            /// The operator with other regions; `None` if it has another number of them.
+            pub fn with_regions(&self, regions: Vec<Arc<Graph>>) -> Option<Op> {
+                match self {
+                    Op::If(op) => Some(Op::If(op.with_regions(regions)?)),
+                    Op::Loop(op) => Some(Op::Loop(op.with_regions(regions)?)),
+                    other => regions.is_empty().then(|| other.clone()),
+                }
+            }
+
+            /// Whether a node of this operator is a step of its own: the host calls a function of the program, or runs
+            /// regions. No pass evaluates it: a function can have effects, and a loop can take long.
+            pub fn is_own_step(&self) -> bool {
+                matches!(self, Op::Packed(_) | Op::If(_) | Op::Loop(_))
             }
 
             /// The same operator with symbols of its own types replaced by sizes.
             pub(crate) fn bind(&self, sizes: &std::collections::BTreeMap<String, usize>) -> Op {
                 match self {
                     Op::Packed(op) => op.bind(sizes).into(),
+                    Op::If(op) => Op::If(op.bind(sizes)),
+                    Op::Loop(op) => Op::Loop(op.bind(sizes)),
                     other => other.clone(),
                 }
             }
@@ -152,8 +181,9 @@ macro_rules! operators {
             /// Attributes in the order of the text form, without a constant's value.
             pub fn attrs(&self) -> Vec<(&'static str, attr::Attr)> {
                 match self {
-                    Op::Constant(_) => Vec::new(),
+                    Op::Constant(_) | Op::If(_) => Vec::new(),
                     Op::Packed(op) => op.attrs(),
+                    Op::Loop(op) => op.attrs(),
                     $(Op::$name(op) => op.attrs(),)*
                 }
             }
@@ -187,6 +217,8 @@ macro_rules! operators {
             pub(crate) fn from_attrs(name: &str, r: &mut attr::AttrReader) -> Option<Op> {
                 match name {
                     Packed::NAME => Some(Op::Packed(Packed::from_attrs(r)?)),
+                    If::NAME => Some(Op::If(If { then: flow::no_region(), otherwise: flow::no_region() })),
+                    Loop::NAME => Some(Op::Loop(Loop::from_attrs(r)?)),
                     $($name::NAME => Some(Op::$name($name::from_attrs(r)?)),)*
                     _ => None,
                 }
@@ -195,20 +227,23 @@ macro_rules! operators {
     };
 }
 
-use super::{OpError, Tensor, TensorType};
+use super::{Graph, OpError, Tensor, TensorType};
 pub use attr::{Attr, AttrValue, Layout, QuantRounding};
 pub use binary::BinaryKind;
 pub use check::rank_in_bounds;
 pub use compute::Expression;
 pub use constant::Constant;
+pub use flow::{If, Loop, MOST_STEPS};
 pub use gather::check_indices;
 pub use packed::Packed;
 pub use reduce::ReduceKind;
 pub use signature::{Attribute, Count, Operand, Signature};
+use std::sync::Arc;
 pub use tilewright_tensor::extreme;
 pub use unary::UnaryKind;
 pub(crate) use unary::{GELU_A, GELU_B};
 mod constant;
+pub(crate) mod flow;
 mod packed;
 pub(crate) mod window;
 

@@ -10,6 +10,8 @@
 //! }
 //! ```
 //!
+//! A node's regions follow its line, each a graph of its own that begins with `region` instead of `graph`.
+//!
 //! One statement per line; `#` begins a comment. Constants of up to [`INLINE_ELEMENTS`] finite elements are printed in
 //! the text. Larger ones are in a separate table, under the SHA-256 of their bytes.
 

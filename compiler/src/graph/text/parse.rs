@@ -5,6 +5,10 @@ use crate::graph::op::Constant;
 use crate::graph::op::attr::{Attr, AttrReader};
 use crate::graph::{DType, Dim, Graph, GraphBuilder, GraphError, Op, Tensor, TensorType, ValueId, verify};
 use std::collections::HashMap;
+use std::sync::Arc;
+
+/// How deep regions nest at most.
+const DEPTH: usize = 32;
 
 /// Parses a graph and verifies it.
 ///
@@ -12,7 +16,8 @@ use std::collections::HashMap;
 /// Everything that is wrong with the text, with line and column; if the text is fine, everything that [`verify()`]
 /// finds.
 pub fn parse(text: &str, blobs: &Blobs) -> Result<Graph, GraphError> {
-    let mut p = Parser { blobs, builder: GraphBuilder::new(""), values: HashMap::new(), errors: Vec::new() };
+    let (builder, values) = (GraphBuilder::new(""), HashMap::new());
+    let mut p = Parser { blobs, builder, values, regions: Vec::new(), around: Vec::new(), errors: Vec::new() };
     let (mut state, mut last) = (State::Before, 0);
     for (i, line) in text.lines().enumerate() {
         last = i + 1;
@@ -46,10 +51,17 @@ enum State {
 /// Column, from 0, and what is wrong there.
 type ParseFault = (usize, String);
 
+/// A graph around the region that is read: its builder, its values, and the regions of its last node.
+type Around = (GraphBuilder, HashMap<String, ValueId>, Vec<Arc<Graph>>);
+
 struct Parser<'a> {
     blobs: &'a Blobs,
     builder: GraphBuilder,
     values: HashMap<String, ValueId>,
+    /// Regions of the last node.
+    regions: Vec<Arc<Graph>>,
+    /// What is around the region that is read, innermost last.
+    around: Vec<Around>,
     errors: Vec<GraphError>,
 }
 
@@ -63,11 +75,33 @@ impl Parser<'_> {
                 *state = State::Inside;
             }
             State::Inside if c.peek() == Some('}') => {
+                self.end_node(c.at)?;
                 c.at += 1;
-                *state = State::After;
+                match self.around.pop() {
+                    None => *state = State::After,
+                    Some((builder, values, regions)) => {
+                        let inner = std::mem::replace(&mut self.builder, builder);
+                        (self.values, self.regions) = (values, regions);
+                        self.regions.push(Arc::new(inner.finish_unverified()));
+                    }
+                }
             }
-            State::Inside if c.peek() == Some('%') => self.statement(c)?,
+            State::Inside if c.peek() == Some('%') => {
+                self.end_node(c.at)?;
+                self.statement(c)?;
+            }
+            State::Inside if c.begins("region") => {
+                c.keyword("region")?;
+                let builder = GraphBuilder::new(&c.string()?);
+                c.expect('{')?;
+                if self.around.len() >= DEPTH {
+                    return c.wrong("regions nest too deep");
+                }
+                let outer = std::mem::replace(&mut self.builder, builder);
+                self.around.push((outer, std::mem::take(&mut self.values), std::mem::take(&mut self.regions)));
+            }
             State::Inside => {
+                self.end_node(c.at)?;
                 c.keyword("output")?;
                 let name = c.string()?;
                 c.expect('=')?;
@@ -78,6 +112,23 @@ impl Parser<'_> {
         }
         c.blank();
         if c.done() { Ok(()) } else { c.wrong("expected the end of the line") }
+    }
+
+    /// Gives the last node its regions.
+    fn end_node(&mut self, at: usize) -> Result<(), ParseFault> {
+        let (regions, found) = (std::mem::take(&mut self.regions), self.builder.last_op());
+        let Some(op) = found else {
+            return if regions.is_empty() { Ok(()) } else { Err((at, "a region stands before any node".into())) };
+        };
+        let (count, needed) = (regions.len(), op.regions().len());
+        // A node whose regions were read before has none here.
+        if regions.is_empty() && (needed == 0 || op.regions().iter().all(|region| !region.outputs().is_empty())) {
+            return Ok(());
+        }
+        let name = op.name();
+        let with = op.with_regions(regions).filter(|_| needed > 0);
+        *op = with.ok_or_else(|| (at, format!("the node before has {count} regions, but `{name}` has {needed}")))?;
+        Ok(())
     }
 
     fn statement(&mut self, c: &mut Cursor) -> Result<(), ParseFault> {
@@ -245,6 +296,14 @@ impl Cursor {
             self.at += 1;
         }
         self.chars[start..self.at].iter().collect()
+    }
+
+    /// Whether the next word is this one.
+    fn begins(&mut self, word: &str) -> bool {
+        let start = self.at;
+        let found = self.word() == word;
+        self.at = start;
+        found
     }
 
     fn keyword(&mut self, word: &str) -> Result<(), ParseFault> {

@@ -10,14 +10,14 @@ use tilewright_tensor::te::quote;
 pub fn print(g: &Graph) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = write(g, &mut text, None);
+    let _ = write(g, &mut text, ("graph", 0), &mut None);
     text
 }
 
 /// Prints the graph and returns the bytes of its large constants.
 pub fn print_with_blobs(g: &Graph) -> (String, Blobs) {
     let (mut text, mut blobs) = (String::new(), Blobs::new());
-    let _ = write(g, &mut text, Some(&mut blobs));
+    let _ = write(g, &mut text, ("graph", 0), &mut Some(&mut blobs));
     (text, blobs)
 }
 
@@ -27,13 +27,15 @@ impl fmt::Display for Graph {
     }
 }
 
-fn write(g: &Graph, out: &mut String, mut blobs: Option<&mut Blobs>) -> fmt::Result {
-    writeln!(out, "graph {} {{", quote(g.name()))?;
+/// Writes a graph, or a region at this depth.
+fn write(g: &Graph, out: &mut String, (word, depth): (&str, usize), blobs: &mut Option<&mut Blobs>) -> fmt::Result {
+    let indent = "  ".repeat(2 * depth);
+    writeln!(out, "{indent}{word} {} {{", quote(g.name()))?;
     for (name, v) in g.inputs() {
-        writeln!(out, "  %{} = input {} : {}", v.0, quote(name), g.ty(v))?;
+        writeln!(out, "{indent}  %{} = input {} : {}", v.0, quote(name), g.ty(v))?;
     }
     for (_, node) in g.nodes() {
-        write!(out, "  {} = {} {}", values(&node.outputs), node.op.name(), quote(&node.name))?;
+        write!(out, "{indent}  {} = {} {}", values(&node.outputs), node.op.name(), quote(&node.name))?;
         if let Op::Constant(c) = &node.op {
             write!(out, " : {} ", c.value.ty())?;
             match inline(&c.value) {
@@ -42,7 +44,7 @@ fn write(g: &Graph, out: &mut String, mut blobs: Option<&mut Blobs>) -> fmt::Res
                     let bytes = c.value.to_bytes();
                     let hash: String = Sha256::digest(&bytes).iter().map(|b| format!("{b:02x}")).collect();
                     writeln!(out, "blob \"{hash}\"")?;
-                    if let Some(blobs) = blobs.as_deref_mut() {
+                    if let Some(blobs) = blobs {
                         blobs.insert(hash, bytes);
                     }
                 }
@@ -56,11 +58,14 @@ fn write(g: &Graph, out: &mut String, mut blobs: Option<&mut Blobs>) -> fmt::Res
         }
         let types: Vec<String> = node.outputs.iter().map(|&v| g.ty(v).to_string()).collect();
         writeln!(out, " : {}", types.join(", "))?;
+        for region in node.op.regions() {
+            write(region, out, ("region", depth + 1), blobs)?;
+        }
     }
     for (name, v) in g.outputs() {
-        writeln!(out, "  output {} = %{}", quote(name), v.0)?;
+        writeln!(out, "{indent}  output {} = %{}", quote(name), v.0)?;
     }
-    writeln!(out, "}}")
+    writeln!(out, "{indent}}}")
 }
 
 fn values(list: &[ValueId]) -> String {

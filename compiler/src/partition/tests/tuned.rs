@@ -78,7 +78,7 @@ fn counting(program: &AccelProgram, layers: &InsnLayers) -> Option<Vec<u64>> {
 fn instructions(parts: &Partition) -> u64 {
     let programs = parts.regions.iter().filter_map(|region| match &region.code {
         Code::Accel(accel) => Some(accel.program.insn_count() as u64),
-        Code::Cpu | Code::Packed => None,
+        Code::Cpu | Code::Own => None,
     });
     programs.sum()
 }
@@ -186,7 +186,7 @@ fn the_order_that_takes_fewer_cycles_is_used_and_computes_the_same() {
                     Code::Accel(accel) => {
                         Some(early_loads(&config, &accel.program, &accel.insn_layers)?.last().copied())
                     }
-                    Code::Cpu | Code::Packed => None,
+                    Code::Cpu | Code::Own => None,
                 });
                 regions.map(|cycles| cycles.unwrap_or(0)).sum::<u64>()
             };

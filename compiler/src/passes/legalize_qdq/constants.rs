@@ -69,5 +69,5 @@ fn computed(view: &View, v: ValueId, left: &mut usize) -> Option<Tensor> {
     *left = left.checked_sub(1).filter(|_| cheap)?;
     let operands = node.inputs.iter().map(|&v| computed(view, v, left)).collect::<Option<Vec<_>>>()?;
     let operands: Vec<&Tensor> = operands.iter().collect();
-    if !node.op.is_pure() || node.outputs.len() != 1 { None } else { node.op.eval(&operands).ok()?.pop() }
+    node.op.eval(&operands).ok()?.pop()
 }

@@ -228,7 +228,7 @@ fn build_in_blocks(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64], bl
 pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Option<TensorRef> {
     let x = args.first()?;
     Some(match op {
-        Op::Constant(_) | Op::Packed(_) => return None,
+        Op::Constant(_) | Op::Packed(_) | Op::If(_) | Op::Loop(_) => return None,
         Op::Conv2d(op) => conv2d::conv2d(b, op, x, args.get(1)?, args.get(2), out),
         Op::Dense(op) => dense::dense(b, op, x, args.get(1)?, args.get(2), out),
         Op::HybridDense(op) => hybrid::dense(b, op, args, out)?,

@@ -14,8 +14,7 @@ use crate::endpoint::Access;
 
 /// A model of a function `double`, which its server has.
 pub(crate) fn doubling() -> Artifact {
-    let value =
-        |name: &str| ValueInfo { name: name.into(), dtype: DType::F32, shape: vec![4], constant: None, source: None };
+    let value = |name: &str| ValueInfo::new(name, DType::F32, vec![4]);
     let step = Step {
         name: "double".into(),
         kind: StepKind::Packed { function: "double".into(), attributes: Default::default() },

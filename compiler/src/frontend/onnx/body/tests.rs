@@ -118,12 +118,123 @@ fn the_branch_of_a_known_condition_is_taken() {
 }
 
 #[test]
-fn a_condition_that_the_run_computes_is_refused() {
-    let mut list = nodes(&["m = ReduceMax(x) keepdims=0", "c = Less(two, m)"]);
-    list.push(either("c"));
-    let want = "net.onnx: node `y` (If): its condition `c` is computed at run time, but the branch must be known when the model \
-                is imported; make the condition a constant, or give the sizes that it follows from with --shape or --bind";
-    refused(&model(list, vec![]), want);
+fn a_condition_that_the_run_computes_chooses_a_region() {
+    let above = |limit: &str, choice: NodeProto| {
+        let mut list = nodes(&["m = ReduceMax(x) keepdims=0", &format!("c = Less({limit}, m)")]);
+        list.push(choice);
+        model(list, vec![])
+    };
+    // The largest of X is 3.
+    gives(&above("two", either("c")), relu);
+    gives(&above("m", either("c")), |x| -x);
+    let (made, _) = take(&above("two", either("c"))).unwrap();
+    let text = crate::graph::text::print(&made);
+    assert_eq!(crate::graph::text::parse(&text, &Default::default()).unwrap(), made, "{text}");
+    // Within each other; the inner one reads a value of the outer graph, and a constant.
+    let inner = choice("i", "c", graph_of("i2", &["k = Neg(x)", "i2 = Add(k, two)"]), graph_of("x", &[]));
+    let outer = choice("y", "c", graph(&["i"], vec![inner]), graph_of("n", &["n = Neg(x)"]));
+    gives(&above("two", outer.clone()), |x| 2.0 - x);
+    gives(&above("m", outer), |x| -x);
+    let other = choice("y", "c", graph_of("a", &["a = Shape(x)"]), graph_of("x", &[]));
+    let want =
+        "(If): its branches return i64[2] and f32[2,3]; make them return the same types, or the condition a constant";
+    refused(&above("two", other), want);
+    let unknown = choice("y", "c", graph_of("a", &["a = Relu(nothing)"]), graph_of("x", &[]));
+    refused(&above("two", unknown), "node `y/a` (Relu): `nothing` is not defined");
+}
+
+/// A branch with one output.
+fn graph_of(output: &str, list: &[&str]) -> GraphProto {
+    graph(&[output], nodes(list))
+}
+
+/// `outputs = operator(operands)` with this body, whose inputs are `takes`, and attributes.
+fn repeated(text: &str, takes: &[&str], body: GraphProto) -> NodeProto {
+    let input = takes.iter().map(|name| ValueInfoProto { name: name.to_string(), r#type: None }).collect();
+    let body = GraphProto { input, ..body };
+    let mut n = node(text);
+    n.attribute.push(AttributeProto { name: "body".into(), g: Some(Box::new(body)), r#type: 5, ..Default::default() });
+    n
+}
+
+#[test]
+fn loops_end_by_their_limit_or_their_condition() {
+    // Doubles x until its largest element is above a limit that the run computes, at most `limit` times.
+    let doubling = |limit: &str, collects: bool| {
+        let list = nodes(&["d = Add(v, v)", "m = ReduceMax(d) keepdims=0", "go = Less(m, most)"]);
+        let outputs: &[&str] = if collects { &["go", "d", "m"] } else { &["go", "d"] };
+        let made = if collects { "y, all" } else { "y" };
+        let body = graph(outputs, list);
+        let mut all = nodes(&["s = ReduceSum(x) keepdims=0", "hundred = Mul(ten, ten)", "most = Add(hundred, s)"]);
+        all.push(repeated(&format!("{made} = Loop({limit}, , x)"), &["i", "c", "v"], body));
+        let mut model = model(all, vec![]);
+        let graph = model.graph.as_mut().unwrap();
+        graph.initializer.push(floats("ten", &[], &[10.0]));
+        model
+    };
+    // The largest is 3, 6, 12, 24, 48, 96, 192.
+    gives(&doubling("", false), |x| 64.0 * x);
+    gives(&doubling("three", false), |x| 8.0 * x);
+    let (graph, _) = take(&doubling("", false)).unwrap();
+    let text = crate::graph::text::print(&graph);
+    assert_eq!(crate::graph::text::parse(&text, &Default::default()).unwrap(), graph, "{text}");
+    let want = "(Loop): it collects values, whose number is known only at run time";
+    refused(&doubling("three", true), want);
+}
+
+#[test]
+fn a_loop_collects_a_value_of_each_step_and_can_change_sizes() {
+    let taken = |v: &str| {
+        let body =
+            graph(&["c2", "n", "r"], nodes(&["n = Mul(v, two)", "r = ReduceSum(n) keepdims=0", "c2 = Identity(c)"]));
+        let mut list = vec![repeated(&format!("y, all = Loop(three, yes, {v})"), &["i", "c", "v"], body)];
+        list.push(node("out = Identity(all)"));
+        model(list, vec![])
+    };
+    let mut model = taken("x");
+    let out = ValueInfoProto { name: "out".into(), ..model.graph.as_ref().unwrap().output[0].clone() };
+    model.graph.as_mut().unwrap().output.push(out);
+    let made = run(&model);
+    assert_eq!(made[0].as_slice::<f32>().unwrap(), X.map(|x| 8.0 * x));
+    assert_eq!((made[1].shape(), made[1].as_slice::<f32>().unwrap()), (&[3][..], &[0.0, 0.0, 0.0][..]));
+    // Rows are added in each step: the import takes the steps one by one.
+    let body = graph(&["c", "n"], nodes(&["n = Concat(v, v) axis=0"]));
+    let made = run(&self::model(vec![repeated("y = Loop(three, yes, x)", &["i", "c", "v"], body)], vec![]));
+    assert_eq!(made[0].shape(), [16, 3]);
+    // Nor can a slice that begins at the step be computed in one. It is of the columns.
+    let body = graph(&["c", "n"], nodes(&["e = Add(i, one)", "p = Slice(x, i, e, one)", "n = Add(v, p)"]));
+    let mut model = self::model(vec![repeated("y = Loop(one, yes, x)", &["i", "c", "v"], body)], vec![]);
+    let one =
+        TensorProto { name: "one".into(), dims: vec![1], data_type: 7, int64_data: vec![1], ..Default::default() };
+    model.graph.as_mut().unwrap().initializer.push(one);
+    let body = &mut model.graph.as_mut().unwrap().node[0].attribute[0].g.as_mut().unwrap().input[0];
+    let dim = DimensionProto { dim_value: Some(1), dim_param: None };
+    let shape = TensorShapeProto { dim: vec![dim] };
+    body.r#type = Some(TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 7, shape: Some(shape) }) });
+    assert_eq!(run(&model)[0].as_slice::<f32>().unwrap(), [-6.0, -5.0, -4.0, 2.0, 3.0, 4.0]);
+}
+
+#[test]
+fn scans_run_over_slices_in_both_directions() {
+    let scan = |attributes: &str| {
+        let body = graph(&["n", "n"], nodes(&["n = Add(s, e)"]));
+        let text = format!("last, y = Scan(zeros, x) num_scan_inputs=1 {attributes}");
+        let mut model = model(vec![repeated(&text, &["s", "e"], body)], vec![]);
+        model.graph.as_mut().unwrap().initializer.push(floats("zeros", &[2], &[0.0, 0.0]));
+        model
+    };
+    let of = |attributes: &str| run(&scan(attributes))[0].clone();
+    // Columns of X are (-3, 1), (-2, 2), (-1, 3).
+    let forward = of("scan_input_axes=[1]");
+    assert_eq!((forward.shape(), forward.as_slice::<f32>().unwrap()), (&[3, 2][..], &[-3., 1., -5., 3., -6., 6.][..]));
+    let back = of("scan_input_axes=[1] scan_input_directions=[1] scan_output_axes=[1] scan_output_directions=[1]");
+    assert_eq!((back.shape(), back.as_slice::<f32>().unwrap()), (&[2, 3][..], &[-6., -3., -1., 6., 5., 3.][..]));
+    refused(&scan("scan_input_axes=[2]"), "its axis 2 is out of range");
+    refused(&scan("scan_input_axes=[1, 0]"), "its attribute `scan_input_axes` must have 1 numbers, found 2");
+}
+
+#[test]
+fn conditions_that_are_none_are_refused() {
     refused(&model(vec![either("d")], vec![]), "node `y` (If): `d` is not defined");
     refused(&model(vec![either("two")], vec![]), "its condition must be one truth value, found f32[]");
     let mut half = either("no");
@@ -191,7 +302,7 @@ fn what_a_branch_that_is_not_taken_has_is_not_looked_at() {
     let unknown = || graph(&["u"], nodes(&["u = Bernoulli(x)", "v = Det(u)"]));
     let plain = || graph(&["t"], nodes(&["t = Relu(x)"]));
     gives(&model(vec![choice("y", "yes", plain(), unknown())], vec![]), relu);
-    let want = "unsupported operators: Bernoulli (node `y/u`), Det (node `y/v`)";
+    let want = "unsupported operators: Bernoulli (node `y/u`), Det (node `y/v`; similar to DFT)";
     refused(&model(vec![choice("y", "no", plain(), unknown())], vec![]), want);
 }
 
@@ -256,9 +367,9 @@ fn calls_may_leave_operands_and_results_out() {
     refused(&model(nodes(&["y = my.lib.F(x)"]), vec![none]), "node `y` (my.lib.F): `b` is not defined");
     // Reading an output that the import of an operator leaves out is an error at the reader.
     let pooled = [
-        "k = Constant() value_ints=[0]",
+        "k = Constant() value_ints=[0, 1, 4]",
         "r = Unsqueeze(a, k)",
-        "p, places = MaxPool(r) kernel_shape=[1]",
+        "p, places = MaxPool(r) kernel_shape=[1, 1, 1]",
         "b = Squeeze(p, k)",
     ];
     let places = function("F", [&["a"], &["b", "places"], &[]], &[], &pooled);
@@ -301,7 +412,7 @@ fn all_unsupported_operators_of_functions_are_listed() {
     let f = function("F", [&["a"], &["b"], &[]], &[], &["d = Det(a)", "b = my.lib.G(d)"]);
     let g = function("G", [&["a"], &["b"], &[]], &[], &["b = Bernoulli(a)"]);
     let main = nodes(&["u = my.lib.F(x)", "v = my.lib.F(u)", "y = Nothing(v)"]);
-    let want = "unsupported operators: Nothing (node `y`), Det (node `u/d`), Bernoulli (node `u/b/b`)";
+    let want = "unsupported operators: Nothing (node `y`), Det (node `u/d`; similar to DFT), Bernoulli (node `u/b/b`)";
     refused(&model(main, vec![f, g]), want);
 }
 

@@ -2,6 +2,7 @@
 
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::elementwise::remainder;
 use crate::graph::op::{BinaryKind, Select, UnaryKind};
 use crate::graph::{DType, ValueId};
 
@@ -65,8 +66,12 @@ pub(super) fn greater_or_equal(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
-    n.only("fmod", 0)?;
-    plain(n, BinaryKind::Mod)
+    if n.int("fmod").unwrap_or(0) == 0 {
+        return plain(n, BinaryKind::Mod);
+    }
+    let (a, b) = operands(n)?;
+    let v = remainder(n, a, b)?;
+    n.output(v)
 }
 
 /// Integer powers up to this exponent become products.

@@ -1,8 +1,10 @@
 //! Conv and ConvTranspose.
 
-use super::{NCHW, window};
+use super::{NCHW, window, window_3d};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::sample::{self, Deformable};
+use crate::frontend::semantic::volume;
 use crate::frontend::semantic::window::{Padding, Window};
 use crate::graph::ValueId;
 use crate::graph::op::{Conv2d, ConvTranspose2d};
@@ -77,6 +79,15 @@ pub(super) fn convolution(
     weight: ValueId,
     bias: Option<ValueId>,
 ) -> Result<ValueId, Reason> {
+    if n.ty(data).rank() == 5 {
+        let shape = n.shape(weight)?;
+        let &[_, _, depth, height, width] = shape.as_slice() else {
+            return Err(format!("its weights must have 5 dimensions, found {}", n.ty(weight)).into());
+        };
+        check_kernel(n, weight, &shape)?;
+        let (by, groups) = (window_3d(n, Some([depth, height, width]))?, groups(n)?);
+        return volume::convolution(n, data, weight, bias, by, groups);
+    }
     let (data, line) = as_image(n, "data", data)?;
     let (weight, [_, _, kh, kw]) = weights(n, weight)?;
     let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), [kh, kw], line)?;
@@ -149,5 +160,19 @@ pub(super) fn conv_transpose(n: &mut NodeContext) -> Result<(), Reason> {
     };
     let v = n.node(if line { "conv" } else { "" }, op, &operands)?;
     let v = as_data(n, v, line)?;
+    n.output(v)
+}
+
+pub(super) fn deformable(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, weight, offset) = (n.plain(0)?, n.plain(1)?, n.plain(2)?);
+    let (bias, mask) = (n.optional(3)?, n.optional(4)?);
+    let shape = n.shape(weight)?;
+    check_kernel(n, weight, &shape)?;
+    let super::Steps { strides, dilations, pads } = super::steps(n, false)?;
+    let groups = groups(n)?;
+    let offset_groups = usize::try_from(n.int("offset_group").unwrap_or(1)).unwrap_or(0);
+    let pads = [pads[0], pads[1]];
+    let of = Deformable { weight, offset, mask, bias, strides, dilations, pads, groups, offset_groups };
+    let v = sample::deformable(n, data, of)?;
     n.output(v)
 }

@@ -7,6 +7,7 @@ mod conv;
 mod einsum;
 mod gemm;
 mod integer;
+mod linear_attention;
 mod loss;
 mod movement;
 mod norm;
@@ -16,12 +17,15 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod sample;
 mod scatter;
 mod shape;
+mod spectral;
 mod unary;
 
 use super::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::volume::Sliding3;
 use crate::frontend::semantic::window::{self, Padding, Sliding, Window};
 use crate::graph::TensorType;
 use crate::graph::op::Layout;
@@ -66,20 +70,31 @@ macro_rules! registry {
 
 registry! {
     "Abs" unary::abs [];
+    "Acos" unary::acos [];
+    "Acosh" unary::acosh [];
     "Add" binary::add ["axis", "broadcast"];
+    "AffineGrid" sample::affine_grid ["align_corners"];
     "And" binary::and ["axis", "broadcast"];
     "ArgMax" reduce::arg_max ARG;
     "ArgMin" reduce::arg_min ARG;
+    "Asin" unary::asin [];
+    "Asinh" unary::asinh [];
+    "Atan" unary::atan [];
+    "Atanh" unary::atanh [];
     "Attention" attention::attention
         ["is_causal", "kv_num_heads", "q_num_heads", "qk_matmul_output_mode", "scale", "softcap"] ignored ["softmax_precision"];
     "AveragePool" pool::average_pool
         ["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
     "BatchNormalization" norm::batch ["epsilon", "spatial", "training_mode"] ignored ["is_test", "momentum"];
+    "BlackmanWindow" spectral::blackman ["output_datatype", "periodic"];
     "Cast" unary::cast ["to"] ignored ["round_mode", "saturate"];
     "CastLike" unary::cast_like [] ignored ["round_mode", "saturate"];
+    "CausalConvWithState" linear_attention::causal_conv ["activation"];
     "Ceil" unary::ceil [];
     "Celu" unary::celu ["alpha"];
+    "CenterCropPad" movement::center_crop_pad ["axes"];
     "Clip" unary::clip ["max", "min"];
+    "Col2Im" pool::col_to_im ["dilations", "pads", "strides"];
     "Concat" movement::concat ["axis"];
     "Constant" shape::constant ["sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
@@ -88,7 +103,11 @@ registry! {
     "ConvTranspose" conv::conv_transpose
         ["auto_pad", "dilations", "group", "kernel_shape", "output_padding", "output_shape", "pads", "strides"];
     "Cos" unary::cos [];
+    "Cosh" unary::cosh [];
+    "CumProd" reduce::cum_product ["exclusive", "reverse"];
     "CumSum" reduce::cum_sum ["exclusive", "reverse"];
+    "DFT" spectral::dft ["axis", "inverse", "onesided"];
+    "DeformConv" conv::deformable ["dilations", "group", "kernel_shape", "offset_group", "pads", "strides"];
     "DepthToSpace" movement::depth_to_space ["blocksize", "mode"];
     "DequantizeLinear" quantize::dequantize_linear ["axis", "block_size", "output_dtype"];
     "Div" binary::div ["axis", "broadcast"];
@@ -116,7 +135,10 @@ registry! {
     "GlobalMaxPool" pool::global_max_pool [];
     "Greater" binary::greater [];
     "GreaterOrEqual" binary::greater_or_equal [];
+    "GridSample" sample::grid_sample ["align_corners", "mode", "padding_mode"];
     "GroupNormalization" norm::group ["epsilon", "num_groups"] ignored ["stash_type"];
+    "HammingWindow" spectral::hamming ["output_datatype", "periodic"];
+    "HannWindow" spectral::hann ["output_datatype", "periodic"];
     "HardSigmoid" unary::hard_sigmoid ["alpha", "beta"];
     "HardSwish" unary::hard_swish [];
     "Hardmax" unary::hardmax ["axis"];
@@ -133,17 +155,22 @@ registry! {
     "LeakyRelu" unary::leaky_relu ["alpha"];
     "Less" binary::less [];
     "LessOrEqual" binary::less_or_equal [];
+    "LinearAttention" linear_attention::linear_attention
+        ["chunk_size", "kv_num_heads", "q_num_heads", "scale", "update_rule"];
     "Log" unary::log [];
     "LogSoftmax" unary::log_softmax ["axis"];
+    "Loop" control::loop_ ["body"];
     "LpNormalization" norm::lp ["axis", "p"];
     "LpPool" pool::lp_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "p", "pads", "strides"];
     "MatMul" gemm::matmul [];
     "MatMulInteger" integer::matmul_integer [];
     "Max" binary::max [];
-    "MaxPool" pool::max_pool ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides"]
-        ignored ["storage_order"];
+    "MaxPool" pool::max_pool
+        ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"];
+    "MaxUnpool" pool::max_unpool ["kernel_shape", "pads", "strides"];
     "Mean" binary::mean [];
     "MeanVarianceNormalization" norm::mean_variance ["axes"];
+    "MelWeightMatrix" spectral::mel_weights ["output_datatype"];
     "Min" binary::min [];
     "Mish" unary::mish [];
     "Mod" binary::modulo ["fmod"];
@@ -182,16 +209,24 @@ registry! {
     "Resize" resize::resize
         ["antialias", "axes", "coordinate_transformation_mode", "cubic_coeff_a", "exclude_outside", "extrapolation_value",
          "keep_aspect_ratio_policy", "mode", "nearest_mode"];
+    "ReverseSequence" movement::reverse_sequence ["batch_axis", "time_axis"];
+    "RoiAlign" sample::roi_align
+        ["coordinate_transformation_mode", "mode", "output_height", "output_width", "sampling_ratio", "spatial_scale"];
     "RotaryEmbedding" attention::rotary ["interleaved", "num_heads", "rotary_embedding_dim"];
     "Round" unary::round [];
+    "STFT" spectral::stft ["onesided"];
+    "Scan" control::scan
+        ["body", "num_scan_inputs", "scan_input_axes", "scan_input_directions", "scan_output_axes", "scan_output_directions"];
     "Scatter" scatter::elements ["axis"];
     "ScatterElements" scatter::elements ["axis", "reduction"];
     "ScatterND" scatter::nd ["reduction"];
     "Selu" unary::selu ["alpha", "gamma"];
     "Shape" shape::shape ["end", "start"];
+    "Shrink" unary::shrink ["bias", "lambd"];
     "Sigmoid" unary::sigmoid [];
     "Sign" unary::sign [];
     "Sin" unary::sin [];
+    "Sinh" unary::sinh [];
     "Size" shape::size [];
     "Slice" movement::slice ["axes", "ends", "starts"];
     "Softmax" unary::softmax ["axis"];
@@ -205,7 +240,9 @@ registry! {
     "Sub" binary::sub ["axis", "broadcast"];
     "Sum" binary::sum [];
     "Swish" unary::swish ["alpha"];
+    "Tan" unary::tan [];
     "Tanh" unary::tanh [];
+    "TensorScatter" movement::tensor_scatter ["axis", "mode"];
     "ThresholdedRelu" unary::thresholded_relu ["alpha"];
     "Tile" movement::tile [];
     "TopK" reduce::top_k ["axis", "k", "largest"] ignored ["sorted"];
@@ -258,6 +295,31 @@ fn spatial(n: &NodeContext, name: &str, default: usize, line: bool) -> Result<[u
     Ok([default, n.sizes::<1>(name, default)?[0]])
 }
 
+/// The window over a volume that the attributes define; the kernel is `kernel_shape`, or this one.
+fn window_3d(n: &NodeContext, kernel: Option<[usize; 3]>) -> Result<Sliding3, Reason> {
+    let kernel = match kernel {
+        Some(kernel) => kernel,
+        None => n.sizes::<3>("kernel_shape", 1)?,
+    };
+    let (strides, dilations) = (n.sizes::<3>("strides", 1)?, n.sizes::<3>("dilations", 1)?);
+    let pads = n.sizes::<6>("pads", 0)?;
+    check_steps(&strides, &dilations, &pads)?;
+    let padding = padding(n, [0; 4])?;
+    let pads = Some(pads).filter(|_| matches!(padding, Padding::Given(_)));
+    let round_up = n.int("ceil_mode").unwrap_or(0) != 0;
+    Ok(Sliding3 { kernel, strides, dilations, pads, padding, round_up })
+}
+
+fn check_steps(strides: &[usize], dilations: &[usize], pads: &[usize]) -> Result<(), Reason> {
+    if strides.contains(&0) || dilations.contains(&0) {
+        return Err("its strides and dilations must be positive".into());
+    }
+    if strides.iter().chain(dilations).chain(pads).any(|&v| v > 1 << 31) {
+        return Err("its strides, dilations and pads must be below 2^31".into());
+    }
+    Ok(())
+}
+
 /// Strides, dilations and explicit pads of a window, height first.
 struct Steps {
     strides: [usize; 2],
@@ -274,12 +336,7 @@ fn steps(n: &NodeContext, line: bool) -> Result<Steps, Reason> {
     } else {
         n.sizes::<4>("pads", 0)?
     };
-    if strides.contains(&0) || dilations.contains(&0) {
-        return Err("its strides and dilations must be positive".into());
-    }
-    if strides.iter().chain(&dilations).chain(&pads).any(|&v| v > 1 << 31) {
-        return Err("its strides, dilations and pads must be below 2^31".into());
-    }
+    check_steps(&strides, &dilations, &pads)?;
     Ok(Steps { strides, dilations, pads })
 }
 

@@ -4,6 +4,7 @@ use super::NCHW;
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{self, BlockOrder, Range, check_indices, part};
+use crate::frontend::semantic::pad;
 use crate::graph::ValueId;
 use crate::graph::op::{Concat, Gather, GatherElements};
 
@@ -202,4 +203,56 @@ pub(super) fn trilu(n: &mut NodeContext) -> Result<(), Reason> {
     let upper = n.int("upper").unwrap_or(1) != 0;
     let v = movement::triangle(n, data, k, upper)?;
     n.output(v)
+}
+
+/// Cuts or fills the ends of dimensions alike; an odd element goes to the end.
+pub(super) fn center_crop_pad(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let (shape, sizes) = (n.shape(data)?, n.integers(1)?);
+    let axes = match n.ints("axes") {
+        Some(list) => list.iter().map(|&axis| n.axis(axis, shape.len())).collect::<Result<Vec<_>, _>>()?,
+        None => (0..shape.len()).collect(),
+    };
+    if axes.len() != sizes.len() {
+        return Err(format!("its shape must have {} sizes, found {}", axes.len(), sizes.len()).into());
+    }
+    let mut ends = vec![(0, 0); shape.len()];
+    for (axis, size) in axes.into_iter().zip(sizes) {
+        let more = size - shape[axis] as i64;
+        // A crop begins at half of what is cut, rounded down.
+        let before = if more < 0 { -(-more / 2) } else { more / 2 };
+        ends[axis] = (before, more - before);
+    }
+    pad::check(&ends)?;
+    let zero = if n.unsigned(data) { -128.0 } else { 0.0 };
+    let v = pad::constant(n, "", data, &ends, zero)?;
+    n.output_like(v, data)
+}
+
+/// The first elements of each sequence in reverse order.
+pub(super) fn reverse_sequence(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, lengths) = (n.input(0)?, n.plain(1)?);
+    let shape = n.shape(data)?;
+    let (batch, time) = (n.int("batch_axis").unwrap_or(1), n.int("time_axis").unwrap_or(0));
+    let (batch, time) = (n.axis(batch, shape.len())?, n.axis(time, shape.len())?);
+    if batch == time || n.shape(lengths)? != [shape[batch]] {
+        return Err("its lengths must be one number for each sequence".into());
+    }
+    let v = movement::reversed_sequences(n, data, lengths, batch, time)?;
+    n.output_like(v, data)
+}
+
+/// Writes rows into a cache from the place of each sequence on.
+pub(super) fn tensor_scatter(n: &mut NodeContext) -> Result<(), Reason> {
+    let (past, update) = (n.input(0)?, n.input(1)?);
+    let rank = n.ty(past).rank();
+    let axis = n.axis(n.int("axis").unwrap_or(-2), rank)?;
+    let circular = match n.word("mode").as_deref() {
+        None | Some("linear") => false,
+        Some("circular") => true,
+        Some(other) => return Err(format!("unknown mode `{other}`; use linear or circular").into()),
+    };
+    let first = n.optional(2)?;
+    let v = movement::written(n, past, update, first, axis, circular)?;
+    n.output_like(v, past)
 }

@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
-use crate::frontend::semantic::reduce;
+use crate::frontend::semantic::reduce::{self, Cumulative};
 use crate::graph::op::{ArgReduce, BinaryKind, ReduceKind, UnaryKind};
 use crate::graph::{DType, ValueId};
 
@@ -122,12 +122,20 @@ pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
     arg(n, false)
 }
 
-pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
+fn cumulative(n: &mut NodeContext, to: Cumulative) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let axis = n.axis(n.number(1)? as i64, n.ty(data).rank())?;
-    let (exclusive, reverse) = (n.int("exclusive").unwrap_or(0) != 0, n.int("reverse").unwrap_or(0) != 0);
-    let v = reduce::cumulative_sum(n, data, axis, exclusive, reverse)?;
+    let ways = (n.int("exclusive").unwrap_or(0) != 0, n.int("reverse").unwrap_or(0) != 0);
+    let v = reduce::cumulative(n, data, axis, to, ways)?;
     n.output(v)
+}
+
+pub(super) fn cum_sum(n: &mut NodeContext) -> Result<(), Reason> {
+    cumulative(n, Cumulative::Sum)
+}
+
+pub(super) fn cum_product(n: &mut NodeContext) -> Result<(), Reason> {
+    cumulative(n, Cumulative::Product)
 }
 
 pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {

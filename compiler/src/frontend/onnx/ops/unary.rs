@@ -45,6 +45,24 @@ plain! {
     mish Mish;
 }
 
+macro_rules! decomposed {
+    ($($name:ident)*) => {
+        $(pub(super) fn $name(n: &mut NodeContext) -> Result<(), Reason> {
+            let data = n.plain(0)?;
+            let v = elementwise::$name(n, data)?;
+            n.output(v)
+        })*
+    };
+}
+decomposed! { acos acosh asin asinh atan atanh cosh sinh tan }
+
+pub(super) fn shrink(n: &mut NodeContext) -> Result<(), Reason> {
+    let data = n.plain(0)?;
+    let (limit, bias) = (n.float("lambd").unwrap_or(0.5), n.float("bias").unwrap_or(0.0));
+    let v = elementwise::shrunk(n, data, limit, bias)?;
+    n.output(v)
+}
+
 pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let v = if n.ty(data).dtype == DType::F32 {

@@ -31,7 +31,8 @@ fn model(nodes: &[&str], element: i32, declared: &[ValueInfoProto]) -> Vec<u8> {
 fn read(bytes: &[u8]) -> Result<Graph, String> {
     let sizes = Sizes { symbols: [("n".to_string(), 2)].into(), ..Sizes::default() };
     let packed = ["my.ops".to_string()].into();
-    import(bytes, "net.onnx", None, ImportOptions { sizes, packed }).map_err(|e| e.to_string())
+    import(bytes, "net.onnx", None, ImportOptions { sizes, packed, ..ImportOptions::default() })
+        .map_err(|e| e.to_string())
 }
 
 fn packed(graph: &Graph) -> &Packed {

@@ -142,7 +142,8 @@ fn inputs_without_a_shape_take_that_of_their_data() {
     assert_eq!(shape(given(&[4, 3])).unwrap(), [4, 3]);
     assert_eq!(shape(given(&[])).unwrap(), [3]);
     // Data can hold several runs, so the outermost size is left alone.
-    let data = |name: Option<&str>| Sizes { data: vec![(name.map(str::to_string), vec![10, 3])], ..Sizes::default() };
+    let data =
+        |name: Option<&str>| Sizes { data: vec![(name.map(str::to_string), vec![10, 3]).into()], ..Sizes::default() };
     assert_eq!(shape(data(None)).unwrap(), [1, 3]);
     assert_eq!(shape(data(Some("x"))).unwrap(), [1, 3]);
     // The only array belongs to the only open input, whatever its name.

@@ -3,6 +3,7 @@
 //! Operator set 17. Images must be `[N, C, H, W]`. Inputs and outputs keep the graph's names; sizes must be known.
 //! Integer operators that only this toolkit's back ends know cannot be written; the error names them.
 
+mod flow;
 mod ops;
 
 use super::proto::*;
@@ -52,7 +53,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         graph,
         names: vec![None; graph.value_count()],
         taken: HashSet::new(),
-        nodes: Vec::new(),
+        written: Vec::new(),
         constants: Vec::new(),
         declared: Vec::new(),
         domains: BTreeSet::new(),
@@ -81,23 +82,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
             }
         }
     }
-    for (_, node) in graph.nodes() {
-        if let Op::Packed(op) = &node.op {
-            w.packed(node, op)?;
-            continue;
-        }
-        let out = node.output();
-        // Constants are written when a node needs them, in the form that it needs.
-        if w.is_constant(out) && !promised.contains(&out) {
-            continue;
-        }
-        let name = match w.names[out.0].clone() {
-            Some(name) => name,
-            None => w.fresh(&node.name),
-        };
-        w.names[out.0] = Some(name.clone());
-        w.node(node, &name)?;
-    }
+    w.nodes(&promised)?;
     for (name, v) in aliases {
         let value = w.value(v)?;
         w.emit("Identity", &[&value], name, vec![]);
@@ -107,7 +92,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         outputs.push(w.info(name, *v)?);
     }
     let graph = GraphProto {
-        node: w.nodes,
+        node: w.written,
         name: graph.name().to_string(),
         initializer: w.constants,
         input: inputs,
@@ -156,7 +141,7 @@ struct Writer<'g> {
     /// Names of the values that are in the file already.
     names: Vec<Option<String>>,
     taken: HashSet<String>,
-    nodes: Vec<NodeProto>,
+    written: Vec<NodeProto>,
     constants: Vec<TensorProto>,
     /// Types of values that a reader cannot infer.
     declared: Vec<ValueInfoProto>,
@@ -165,6 +150,36 @@ struct Writer<'g> {
 }
 
 impl Writer<'_> {
+    /// Writes the graph's nodes; outputs that nothing else names yet are promised.
+    fn nodes(&mut self, promised: &[ValueId]) -> Result<(), WriteError> {
+        for (_, node) in self.graph.nodes() {
+            match &node.op {
+                Op::Packed(op) => self.packed(node, op)?,
+                op if !op.regions().is_empty() => self.flow(node)?,
+                _ => {
+                    let out = node.output();
+                    // Constants are written when a node needs them, in the form that it needs.
+                    if self.is_constant(out) && !promised.contains(&out) {
+                        continue;
+                    }
+                    let name = self.result_name(node, out);
+                    self.node(node, &name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of a node's result, from now on.
+    fn result_name(&mut self, node: &Node, v: ValueId) -> String {
+        let name = match self.names[v.0].clone() {
+            Some(name) => name,
+            None => self.fresh(&node.name),
+        };
+        self.names[v.0] = Some(name.clone());
+        name
+    }
+
     #[allow(clippy::needless_update)] // as above
     fn info(&self, name: &str, v: ValueId) -> Result<ValueInfoProto, WriteError> {
         let ty: &TensorType = self.graph.ty(v);
@@ -187,7 +202,7 @@ impl Writer<'_> {
     }
 
     fn emit(&mut self, op: &str, inputs: &[&str], output: &str, attribute: Vec<AttributeProto>) {
-        self.nodes.push(NodeProto {
+        self.written.push(NodeProto {
             input: inputs.iter().map(|s| s.to_string()).collect(),
             output: vec![output.to_string()],
             name: output.to_string(),

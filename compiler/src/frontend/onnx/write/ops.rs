@@ -41,12 +41,8 @@ impl Writer<'_> {
         }
         let mut output = Vec::with_capacity(node.outputs.len());
         for &v in &node.outputs {
-            let name = match self.names[v.0].clone() {
-                Some(name) => name,
-                None => self.fresh(&node.name),
-            };
+            let name = self.result_name(node, v);
             self.declared.push(self.info(&name, v)?);
-            self.names[v.0] = Some(name.clone());
             output.push(name);
         }
         let (domain, name) = op.function.rsplit_once('.').unwrap_or(("", &op.function));
@@ -55,7 +51,7 @@ impl Writer<'_> {
             self.domains.insert(domain.into());
         }
         let attribute = op.attributes.iter().map(|(name, value)| attribute(node, name, value));
-        self.nodes.push(NodeProto {
+        self.written.push(NodeProto {
             input,
             output,
             name: node.name.clone(),

@@ -127,3 +127,18 @@ fn an_output_with_the_name_of_another_value_is_refused() {
     let e = write(&b.finish().unwrap()).unwrap_err().to_string();
     assert_eq!(e, "output `x` has the name of another value, but names are unique in ONNX; rename it");
 }
+
+#[test]
+fn regions_are_written_and_read_again() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    let x = Tensor::from_fn(&[3, 4], |i| ((i * 29) % 17) as f32 / 17.0);
+    let images = Tensor::from_fn(&[2, 3, 4], |i| ((i * 37) % 23) as f32 / 11.0 - 1.0);
+    let given = [vec![x, Tensor::scalar(50i64), Tensor::scalar(0.01f32)], vec![images]];
+    for (name, inputs) in ["16-loop-until", "16-scan-and-branch"].into_iter().zip(given) {
+        let graph = read(&std::fs::read(folder.join(name).join("model.onnx")).unwrap());
+        let again = read(&write(&graph).unwrap());
+        let ends = |g: &Graph| g.outputs().iter().map(|(n, v)| (n.clone(), g.ty(*v).clone())).collect::<Vec<_>>();
+        assert_eq!(ends(&again), ends(&graph));
+        assert_eq!(eval(&again, &inputs).unwrap(), eval(&graph, &inputs).unwrap(), "{}", text::print(&again));
+    }
+}

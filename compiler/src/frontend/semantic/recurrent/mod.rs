@@ -1,22 +1,24 @@
-//! Recurrent layers, unrolled over their steps.
+//! Recurrent layers.
 //!
 //! The input products of all steps are one dense layer. Each step adds the product of the state, applies the cell's
-//! functions ([`cell`]), and keeps the state of sequences that have ended. The steps of both directions consist of the
-//! same few nodes, which the CPU back end compiles once.
+//! functions ([`cell`]), and keeps the state of sequences that have ended. A few steps are unrolled, so that the
+//! accelerator can compute all of them in one go; the nodes of all steps are the same, which the CPU back end compiles
+//! once. Many steps are a loop of the graph.
 
 mod activation;
 mod cell;
 
 use super::SemanticBuilder;
-use super::movement::part;
+use super::flow::Step;
+use super::movement::{part, reversed};
 use crate::frontend::reason::Reason;
-use crate::graph::op::{BinaryKind, Concat, Dense, Gather, Select, Transpose, UnaryKind};
-use crate::graph::{Tensor, ValueId};
+use crate::graph::op::{BinaryKind, Concat, Dense, Gather, MOST_STEPS, Select, Transpose, UnaryKind};
+use crate::graph::{DType, Tensor, ValueId};
 pub use activation::{Activation, Function};
 use cell::{Cell, State};
 
-/// Maximum number of steps of a node, both directions together.
-const MOST_STEPS: usize = 2048;
+/// Maximum number of steps that are unrolled, both directions together.
+const MOST_UNROLLED: usize = 256;
 
 /// Number of results that are joined at once: an element's position is compared with the ends of that many.
 const JOINED: usize = 8;
@@ -173,13 +175,18 @@ impl Recurrence {
         if [steps, batch, input, hidden].contains(&0) {
             return Err("its sequence length, batch, input and hidden sizes must be positive".into());
         }
-        let all = steps.saturating_mul(self.reverse.len());
-        if all > MOST_STEPS {
+        if steps as u64 > MOST_STEPS {
             let remedy =
                 "set a shorter sequence with --bind or --shape, and export Y_h and initial_h to run it in parts";
-            return Err(format!("its {all} steps are not supported; the maximum is {MOST_STEPS}: {remedy}").into());
+            return Err(format!("its {steps} steps are not supported; the maximum is {MOST_STEPS}: {remedy}").into());
         }
-        n.reserve_nodes(all * self.kind.step_nodes())
+        let built = if self.is_unrolled() { steps } else { 1 };
+        n.reserve_nodes(built * self.reverse.len() * self.kind.step_nodes())
+    }
+
+    /// Whether each step has nodes of its own.
+    fn is_unrolled(&self) -> bool {
+        self.sizes.steps.saturating_mul(self.reverse.len()) <= MOST_UNROLLED
     }
 
     /// The results of all steps, `[steps * batch, hidden]`, and the final state of a direction.
@@ -195,6 +202,9 @@ impl Recurrence {
         let products = n.reshape(&format!("{label}/steps"), products, &[steps, batch, self.kind.gates() * hidden])?;
         let h = self.own(n, &format!("{label}/h"), self.h, d)?;
         let c = self.c.map(|c| self.own(n, &format!("{label}/c"), c, d)).transpose()?;
+        if !self.is_unrolled() {
+            return self.repeated(n, (d, label), products, State { h, c });
+        }
         let mut state = State { h, c };
         let mut results = vec![None; steps];
         for i in 0..steps {
@@ -203,24 +213,82 @@ impl Recurrence {
             let place = n.made(&format!("{at}/place"), Tensor::scalar(t as i32));
             let x = n.node(&format!("{at}/x"), Gather { axis: 0 }, &[products, place])?;
             let next = cell.step(n, &at, x, state)?;
-            let (y, next) = self.alive(n, &at, t, next, state)?;
+            let (y, next) = match self.lengths.as_ref().is_some_and(|lengths| t >= lengths.common) {
+                true => {
+                    let place = n.made(&format!("{at}/step"), Tensor::scalar(t as i32));
+                    self.alive(n, &at, place, next, state)?
+                }
+                false => (next.h, next),
+            };
             (results[t], state) = (Some(y), next);
         }
         let y = joined(n, &format!("{label}/y"), results.into_iter().flatten().collect())?;
         Ok((y, state))
     }
 
-    /// A step's result and state; for sequences that have ended, 0 and the state before.
+    /// The same as a loop; `products` are those of the input, `[steps, batch, gates * hidden]`.
+    fn repeated(
+        &self,
+        n: &mut SemanticBuilder,
+        (d, label): (usize, &str),
+        products: ValueId,
+        first: State,
+    ) -> Result<(ValueId, State), Reason> {
+        let Sizes { steps, batch, hidden, .. } = self.sizes;
+        let lengths = self.lengths.as_ref().map(|lengths| lengths.value);
+        let optional = [self.b, self.peepholes, lengths];
+        let captured: Vec<ValueId> = [products, self.r].into_iter().chain(optional.into_iter().flatten()).collect();
+        let carried: Vec<ValueId> = [first.h].into_iter().chain(first.c).collect();
+        let reverse = self.reverse[d];
+        let results = n.looped(steps, &carried, &captured, |n, step, carried, captured| {
+            let mut further = captured[2..].iter().copied();
+            let mut own = |v: Option<ValueId>| v.and_then(|_| further.next());
+            let inside = Recurrence {
+                r: captured[1],
+                b: own(self.b),
+                peepholes: own(self.peepholes),
+                lengths: own(lengths).map(|value| Lengths { value, common: 0 }),
+                activations: self.activations.clone(),
+                reverse: self.reverse.clone(),
+                ..*self
+            };
+            let cell = Cell::of(&inside, n, label, d)?;
+            let mut place = step;
+            if reverse {
+                let last = n.made(&format!("{label}/last"), Tensor::scalar(steps as i64 - 1));
+                place = n.binary(&format!("{label}/place"), BinaryKind::Sub, last, step)?;
+            }
+            let x = n.node(&format!("{label}/x"), Gather { axis: 0 }, &[captured[0], place])?;
+            let last = State { h: carried[0], c: carried.get(1).copied() };
+            let next = cell.step(n, label, x, last)?;
+            let (y, next) = match inside.lengths {
+                Some(_) => {
+                    let place = n.cast(&format!("{label}/step"), place, DType::I32)?;
+                    inside.alive(n, label, place, next, last)?
+                }
+                None => (next.h, next),
+            };
+            Ok(Step { carried: [next.h].into_iter().chain(next.c).collect(), collected: vec![y] })
+        })?;
+        let (y, state) = match *results.as_slice() {
+            [h, c, y] => (y, State { h, c: Some(c) }),
+            [h, y] => (y, State { h, c: None }),
+            _ => return Err("its steps have other results".into()),
+        };
+        let y = if reverse { reversed(n, y, &[0])? } else { y };
+        Ok((n.reshape(&format!("{label}/y"), y, &[steps * batch, hidden])?, state))
+    }
+
+    /// A step's result and state; for sequences that have ended before `place` (one i32), 0 and the state before.
     fn alive(
         &self,
         n: &mut SemanticBuilder,
         at: &str,
-        t: usize,
+        place: ValueId,
         next: State,
         last: State,
     ) -> Result<(ValueId, State), Reason> {
-        let Some(lengths) = self.lengths.as_ref().filter(|l| t >= l.common) else { return Ok((next.h, next)) };
-        let place = n.made(&format!("{at}/step"), Tensor::scalar(t as i32));
+        let Some(lengths) = &self.lengths else { return Ok((next.h, next)) };
         let alive = n.binary(&format!("{at}/alive"), BinaryKind::Less, place, lengths.value)?;
         let zero = n.scalar(&format!("{at}/zero"), 0.0);
         let y = n.node(&format!("{at}/y"), Select {}, &[alive, next.h, zero])?;

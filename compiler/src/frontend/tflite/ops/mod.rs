@@ -1,6 +1,7 @@
 //! The registry: operators that can be imported, each with its import function.
 
 mod activation;
+mod control;
 mod conv;
 mod elementwise;
 mod logic;
@@ -131,6 +132,8 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (114, quantize::quantize, "float, 8 bits", "result of 8 bits with one scale"),
     (116, activation::round, "float", ""),
     (117, activation::hard_swish, "float, 8 bits", ""),
+    (118, control::branch, "all", "the results of both subgraphs have the same types"),
+    (119, control::repeated, "all", "tensors keep their shapes; ends after 2^20 steps"),
     (122, movement::scatter_nd, "float, INT32, INT64", "up to 64 updates of one element"),
     (123, logic::select_v2, "all", "same scale and zero point for operands and result"),
     (124, quantize::densify, "float, INT8, INT32", "sparse constants, expanded at import"),

@@ -44,6 +44,8 @@ const OPTIONS: &[(i32, i8, usize)] = &[
     (98, 75, 1),   // LEAKY_RELU
     (100, 77, 1),  // MIRROR_PAD
     (102, 79, 1),  // SPLIT_V
+    (118, 92, 2),  // IF
+    (119, 93, 2),  // WHILE
     (126, 101, 3), // BATCH_MATMUL: asymmetric_quantize_inputs is for 8-bit weights with float data
     (128, 102, 2), // CUMSUM
     (140, 27, 1),  // REDUCE_ALL

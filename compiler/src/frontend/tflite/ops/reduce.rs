@@ -4,7 +4,7 @@ use super::conv::reshape_to;
 use super::shape::same_quantization;
 use super::{axis, expect};
 use crate::frontend::reason::Reason;
-use crate::frontend::semantic::reduce;
+use crate::frontend::semantic::reduce::{self, Cumulative};
 use crate::frontend::tflite::{NodeContext, dtype};
 use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Concat, Reduce, ReduceKind};
@@ -100,7 +100,7 @@ pub(super) fn cumulative_sum(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, at) = (n.input(0)?, n.integers(1)?);
     expect(n, data, &[DType::F32, DType::I32, DType::I64])?;
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
-    let v = reduce::cumulative_sum(n, data, axis, exclusive != 0, reverse != 0)?;
+    let v = reduce::cumulative(n, data, axis, Cumulative::Sum, (exclusive != 0, reverse != 0))?;
     n.output(v)
 }
 
