@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use tilewright::model::ModelFile;
 use tilewright::targets::Targets;
-use tilewright_runtime::artifact::{Artifact, OpenValue, StepKind};
+use tilewright_runtime::artifact::{Artifact, Manifest, OpenValue, StepKind};
 use tilewright_runtime::cuda::{CudaCall, CudaCode, Numbers};
 use tilewright_runtime::tensor::shape_text;
 
@@ -101,23 +101,7 @@ fn describe(artifact: &Artifact) -> String {
             need.apart
         );
     }
-    for (index, step) in m.steps.iter().enumerate() {
-        let how = match &step.kind {
-            StepKind::Cpu { function, .. } => format!("cpu    {function}"),
-            StepKind::Packed { function, .. } => format!("packed {function}"),
-            StepKind::Cuda { entry, code, .. } => format!("cuda   {entry}{}", product_of(artifact, *code, entry)),
-            StepKind::If { .. } => "if     one of two regions".to_string(),
-            StepKind::Loop { collects, .. } if *collects > 0 => {
-                format!("loop   a region, {collects} times")
-            }
-            StepKind::Loop { .. } => "loop   a region, until its condition is false".to_string(),
-            StepKind::Accel(accel) => {
-                let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
-                format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())
-            }
-        };
-        text += &format!("step {index:<5} {}: {how}\n", step.name);
-    }
+    text += &steps(artifact, m, 0);
     for (index, step) in m.steps.iter().enumerate() {
         let StepKind::Accel(accel) = &step.kind else { continue };
         text += &format!("\ntensors of step {index}: first byte, bytes, layers that need it\n");
@@ -147,4 +131,30 @@ fn product_of(artifact: &Artifact, code: u32, entry: &str) -> String {
         CudaCall::Launch(_) => None,
     });
     products.collect()
+}
+
+/// The steps of a model or a region, a line each.
+fn steps(artifact: &Artifact, part: &Manifest, depth: usize) -> String {
+    let mut text = String::new();
+    for (index, step) in part.steps.iter().enumerate() {
+        let how = match &step.kind {
+            StepKind::Cpu { function, .. } => format!("cpu    {function}"),
+            StepKind::Packed { function, .. } => format!("packed {function}"),
+            StepKind::Cuda { entry, code, .. } => format!("cuda   {entry}{}", product_of(artifact, *code, entry)),
+            StepKind::If { .. } => "if     one of two regions".to_string(),
+            StepKind::Loop { collects, .. } if *collects > 0 => {
+                format!("loop   a region, {collects} times")
+            }
+            StepKind::Loop { .. } => "loop   a region, until its condition is false".to_string(),
+            StepKind::Accel(accel) => {
+                let insns = artifact.blob(accel.stream).len() / tilewright_hw::isa::INSN_BYTES;
+                format!("accel  {insns} instructions, {} bytes of constants", artifact.blob(accel.constants).len())
+            }
+        };
+        text += &format!("{}step {index:<5} {}: {how}\n", "  ".repeat(depth), step.name);
+        for region in step.kind.regions() {
+            text += &steps(artifact, region, depth + 1);
+        }
+    }
+    text
 }

@@ -173,6 +173,9 @@ impl<'a> Laid<'a> {
                     scratch_bytes = scratch_bytes.max(*workspace_bytes);
                 }
                 StepKind::Accel(_) => {}
+                StepKind::If { .. } | StepKind::Loop { .. } => {
+                    return Err(ExportError::Flow { step: step.name.clone() });
+                }
                 _ => return Err(ExportError::Step { step: step.name.clone() }),
             }
             for id in step.inputs.iter().chain(&step.outputs) {

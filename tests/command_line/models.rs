@@ -409,3 +409,20 @@ fn a_model_is_compiled_for_values_of_its_inputs() {
     refused(&["--value", "axes=1", "--value", "axes=1"], twice);
     assert!(!dir.path().join("n.twa").exists());
 }
+
+#[test]
+fn regions_are_listed_and_have_no_code_in_c() {
+    let dir = tempfile::tempdir().unwrap();
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/16-loop-until/model.onnx");
+    let model = case.to_str().unwrap();
+    fine(dir.path(), &["compile", model, "-o", "m.twa"]);
+    let text = fine(dir.path(), &["inspect", "m.twa"]);
+    assert!(text.contains("MACs       48 a run, 0.00 % on the accelerator"), "{text}");
+    assert!(
+        text.contains("step 0     y: loop   a region, until its condition is false\n  step 0     a: cpu"),
+        "{text}"
+    );
+    let message = "step y repeats or chooses a part of the model, for which only artifacts have code; compile it with \
+                   --emit artifact, so or wasm";
+    refused(dir.path(), &["compile", model, "--emit", "c", "-o", "m"], message);
+}

@@ -11,6 +11,15 @@ pub enum ExportError {
         /// The step.
         step: String,
     },
+    /// A step that repeats or chooses regions.
+    #[error(
+        "step {step} repeats or chooses a part of the model, for which only artifacts have code; compile it with --emit \
+         artifact, so or wasm"
+    )]
+    Flow {
+        /// The step.
+        step: String,
+    },
     /// An object cannot be read.
     #[error("model {model}: {source}")]
     Object {
