@@ -419,7 +419,7 @@ fn regions_are_listed_and_have_no_code_in_c() {
     let text = fine(dir.path(), &["inspect", "m.twa"]);
     assert!(text.contains("MACs       48 a run, 0.00 % on the accelerator"), "{text}");
     assert!(
-        text.contains("step 0     y: loop   a region, until its condition is false\n  step 0     a: cpu"),
+        text.contains("step 0     y: loop   a region, until its condition is false\n  step 0     y/n: cpu"),
         "{text}"
     );
     let message = "step y repeats or chooses a part of the model, for which only artifacts have code; compile it with \
