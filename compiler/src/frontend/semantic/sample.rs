@@ -143,6 +143,8 @@ fn taps(
     let place = if by == Interpolation::Nearest { n.unary("nearest", UnaryKind::Round, place)? } else { place };
     let place = match outside {
         Outside::Zeros => place,
+        // The taps of a cubic sample are moved one by one, as in PyTorch and ONNX Runtime.
+        Outside::Border if matches!(by, Interpolation::Cubic(_)) => place,
         Outside::Border => held(n, place, size)?,
         Outside::Reflection { centers } => mirrored(n, place, size, centers)?,
     };
