@@ -85,8 +85,8 @@ pub fn compile(
     Ok(artifact)
 }
 
-/// Like [`compile`], and also lists these stages of all layers. `regions` has the regions of nodes, compiled. The artifact may need more memory than the configuration
-/// has: see [`check_memory`].
+/// Like [`compile`], and also lists these stages of all layers. `regions` has the regions of nodes, compiled. The
+/// artifact may need more memory than the configuration has: see [`check_memory`].
 ///
 /// # Errors
 /// The same as [`compile`], except [`CompileError::Memory`].

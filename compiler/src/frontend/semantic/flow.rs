@@ -42,6 +42,15 @@ pub struct Step {
 }
 
 impl SemanticBuilder {
+    /// A condition as a truth value without dimensions.
+    pub fn truth(&mut self, v: ValueId) -> Result<ValueId, Reason> {
+        let ty = self.ty(v).clone();
+        if ty.dtype != DType::Bool || ty.element_count() != Some(1) {
+            return Err(format!("its condition must be one truth value, found {ty}").into());
+        }
+        self.reshape("condition", v, &[])
+    }
+
     /// A loop of `steps` steps. `body` builds a step from its number (one i64), the carried values, and `captured` as
     /// values of the region. Returns the last carried values, and then the collected ones of all steps, along a new first
     /// dimension.

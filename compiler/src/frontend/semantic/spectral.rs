@@ -14,7 +14,7 @@ pub struct Fourier {
     /// Number of places; the data are cut or filled with zeros.
     pub length: usize,
     pub inverse: bool,
-    /// Whether only the first half of the result is wanted, of which the rest follows for real data.
+    /// Whether the spectrum is its first half only. If the data are real, the other half follows from it.
     pub half: bool,
 }
 

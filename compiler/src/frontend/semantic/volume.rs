@@ -2,7 +2,7 @@
 
 use super::SemanticBuilder;
 use super::pad;
-use super::window::{Padding, Sliding, Window, window};
+use super::window::{Padding, Sliding, Window, count, window};
 use crate::frontend::reason::Reason;
 use crate::graph::ValueId;
 use crate::graph::op::{Conv2d, Layout, Slice, Transpose};
@@ -88,9 +88,7 @@ pub fn convolution(
     // The same rules of padding as of images, along depth.
     let along = n.reshape("along", data, &[images, channels, depth, h * w])?;
     let along = window(&n.ty(along).clone(), by.depth())?;
-    let reach = kd.saturating_sub(1).saturating_mul(by.dilations[0]) + 1;
-    let padded = depth + along.pads[0] + along.pads[2];
-    let deep = padded.checked_sub(reach).map(|rest| rest / by.strides[0] + 1);
+    let deep = count(depth, [along.pads[0], along.pads[2]], kd, by.strides[0], by.dilations[0]);
     let deep = deep.ok_or("its kernel is larger than the padded volume")?;
     let mut ends = [(0, 0); 5];
     ends[2] = (along.pads[0] as i64, along.pads[2] as i64);

@@ -50,6 +50,12 @@ fn reach(kernel: usize, dilation: usize) -> Option<usize> {
     kernel.saturating_sub(1).checked_mul(dilation)?.checked_add(1)
 }
 
+/// How many windows there are along a dimension with padding before and after it; `None` if not even one fits.
+pub fn count(size: usize, pads: [usize; 2], kernel: usize, stride: usize, dilation: usize) -> Option<usize> {
+    let padded = size.checked_add(pads[0])?.checked_add(pads[1])?;
+    Some(padded.checked_sub(reach(kernel, dilation)?)? / stride + 1)
+}
+
 /// The padding of a dimension, before and after, with which there is a window for each step of the stride; an odd element
 /// comes after, or before if `lower`.
 pub fn same_padding(
@@ -216,10 +222,8 @@ pub fn greatest_places(
     let sizes = [height, width];
     let mut out = [0; 2];
     for i in 0..2 {
-        let reach = reach(kernel[i], w.dilations[i]).ok_or("its kernel is too large")?;
-        let padded = sizes[i] + w.pads[i] + w.pads[i + 2];
-        let rest = padded.checked_sub(reach).ok_or("its kernel is larger than the padded image")?;
-        out[i] = rest / w.strides[i] + 1;
+        let found = count(sizes[i], [w.pads[i], w.pads[i + 2]], kernel[i], w.strides[i], w.dilations[i]);
+        out[i] = found.ok_or("its kernel is larger than the padded image")?;
     }
     n.reserve_nodes(kernel[0] * kernel[1])?;
     let p = w.pads.map(|pad| pad as i64);
@@ -272,10 +276,8 @@ pub fn images_of_columns(
     let taps = kernel[0] * kernel[1];
     let mut windows = [0; 2];
     for i in 0..2 {
-        let reach = reach(kernel[i], dilations[i]).ok_or("its kernel is too large")?;
-        let rest =
-            (image[i] + pads[i] + pads[i + 2]).checked_sub(reach).ok_or("its blocks are larger than its image")?;
-        windows[i] = rest / strides[i] + 1;
+        let found = self::count(image[i], [pads[i], pads[i + 2]], kernel[i], strides[i], dilations[i]);
+        windows[i] = found.ok_or("its blocks are larger than its image")?;
     }
     if taps == 0 || columns % taps != 0 || windows[0] * windows[1] != count {
         return Err(format!("its data {} do not suit blocks {kernel:?} of images {image:?}", n.ty(data)).into());

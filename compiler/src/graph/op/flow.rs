@@ -172,7 +172,8 @@ impl Loop {
         let mut step = 0;
         while goes_on && step < limit {
             if step >= MOST_STEPS {
-                return Err(OpError::Attribute { name: "body", reason: endless() });
+                let reason = format!("did not end after {MOST_STEPS} steps");
+                return Err(OpError::Attribute { name: "body", reason });
             }
             let mut given = vec![Tensor::scalar(step as i64)];
             given.append(&mut carried);
@@ -185,7 +186,8 @@ impl Loop {
             step += 1;
         }
         if kept > 0 && step != self.collects as u64 {
-            return Err(OpError::Attribute { name: "collects", reason: other_steps(self.collects, step) });
+            let reason = format!("is for {} steps, but the loop took {step}", self.collects);
+            return Err(OpError::Attribute { name: "collects", reason });
         }
         let types = output_types(&self.body);
         for (ty, bytes) in types[1 + self.carried..].iter().zip(collected) {
@@ -219,14 +221,4 @@ impl Loop {
 /// A region before it is read.
 pub(crate) fn no_region() -> Arc<Graph> {
     Arc::new(Graph::of_parts(String::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new()))
-}
-
-/// Why a loop is stopped.
-pub(crate) fn endless() -> String {
-    format!("did not end after {MOST_STEPS} steps")
-}
-
-/// Why collected values do not suit.
-fn other_steps(collects: usize, steps: u64) -> String {
-    format!("is for {collects} steps, but the loop took {steps}")
 }

@@ -28,7 +28,8 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
         };
         return n.cx.branch(if holds { then } else { otherwise }, n.proto, &label);
     }
-    let condition = truth(n, 0)?;
+    let condition = n.input(0)?;
+    let condition = n.truth(condition)?;
     [then, otherwise].into_iter().try_for_each(|graph| check_outputs(graph, n.proto))?;
     let regions = [n.cx.region(then, &label, |_| Ok(()))?, n.cx.region(otherwise, &label, |_| Ok(()))?];
     let types = |at: usize| regions[at].results.iter().map(|(ty, _)| ty.to_string()).collect::<Vec<_>>().join(", ");
@@ -45,16 +46,6 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
     let operands = [&[condition], captured.as_slice()].concat();
     let results = n.flow(Op::If(op::If { then, otherwise }), &operands)?;
     n.flow_outputs(&results, &unsigned)
-}
-
-/// A condition as a truth value without dimensions.
-fn truth(n: &mut NodeContext, i: usize) -> Result<ValueId, Reason> {
-    let v = n.input(i)?;
-    let ty = n.ty(v).clone();
-    if ty.dtype != DType::Bool || ty.element_count() != Some(1) {
-        return Err(format!("its condition must be one truth value, found {ty}").into());
-    }
-    n.reshape("condition", v, &[])
 }
 
 /// The number of dimensions that a graph declares for one of its inputs.
@@ -146,7 +137,12 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         n.made("limit", Tensor::scalar(i64::MAX))
     };
-    let starts = if n.has_input(1) { truth(n, 1)? } else { n.made("starts", Tensor::scalar(true)) };
+    let starts = if n.has_input(1) {
+        let v = n.input(1)?;
+        n.truth(v)?
+    } else {
+        n.made("starts", Tensor::scalar(true))
+    };
     let unsigned: Vec<bool> = region.results[1..].iter().map(|(_, unsigned)| *unsigned).collect();
     let ([body], captured) = joined([region], &n.cx.net.graph)?;
     let operands: Vec<ValueId> = [limit, starts].into_iter().chain(initial).chain(captured).collect();

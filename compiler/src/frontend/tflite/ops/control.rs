@@ -23,15 +23,6 @@ fn outputs(n: &mut NodeContext, values: &[ValueId]) -> Result<(), Reason> {
     values.iter().enumerate().try_for_each(|(i, &v)| n.output_at(i, v))
 }
 
-/// A truth value without dimensions.
-fn truth(n: &mut NodeContext, v: ValueId) -> Result<ValueId, Reason> {
-    let ty = n.ty(v).clone();
-    if ty.dtype != DType::Bool || ty.element_count() != Some(1) {
-        return Err(format!("its condition must be one truth value, found {ty}").into());
-    }
-    n.reshape("condition", v, &[])
-}
-
 /// A region that computes a subgraph of these values, and those of them that it gets; constants are its own.
 fn region(
     n: &mut NodeContext,
@@ -61,7 +52,7 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
         let results = n.cx.inline(if holds { then } else { otherwise }, values, &label)?;
         return outputs(n, &results);
     }
-    let condition = truth(n, condition)?;
+    let condition = n.truth(condition)?;
     let ((then, passed), (otherwise, _)) = (region(n, then, values)?, region(n, otherwise, values)?);
     let operands = [&[condition], passed.as_slice()].concat();
     let results = n.cx.net.graph.node_outputs(&label, Op::If(op::If { then, otherwise }), &operands)?;
@@ -74,7 +65,7 @@ pub(super) fn repeated(n: &mut NodeContext) -> Result<(), Reason> {
     let label = n.name().to_owned();
     let first = n.cx.inline(condition, &values, &label)?;
     let &[first] = first.as_slice() else { return Err("its condition's subgraph must have one output".into()) };
-    let starts = truth(n, first)?;
+    let starts = n.truth(first)?;
     // What no step changes is not carried, so that weights are constants of the region.
     let kept = n.cx.kept(body)?;
     let (mut carried, mut captured) = (Vec::new(), Vec::new());
