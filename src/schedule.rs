@@ -23,7 +23,7 @@ use cpu::on_cpu;
 const MOST_POINTS: f64 = 1e10;
 
 /// Largest relative difference of floats whose operations have another order.
-const ROUNDING: f32 = 1e-5;
+const ROUNDING: f64 = 1e-5;
 
 /// The use of an input in a scaling, which decides its random values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,13 +216,13 @@ impl Scheduled {
                 (Some(Role::ShiftSingle), _) => [34, 42],
                 (None, DType::I32) => [-4096, 4095],
                 (_, DType::Bool) => [0, 1],
-                (_, DType::U8) => [0, 255],
+                (_, DType::U8 | DType::U16 | DType::U32 | DType::U64) => [0, 255],
                 _ => [-128, 127],
             };
             let mut array = Array::zeros(*dtype, shape);
             for k in 0..array.len() {
                 let v = random.random_range(range[0]..=range[1]);
-                array.set(k, if *dtype == DType::F32 { Scalar::F(v as f32 / 64.0) } else { Scalar::I(v) });
+                array.set(k, if dtype.is_float() { Scalar::D(v as f64 / 64.0) } else { Scalar::I(v) });
             }
             all.push(array);
         }
@@ -248,7 +248,8 @@ impl Scheduled {
         };
         // Floats may be rounded in another order.
         let same = |a: Option<Scalar>, b: Option<Scalar>| match (a, b) {
-            (Some(Scalar::F(a)), Some(Scalar::F(b))) => {
+            (Some(a @ (Scalar::F(_) | Scalar::D(_))), Some(b)) => {
+                let (a, b) = (a.double(), b.double());
                 (a.is_nan() && b.is_nan()) || a == b || (a - b).abs() <= ROUNDING * b.abs()
             }
             (a, b) => a == b,

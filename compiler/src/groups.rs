@@ -61,6 +61,7 @@ pub fn is_elementwise(op: &Op) -> bool {
             | Op::Binary(_)
             | Op::Select(_)
             | Op::Cast(_)
+            | Op::Bitcast(_)
             | Op::QAdd(_)
             | Op::QMul(_)
             | Op::Lookup(_)

@@ -128,7 +128,7 @@ fn operands(expression: &Expr) -> Vec<&Expr> {
         Expr::Load { indices, .. } => indices.iter().collect(),
         Expr::Binary(_, a, b) => vec![a, b],
         Expr::Select(a, b, c) => vec![a, b, c],
-        Expr::Cast(_, a) | Expr::Pick(_, a) => vec![a],
+        Expr::Cast(_, a) | Expr::Bitcast(_, a) | Expr::Pick(_, a) => vec![a],
         Expr::Call(_, list) => list.iter().collect(),
     }
 }

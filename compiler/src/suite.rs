@@ -14,12 +14,12 @@ pub use special::special_numbers;
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
 use crate::graph::op::{
-    Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Cast, Clip, Compute, Concat, Conv2d, Dense, Dequantize, Expand,
-    Gather, GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd, QAvgPool2d,
-    QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select, ShiftSign,
-    Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
+    Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Bitcast, Cast, Clip, Compute, Concat, Conv2d, Dense, Dequantize,
+    Expand, Gather, GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd,
+    QAvgPool2d, QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select,
+    ShiftSign, Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
 };
-use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorData, TensorType};
+use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorType};
 
 /// A test problem: one operator with data.
 #[derive(Debug, Clone)]
@@ -72,6 +72,12 @@ impl Numbers {
             DType::I32 => Tensor::from_fn(&shape, |_| self.int(-(1 << 20), 1 << 20) as i32),
             DType::I64 => Tensor::from_fn(&shape, |_| self.int(-(1 << 40), 1 << 40)),
             DType::Bool => Tensor::from_fn(&shape, |_| self.int(0, 1) == 1),
+            DType::F64 => Tensor::from_fn(&shape, |_| f64::from(self.float())),
+            DType::I16 => Tensor::from_fn(&shape, |_| self.int(-(1 << 15), (1 << 15) - 1) as i16),
+            DType::U16 => Tensor::from_fn(&shape, |_| self.int(0, (1 << 16) - 1) as u16),
+            DType::U32 => Tensor::from_fn(&shape, |_| self.int(0, (1 << 32) - 1) as u32),
+            // Half of them are above 2^63.
+            DType::U64 => Tensor::from_fn(&shape, |_| self.int(-(1 << 40), 1 << 40) as u64),
         }
     }
 }
@@ -116,22 +122,21 @@ pub fn difference(got: &Tensor, want: &Tensor) -> f64 {
     if got.ty() != want.ty() {
         return f64::INFINITY;
     }
-    let numbers = |t: &Tensor| -> Vec<f64> {
-        match t.data() {
-            TensorData::F32(v) => v.iter().map(|&x| x as f64).collect(),
-            TensorData::I8(v) => v.iter().map(|&x| x as f64).collect(),
-            TensorData::U8(v) => v.iter().map(|&x| x as f64).collect(),
-            TensorData::I32(v) => v.iter().map(|&x| x as f64).collect(),
-            TensorData::I64(v) => v.iter().map(|&x| x as f64).collect(),
-            TensorData::Bool(v) => v.iter().map(|&x| x as u8 as f64).collect(),
-        }
-    };
-    let (dtype, got, want) = (want.dtype(), numbers(got), numbers(want));
+    let (dtype, got, want) = (want.dtype(), got.doubles(), want.doubles());
     let scale = match dtype {
-        DType::F32 => want.iter().filter(|v| v.is_finite()).fold(f64::MIN_POSITIVE, |m, v| m.max(v.abs())),
+        t if t.is_float() => want.iter().filter(|v| v.is_finite()).fold(f64::MIN_POSITIVE, |m, v| m.max(v.abs())),
         _ => 1.0,
     };
     tilewright_runtime::tensor::largest_distance(got, want) / scale
+}
+
+/// The most that [`difference`] may be for code that computes sums and functions of floats in its own order and way.
+pub fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F32 => 1e-5,
+        DType::F64 => 1e-13,
+        _ => 0.0,
+    }
 }
 
 /// An operator, the types of its operands, and the operands that cannot have arbitrary data.
@@ -139,18 +144,31 @@ type MadeProblem = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
 type ProblemMaker = fn(&mut Numbers, Layout) -> MadeProblem;
 
+/// Types that a `bitcast` takes.
+const SAME_BITS: [DType; 10] = {
+    use DType::*;
+    [F32, I8, U8, I32, I64, F64, I16, U16, U32, U64]
+};
+
+fn any(n: &mut Numbers, types: &[DType]) -> DType {
+    types[n.size(0, types.len() - 1)]
+}
+
 const KINDS: &[ProblemMaker] = &[
     |n, l| conv(n, l, DType::F32),
+    |n, l| conv(n, l, DType::F64),
     |n, l| conv(n, l, DType::I8),
     |n, l| conv(n, l, DType::I8),
     |n, _| dense(n, DType::F32),
+    |n, _| dense(n, DType::F64),
     |n, _| dense(n, DType::I8),
     |n, _| hybrid_dense(n, false),
     |n, _| hybrid_dense(n, true),
     |n, _| {
         let (m, k, p) = (n.size(1, 5), n.size(1, 9), n.size(1, 6));
         let (a, b) = (n.size(1, 3), n.size(1, 2));
-        let types = vec![ty(DType::F32, &[a, 1, m, k]), ty(DType::F32, &[b, k, p])];
+        let t = any(n, DType::FLOATS);
+        let types = vec![ty(t, &[a, 1, m, k]), ty(t, &[b, k, p])];
         (MatMul {}.into(), types, vec![])
     },
     |n, _| {
@@ -159,21 +177,22 @@ const KINDS: &[ProblemMaker] = &[
     },
     |n, _| {
         let s = [n.size(1, 3), n.size(1, 5)];
-        (Add {}.into(), vec![ty(DType::I32, &s), ty(DType::I32, &s)], vec![])
+        let t = any(n, DType::NUMBERS);
+        (Add {}.into(), vec![ty(t, &s), ty(t, &s)], vec![])
     },
     |n, _| {
         let kind = UnaryKind::ALL[n.size(0, UnaryKind::ALL.len() - 1)];
-        let dtype = if kind == UnaryKind::Not { DType::Bool } else { DType::F32 };
+        let dtype = if kind == UnaryKind::Not { DType::Bool } else { any(n, DType::FLOATS) };
         (Unary { kind, alpha: 0.2, beta: 0.5 }.into(), vec![ty(dtype, &[n.size(1, 40), 3])], vec![])
     },
     |n, _| {
-        let kind = [UnaryKind::Abs, UnaryKind::Neg, UnaryKind::Sign][n.size(0, 2)];
-        (Unary::new(kind).into(), vec![ty(DType::I64, &[n.size(1, 40)])], vec![])
+        let kind = [UnaryKind::Abs, UnaryKind::Neg, UnaryKind::Sign, UnaryKind::Not][n.size(0, 3)];
+        (Unary::new(kind).into(), vec![ty(any(n, DType::INTEGERS), &[n.size(1, 40)])], vec![])
     },
     |n, _| {
         let kind = BinaryKind::ALL[n.size(0, BinaryKind::ALL.len() - 1)];
         let all = kind.operands();
-        let t = all[n.size(0, all.len() - 1)];
+        let t = any(n, all);
         let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
         (Binary { kind }.into(), vec![ty(t, &s), ty(t, &[s[1], 1])], vec![])
     },
@@ -183,31 +202,30 @@ const KINDS: &[ProblemMaker] = &[
         (Binary { kind }.into(), vec![ty(DType::F32, &s[1..]), ty(DType::F32, &s)], vec![])
     },
     |n, _| {
-        let (from, dtype) = (DType::ALL[n.size(0, 5)], DType::ALL[n.size(0, 5)]);
+        let (from, dtype) = (any(n, &DType::ALL), any(n, &DType::ALL));
         (Cast { dtype }.into(), vec![ty(from, &[n.size(1, 40), 3])], vec![])
     },
     |n, _| {
-        let (t, s) = (DType::ALL[n.size(0, 5)], [n.size(1, 3), n.size(1, 5), n.size(1, 6)]);
+        let (t, s) = (any(n, &DType::ALL), [n.size(1, 3), n.size(1, 5), n.size(1, 6)]);
         (Select {}.into(), vec![ty(DType::Bool, &[s[1], 1]), ty(t, &s), ty(t, &[s[2]])], vec![])
     },
     |n, _| {
         let shape = vec![n.size(1, 3), n.size(1, 5), n.size(1, 6)];
-        let data = ty(DType::ALL[n.size(0, 5)], &[shape[1], 1]);
+        let data = ty(any(n, &DType::ALL), &[shape[1], 1]);
         (Expand { shape }.into(), vec![data], vec![])
     },
     |n, _| {
         let kind = [ReduceKind::Sum, ReduceKind::Mean, ReduceKind::Max, ReduceKind::Min][n.size(0, 3)];
         let axes = [vec![0], vec![1, 2], vec![0, 2], vec![0, 1, 2]][n.size(0, 3)].clone();
         let t = match kind {
-            ReduceKind::Mean => DType::F32,
-            ReduceKind::Sum => [DType::F32, DType::I32, DType::I64][n.size(0, 2)],
-            _ => [DType::F32, DType::I8, DType::U8, DType::I64][n.size(0, 3)],
+            ReduceKind::Mean => any(n, DType::FLOATS),
+            _ => any(n, DType::NUMBERS),
         };
         let s = [n.size(1, 5), n.size(1, 6), n.size(1, 9)];
         (Reduce { kind, axes, keep_dims: n.int(0, 1) == 0 }.into(), vec![ty(t, &s)], vec![])
     },
     |n, _| {
-        let t = [DType::F32, DType::I8, DType::U8][n.size(0, 2)];
+        let t = any(n, DType::NUMBERS);
         let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 9)]);
         let (dtype, flag) =
             (if n.int(0, 1) == 0 { DType::I32 } else { DType::I64 }, |n: &mut Numbers| n.int(0, 1) == 0);
@@ -215,7 +233,7 @@ const KINDS: &[ProblemMaker] = &[
         (op.into(), vec![ty(t, &s)], vec![])
     },
     |n, _| {
-        let (axis, t) = (n.size(0, 2), DType::ALL[n.size(0, 5)]);
+        let (axis, t) = (n.size(0, 2), any(n, &DType::ALL));
         let s = [n.size(1, 4), n.size(1, 4), n.size(1, 4)];
         let part = |n: &mut Numbers| {
             let mut s = s;
@@ -234,7 +252,7 @@ const KINDS: &[ProblemMaker] = &[
             steps.push(if back { -(step as i64) } else { step as i64 });
             starts.push(start);
         }
-        (Slice { starts, sizes, steps }.into(), vec![ty(DType::ALL[n.size(0, 5)], &s)], vec![])
+        (Slice { starts, sizes, steps }.into(), vec![ty(any(n, &DType::ALL), &s)], vec![])
     },
     |n, _| {
         let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 4)]);
@@ -253,17 +271,29 @@ const KINDS: &[ProblemMaker] = &[
         let (axis, s) = (n.size(0, 2), [n.size(1, 5), n.size(1, 6), n.size(1, 4)]);
         let shape = [n.size(1, 8), n.size(1, 4)];
         let indices = Tensor::from_fn(&shape, |_| n.int(0, s[axis] as i64 - 1) as i32);
-        (Resample { axis }.into(), vec![ty(DType::F32, &s), indices.ty(), ty(DType::F32, &shape)], vec![(1, indices)])
+        let t = any(n, DType::FLOATS);
+        (Resample { axis }.into(), vec![ty(t, &s), indices.ty(), ty(t, &shape)], vec![(1, indices)])
     },
-    |n, _| (Relu {}.into(), vec![ty(DType::F32, &[n.size(1, 40), 3])], vec![]),
+    |n, _| (Relu {}.into(), vec![ty(any(n, DType::NUMBERS), &[n.size(1, 40), 3])], vec![]),
     |n, _| {
-        let t = ty(DType::F32, &[n.size(1, 40)]);
+        let (from, to) = (any(n, &SAME_BITS), n.size(0, SAME_BITS.len() - 1));
+        let to = SAME_BITS.iter().cycle().skip(to).find(|t| t.size_bytes() == from.size_bytes());
+        (Bitcast { dtype: *to.unwrap_or(&from) }.into(), vec![ty(from, &[n.size(1, 40), 3])], vec![])
+    },
+    |n, _| {
+        let t = ty(any(n, DType::FLOATS), &[n.size(1, 40)]);
         (Clip { lo: -0.5, hi: 1.25 }.into(), vec![t], vec![])
     },
     |n, _| (Clip { lo: -100.0, hi: 3.0 }.into(), vec![ty(DType::I8, &[n.size(1, 70)])], vec![]),
-    |n, l| max_pool(n, l, DType::F32),
+    |n, l| {
+        let t = any(n, DType::FLOATS);
+        max_pool(n, l, t)
+    },
     |n, l| max_pool(n, l, DType::I8),
-    |n, l| avg_pool(n, l, DType::F32, false),
+    |n, l| {
+        let t = any(n, DType::FLOATS);
+        avg_pool(n, l, t, false)
+    },
     |n, l| avg_pool(n, l, DType::I8, false),
     |n, l| avg_pool(n, l, DType::I8, true),
     |n, l| {
@@ -272,7 +302,10 @@ const KINDS: &[ProblemMaker] = &[
         (op.into(), vec![data], vec![])
     },
     qavg_pool,
-    |n, l| (GlobalAvgPool { layout: l, lo: -128, hi: 127 }.into(), vec![pool(n, l, DType::F32).0], vec![]),
+    |n, l| {
+        let t = any(n, DType::FLOATS);
+        (GlobalAvgPool { layout: l, lo: -128, hi: 127 }.into(), vec![pool(n, l, t).0], vec![])
+    },
     |n, l| (GlobalAvgPool { layout: l, lo: -100, hi: 90 }.into(), vec![pool(n, l, DType::I8).0], vec![]),
     |n, _| {
         // More elements than division by a multiplier supports.
@@ -281,8 +314,10 @@ const KINDS: &[ProblemMaker] = &[
     },
     |n, _| {
         let v = |n: &mut Numbers| (0..3).map(|_| n.size(0, 2)).collect::<Vec<_>>();
-        let op = Pad { before: v(n), after: v(n), value: n.int(-128, 127) as f32 };
-        (op.into(), vec![ty(DType::I8, &[n.size(1, 4), n.size(1, 4), n.size(1, 4)])], vec![])
+        let t = any(n, DType::NUMBERS);
+        let value = if t.is_unsigned() { n.int(0, 255) } else { n.int(-128, 127) } as f32;
+        let op = Pad { before: v(n), after: v(n), value };
+        (op.into(), vec![ty(t, &[n.size(1, 4), n.size(1, 4), n.size(1, 4)])], vec![])
     },
     |n, _| {
         let (a, b, c) = (n.size(1, 4), n.size(1, 5), n.size(1, 6));
@@ -298,7 +333,7 @@ const KINDS: &[ProblemMaker] = &[
     |n, _| {
         let axis = n.size(0, 2);
         let s = [n.size(1, 4), n.size(1, 12), n.size(1, 5)];
-        (Softmax::float(axis, 1.0).into(), vec![ty(DType::F32, &s)], vec![])
+        (Softmax::float(axis, 1.0).into(), vec![ty(any(n, DType::FLOATS), &s)], vec![])
     },
     |n, _| {
         // Rows with and without partial sums for lanes, and with elements that fill no whole vector.
@@ -308,7 +343,8 @@ const KINDS: &[ProblemMaker] = &[
     |n, _| {
         let (s, axis) = ([n.size(1, 3), n.size(1, 4), n.size(1, 60)], n.size(0, 2));
         let parameters = n.size(0, 2);
-        let types = std::iter::once(ty(DType::F32, &s)).chain((0..parameters).map(|_| ty(DType::F32, &s[axis..])));
+        let t = any(n, DType::FLOATS);
+        let types = std::iter::once(ty(t, &s)).chain((0..parameters).map(|_| ty(t, &s[axis..])));
         (LayerNorm { axis, epsilon: 1e-5 }.into(), types.collect(), vec![])
     },
     |n, _| {
@@ -418,8 +454,8 @@ fn conv(n: &mut Numbers, layout: Layout, dtype: DType) -> MadeProblem {
     let out = groups * per_group;
     let data = image(layout, dtype, [n.size(1, 2), h, w, groups * depth]);
     let mut types = vec![data, ty(dtype, &[out, kernel[0], kernel[1], depth])];
-    if dtype == DType::F32 && n.int(0, 2) > 0 {
-        types.push(ty(DType::F32, &[out]));
+    if dtype.is_float() && n.int(0, 2) > 0 {
+        types.push(ty(dtype, &[out]));
     }
     (op.into(), types, vec![])
 }
@@ -440,8 +476,8 @@ fn dense(n: &mut Numbers, dtype: DType) -> MadeProblem {
     let (m, k, p) = (n.size(1, 3), n.size(1, 70), n.size(1, 20));
     let mut types = vec![ty(dtype, &[m, k]), ty(dtype, &[p, k])];
     let mut data_zero_point = 0;
-    if dtype == DType::F32 {
-        types.push(ty(DType::F32, &[p]));
+    if dtype.is_float() {
+        types.push(ty(dtype, &[p]));
     } else {
         data_zero_point = n.int(-128, 127) as i32;
     }

@@ -198,7 +198,7 @@ impl ScheduleArguments {
         }
         for ((name, array), wrong) in checked.outputs.iter().zip(&checked.differing) {
             let verdict = match wrong {
-                0 if array.dtype == DType::F32 => {
+                0 if array.dtype.is_float() => {
                     format!("all {} elements agree with the evaluator's within 1e-5", array.len())
                 }
                 0 => format!("all {} elements equal the evaluator's", array.len()),

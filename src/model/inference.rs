@@ -223,7 +223,7 @@ fn fitted(value: &ValueInfo, given: &Tensor, scaling: Scaling) -> Result<Bytes, 
     if value.bytes() == 0 && given.shape == value.shape && given.dtype.is_float() == value.dtype.is_float() {
         return Ok(Bytes::new());
     }
-    let floats = if value.dtype == DType::F32 { given.to_floats(DType::F32) } else { None };
+    let floats = if value.dtype.is_float() { given.to_floats(value.dtype) } else { None };
     let array = floats.as_ref().unwrap_or(given);
     let inner = |shape: &[usize]| shape.iter().skip(1).copied().filter(|&n| n != 1).collect::<Vec<_>>();
     let same = inner(&array.shape) == inner(&value.shape);

@@ -394,6 +394,9 @@ impl Preprocess {
             (DType::F32, Some(real)) => {
                 Box::new(move |pixel, channel, bytes| bytes.extend(real(pixel, channel).to_le_bytes()))
             }
+            (DType::F64, Some(real)) => {
+                Box::new(move |pixel, channel, bytes| bytes.extend(f64::from(real(pixel, channel)).to_le_bytes()))
+            }
             (DType::U8, Some(real)) => {
                 let quantized = quantized(0);
                 Box::new(move |pixel, channel, bytes| bytes.push(quantized(real(pixel, channel)) as u8))
@@ -405,14 +408,14 @@ impl Preprocess {
             // By default, u8 inputs get the pixels unchanged, and i8 inputs the pixels minus 128.
             (DType::U8, None) => Box::new(|pixel, _, bytes| bytes.push(pixel as u8)),
             (DType::I8, None) => Box::new(|pixel, _, bytes| bytes.push((pixel as i32 - 128) as i8 as u8)),
-            (DType::F32, None) => {
+            (DType::F32 | DType::F64, None) => {
                 return Err(PictureError::Normalization { name: input.name.clone(), dtype: input.dtype });
             }
             _ => {
                 return Err(PictureError::Shape {
                     name: input.name.clone(),
                     ty: format!("{} {}", input.dtype, shape_text(&input.shape)),
-                    why: "pictures become f32, u8 or i8".to_string(),
+                    why: "pictures become f32, f64, u8 or i8".to_string(),
                 });
             }
         })

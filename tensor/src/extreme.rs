@@ -14,23 +14,41 @@ pub fn below<T: PartialOrd>(a: T, b: T) -> bool {
     b < a || is_nan(&b) && !is_nan(&a)
 }
 
+/// A float type.
+pub trait Bits: PartialOrd + Copy {
+    /// The number whose bits are those of either.
+    fn either(a: Self, b: Self) -> Self;
+}
+
+impl Bits for f32 {
+    fn either(a: f32, b: f32) -> f32 {
+        f32::from_bits(a.to_bits() | b.to_bits())
+    }
+}
+
+impl Bits for f64 {
+    fn either(a: f64, b: f64) -> f64 {
+        f64::from_bits(a.to_bits() | b.to_bits())
+    }
+}
+
 /// The greater of two numbers.
 #[inline]
-pub fn greatest(a: f32, b: f32) -> f32 {
+pub fn greatest<T: Bits>(a: T, b: T) -> T {
     join(a, b, above(a, b))
 }
 
 /// The lesser of two numbers.
 #[inline]
-pub fn least(a: f32, b: f32) -> f32 {
+pub fn least<T: Bits>(a: T, b: T) -> T {
     join(a, b, below(a, b))
 }
 
 /// `b` if `second`, else `a`. Equal numbers have equal bits except for the sign of 0.
-fn join(a: f32, b: f32, second: bool) -> f32 {
+fn join<T: Bits>(a: T, b: T, second: bool) -> T {
     match second {
         true => b,
-        false if a == b => f32::from_bits(a.to_bits() | b.to_bits()),
+        false if a == b => T::either(a, b),
         false => a,
     }
 }
@@ -51,9 +69,9 @@ mod tests {
         }
         assert_eq!((greatest(1.0, 2.0), least(1.0, 2.0), greatest(3.0, -3.0), least(3.0, -3.0)), (2.0, 1.0, 3.0, -3.0));
         for (a, b) in [(0.0, -0.0), (-0.0, 0.0)] {
-            assert!(greatest(a, b).is_sign_negative() && least(a, b).is_sign_negative());
+            assert!(greatest::<f32>(a, b).is_sign_negative() && least::<f32>(a, b).is_sign_negative());
         }
-        assert!(greatest(0.0, 0.0).is_sign_positive() && least(0.0, 0.0).is_sign_positive());
+        assert!(greatest(0.0f32, 0.0).is_sign_positive() && least(0.0f32, 0.0).is_sign_positive());
         assert!(!above(nan, nan) && !below(nan, nan), "the first NaN stays");
     }
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use tilewright::model::export;
 use tilewright::model::{self, Offload, Options, build_traced};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
-use tilewright_compiler::suite::{Problem, difference, problems};
+use tilewright_compiler::suite::{Problem, difference, problems, tolerance};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::npy;
 
@@ -237,7 +237,7 @@ fn compare(machine: &Machine, cases: &[Case], found: &[u8]) {
             let got = Tensor::from_bytes(want.dtype(), want.shape(), &found[at..at + bytes]).unwrap();
             at += bytes;
             integers += usize::from(want.dtype() != DType::F32);
-            let most = if want.dtype() == DType::F32 { 1e-5 } else { 0.0 };
+            let most = tolerance(want.dtype());
             let far = difference(&got, want);
             // A NaN is wrong, too.
             if far.is_nan() || far > most {

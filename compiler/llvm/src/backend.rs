@@ -128,7 +128,7 @@ impl LlvmBackend {
     /// The processor for the function of these nodes.
     fn for_group(&self, graph: &Graph, group: &[NodeId]) -> Processor {
         let values = group.iter().flat_map(|id| graph.node(*id).inputs.iter().chain(&graph.node(*id).outputs));
-        let floats = values.into_iter().any(|value| graph.ty(*value).dtype == DType::F32);
+        let floats = values.into_iter().any(|value| graph.ty(*value).dtype.is_float());
         self.processor.for_function(floats)
     }
 

@@ -1,6 +1,6 @@
 use tilewright_compiler::backend::{Backend, Operand};
 use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
-use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers};
+use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers, tolerance};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 
 use crate::LlvmBackend;
@@ -76,7 +76,7 @@ fn words(bytes: &[u8]) -> Vec<u64> {
 fn equals_evaluation(backend: &LlvmBackend, name: &str, graph: &Graph, inputs: &[Tensor]) {
     let want = eval(graph, inputs).unwrap();
     let got = run(backend, graph, inputs);
-    let most = if want[0].dtype() == DType::F32 { 1e-5 } else { 0.0 };
+    let most = tolerance(want[0].dtype());
     let d = difference(&got[0], &want[0]);
     assert!(d <= most, "{name}: differs by {d}\n{}", tilewright_compiler::graph::text::print(graph));
 }

@@ -81,7 +81,7 @@ fn count(e: &Expr) -> u64 {
         Expr::Load { .. } => 1,
         Expr::Binary(op, a, b) => count(a) + count(b) + if matches!(op, BinOp::Div | BinOp::Mod) { 10 } else { 1 },
         Expr::Select(c, a, b) => count(c) + count(a).max(count(b)) + 1,
-        Expr::Cast(_, a) | Expr::Pick(_, a) => count(a) + 1,
+        Expr::Cast(_, a) | Expr::Bitcast(_, a) | Expr::Pick(_, a) => count(a) + 1,
         Expr::Call(f, args) => args.iter().map(count).sum::<u64>() + weight(*f),
     }
 }

@@ -17,22 +17,132 @@ pub enum TensorData {
     I64(Vec<i64>),
     /// Truth values.
     Bool(Vec<bool>),
+    /// 64-bit floats.
+    F64(Vec<f64>),
+    /// 16-bit integers.
+    I16(Vec<i16>),
+    /// 16-bit integers without a sign.
+    U16(Vec<u16>),
+    /// 32-bit integers without a sign.
+    U32(Vec<u32>),
+    /// 64-bit integers without a sign.
+    U64(Vec<u64>),
 }
 
 /// A Rust type for the elements of a tensor.
-pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
+pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + 'static {
     /// The element type.
     const DTYPE: DType;
     /// The elements, or `None` if they have another type.
     fn slice(data: &TensorData) -> Option<&[Self]>;
     /// Wraps elements of this type.
     fn wrap(data: Vec<Self>) -> TensorData;
+    /// The element as an integer: a float is truncated and saturated, NaN is 0.
+    fn int(self) -> i128;
+    /// The element as a float.
+    fn double(self) -> f64;
+    /// The element for an integer: integers wrap, and a boolean is true for anything but 0.
+    fn of_int(value: i128) -> Self;
+    /// The element for a float: an integer is truncated and saturated, NaN is 0.
+    fn of_double(value: f64) -> Self;
 }
 
+/// A Rust type for floats.
+pub trait Real: Element + tilewright_tensor::extreme::Bits {}
+
+impl Real for f32 {}
+impl Real for f64 {}
+
+/// Evaluates an expression in which `$t` is the Rust type of the elements.
+macro_rules! with_element {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            $crate::graph::DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            $crate::graph::DType::I8 => {
+                type $t = i8;
+                $body
+            }
+            $crate::graph::DType::U8 => {
+                type $t = u8;
+                $body
+            }
+            $crate::graph::DType::I32 => {
+                type $t = i32;
+                $body
+            }
+            $crate::graph::DType::I64 => {
+                type $t = i64;
+                $body
+            }
+            $crate::graph::DType::Bool => {
+                type $t = bool;
+                $body
+            }
+            $crate::graph::DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            $crate::graph::DType::I16 => {
+                type $t = i16;
+                $body
+            }
+            $crate::graph::DType::U16 => {
+                type $t = u16;
+                $body
+            }
+            $crate::graph::DType::U32 => {
+                type $t = u32;
+                $body
+            }
+            $crate::graph::DType::U64 => {
+                type $t = u64;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_element;
+
+/// Like [`with_element`], for floats.
+macro_rules! with_real {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype {
+            $crate::graph::DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            _ => {
+                type $t = f32;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_real;
+
 macro_rules! elements {
-    ($($variant:ident $ty:ty;)*) => {
+    ($($variant:ident $ty:ty { $int:expr, $double:expr, $of_int:expr, $of_double:expr })*) => {
         $(impl Element for $ty {
             const DTYPE: DType = DType::$variant;
+            fn int(self) -> i128 {
+                let f: fn($ty) -> i128 = $int;
+                f(self)
+            }
+            fn double(self) -> f64 {
+                let f: fn($ty) -> f64 = $double;
+                f(self)
+            }
+            fn of_int(value: i128) -> $ty {
+                let f: fn(i128) -> $ty = $of_int;
+                f(value)
+            }
+            fn of_double(value: f64) -> $ty {
+                let f: fn(f64) -> $ty = $of_double;
+                f(value)
+            }
             fn slice(data: &TensorData) -> Option<&[Self]> {
                 if let TensorData::$variant(v) = data { Some(v) } else { None }
             }
@@ -61,12 +171,17 @@ macro_rules! elements {
 }
 
 elements! {
-    F32 f32;
-    I8 i8;
-    U8 u8;
-    I32 i32;
-    I64 i64;
-    Bool bool;
+    F32 f32 { |v| v as i128, f64::from, |i| i as f32, |d| d as f32 }
+    I8 i8 { i128::from, f64::from, |i| i as i8, |d| d as i8 }
+    U8 u8 { i128::from, f64::from, |i| i as u8, |d| d as u8 }
+    I32 i32 { i128::from, f64::from, |i| i as i32, |d| d as i32 }
+    I64 i64 { i128::from, |v| v as f64, |i| i as i64, |d| d as i64 }
+    Bool bool { i128::from, |v| u8::from(v).into(), |i| i != 0, |d| d != 0.0 }
+    F64 f64 { |v| v as i128, |v| v, |i| i as f64, |d| d }
+    I16 i16 { i128::from, f64::from, |i| i as i16, |d| d as i16 }
+    U16 u16 { i128::from, f64::from, |i| i as u16, |d| d as u16 }
+    U32 u32 { i128::from, f64::from, |i| i as u32, |d| d as u32 }
+    U64 u64 { i128::from, |v| v as f64, |i| i as u64, |d| d as u64 }
 }
 
 /// Elements with a shape, row-major, outermost dimension first.
@@ -193,7 +308,26 @@ impl Tensor {
             TensorData::I32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             TensorData::I64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
             TensorData::Bool(v) => v.iter().map(|&x| x as u8).collect(),
+            TensorData::F64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::I16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::U16(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::U32(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
+            TensorData::U64(v) => v.iter().flat_map(|x| x.to_le_bytes()).collect(),
         }
+    }
+
+    /// The elements as integers; floats are truncated and saturated.
+    pub fn ints(&self) -> Vec<i128> {
+        with_element!(self.dtype(), T => self.each(<T as Element>::int))
+    }
+
+    /// The elements as floats.
+    pub fn doubles(&self) -> Vec<f64> {
+        with_element!(self.dtype(), T => self.each(<T as Element>::double))
+    }
+
+    fn each<T: Element, R>(&self, f: fn(T) -> R) -> Vec<R> {
+        T::slice(&self.data).into_iter().flatten().map(|v| f(*v)).collect()
     }
 
     /// A tensor from little-endian bytes; `None` if their number does not fit. Any byte but 0 is `true`.
@@ -209,6 +343,11 @@ impl Tensor {
             DType::I32 => TensorData::I32(words(bytes).map(i32::from_le_bytes).collect()),
             DType::I64 => TensorData::I64(words(bytes).map(i64::from_le_bytes).collect()),
             DType::Bool => TensorData::Bool(bytes.iter().map(|&x| x != 0).collect()),
+            DType::F64 => TensorData::F64(words(bytes).map(f64::from_le_bytes).collect()),
+            DType::I16 => TensorData::I16(words(bytes).map(i16::from_le_bytes).collect()),
+            DType::U16 => TensorData::U16(words(bytes).map(u16::from_le_bytes).collect()),
+            DType::U32 => TensorData::U32(words(bytes).map(u32::from_le_bytes).collect()),
+            DType::U64 => TensorData::U64(words(bytes).map(u64::from_le_bytes).collect()),
         };
         Some(Tensor { shape: shape.to_vec(), data })
     }
@@ -224,6 +363,11 @@ pub(crate) fn runtime_dtype(dtype: DType) -> tilewright_runtime::DType {
         DType::I32 => R::I32,
         DType::I64 => R::I64,
         DType::Bool => R::Bool,
+        DType::F64 => R::F64,
+        DType::I16 => R::I16,
+        DType::U16 => R::U16,
+        DType::U32 => R::U32,
+        DType::U64 => R::U64,
     }
 }
 

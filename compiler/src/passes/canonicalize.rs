@@ -46,7 +46,7 @@ impl Pass for Canonicalize {
                 Some(Node { op: Op::ShiftSign(_), inputs, .. }) => identity(node, inputs[0]),
                 _ => None,
             },
-            Op::Cast(_) if from == to => identity(node, data),
+            Op::Cast(_) | Op::Bitcast(_) if from == to => identity(node, data),
             Op::Expand(_) if from == to => identity(node, data),
             Op::Pad(p) if p.before.iter().chain(&p.after).all(|&n| n == 0) => identity(node, data),
             Op::Rescale(r) if (-128..128).all(|x| num::requantize(x, &r.requant()) == x) => identity(node, data),

@@ -9,7 +9,10 @@ use crate::graph::op::{
 use crate::graph::{DType, Op, Tensor};
 
 pub(super) const KINDS: &[ProblemMaker] = &[
-    |n, l| conv_transpose(n, l, DType::F32),
+    |n, l| {
+        let t = DType::FLOATS[n.size(0, 1)];
+        conv_transpose(n, l, t)
+    },
     |n, l| conv_transpose(n, l, DType::I8),
     |n, l| wide(n, |n| conv_transpose(n, l, DType::I8)),
     |n, l| wide(n, |n| conv(n, l, DType::I8)),
@@ -134,7 +137,7 @@ fn conv_transpose(n: &mut Numbers, layout: Layout, dtype: DType) -> MadeProblem 
     let data = image(layout, dtype, [n.size(1, 2), from[0], from[1], groups * depth]);
     let mut types = vec![data, ty(dtype, &[out, kernel[0], kernel[1], depth])];
     if !integer && n.int(0, 1) > 0 {
-        types.push(ty(DType::F32, &[out]));
+        types.push(ty(dtype, &[out]));
     }
     (op.into(), types, vec![])
 }

@@ -5,7 +5,7 @@ use crate::graph::op::{
     ArgReduce, Binary, BinaryKind, Cast, Clip, Concat, Layout, MaxPool2d, QuantRounding, Quantize, Reduce, ReduceKind,
     Relu, Reshape, Softmax, Unary, UnaryKind,
 };
-use crate::graph::{DType, GraphBuilder, GraphError, Op, Tensor, TensorData};
+use crate::graph::{DType, GraphBuilder, GraphError, Op, Tensor};
 
 /// Values that code easily mishandles, and ordinary ones in between.
 const VALUES: [f32; 10] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 0.5, -0.5, 1.5, -1.5, 40.0];
@@ -88,13 +88,16 @@ impl Numbers {
     /// Replaces some floats of a tensor by NaN, infinities and zeros of both signs: at most three, so that sums of the
     /// other elements are still numbers, or a quarter of the elements.
     pub fn sprinkled(&mut self, t: &Tensor) -> Tensor {
-        let TensorData::F32(old) = t.data() else { return t.clone() };
-        let mut new = old.clone();
+        if !t.dtype().is_float() {
+            return t.clone();
+        }
+        let mut new = t.doubles();
         let count = if self.int(0, 1) == 0 { 3 } else { new.len() / 4 };
         for _ in 0..count.min(new.len()) {
             let at = self.size(0, new.len() - 1);
-            new[at] = VALUES[self.size(0, VALUES.len() - 1)];
+            new[at] = VALUES[self.size(0, VALUES.len() - 1)].into();
         }
-        Tensor::from_fn(t.shape(), |i| new[i])
+        let new = Tensor::from_fn(t.shape(), |i| new[i]);
+        Cast { dtype: t.dtype() }.eval(&[&new]).unwrap_or_else(|_| t.clone())
     }
 }

@@ -10,16 +10,17 @@ pub struct ImportTable {
     addresses: BTreeMap<&'static str, u64>,
 }
 
-macro_rules! float {
-    ($($name:ident = $($arg:ident),* => $value:expr;)*) => {
-        $(extern "C" fn $name($($arg: f32),*) -> f32 {
+macro_rules! functions {
+    ($t:ident: $($name:ident = $($arg:ident),* => $value:expr;)*) => {
+        $(extern "C" fn $name($($arg: $t),*) -> $t {
             $value
         })*
     };
 }
 
 // The evaluators compute with the same functions, so that compiled code and reference agree.
-float! {
+functions! {
+    f32:
     exp = x => x.exp();
     log = x => x.ln();
     sqrt = x => x.sqrt();
@@ -34,6 +35,24 @@ float! {
     round = x => x.round();
     round_even = x => x.round_ties_even();
     remainder = x, y => x % y;
+}
+
+functions! {
+    f64:
+    exp_double = x => x.exp();
+    log_double = x => x.ln();
+    sqrt_double = x => x.sqrt();
+    sin_double = x => x.sin();
+    cos_double = x => x.cos();
+    tanh_double = x => x.tanh();
+    erf_double = x => libm::erf(x);
+    pow_double = x, y => x.powf(y);
+    floor_double = x => x.floor();
+    ceil_double = x => x.ceil();
+    trunc_double = x => x.trunc();
+    round_double = x => x.round();
+    round_even_double = x => x.round_ties_even();
+    remainder_double = x, y => x % y;
 }
 
 /// A loop body of compiled code: context and index.
@@ -66,7 +85,7 @@ macro_rules! helpers {
 helpers! {
     __aeabi_idiv __aeabi_uidiv __aeabi_idivmod __aeabi_uidivmod __aeabi_ldivmod __aeabi_uldivmod
     __aeabi_lmul __aeabi_llsl __aeabi_llsr __aeabi_lasr
-    __aeabi_l2f __aeabi_ul2f __aeabi_f2lz __aeabi_f2ulz
+    __aeabi_l2f __aeabi_ul2f __aeabi_f2lz __aeabi_f2ulz __aeabi_l2d __aeabi_ul2d __aeabi_d2lz __aeabi_d2ulz
 }
 
 impl ImportTable {
@@ -75,7 +94,7 @@ impl ImportTable {
         ImportTable::default()
     }
 
-    /// The functions that compiled models can call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats (three
+    /// The functions that compiled models can call: `memcpy`, `memmove`, `memset`, functions of `libm` on floats (some
     /// of them under names of their own), and `tw_parallel_for(body, context, count)`.
     pub fn standard() -> ImportTable {
         let mut t = ImportTable::default();
@@ -98,6 +117,29 @@ impl ImportTable {
             t.addresses.insert(name, f as usize as u64);
         }
         let binary: [(&'static str, extern "C" fn(f32, f32) -> f32); 2] = [("tw_powf", pow), ("fmodf", remainder)];
+        for (name, f) in binary {
+            t.addresses.insert(name, f as usize as u64);
+        }
+        let unary: [(&'static str, extern "C" fn(f64) -> f64); 13] = [
+            ("tw_exp", exp_double),
+            ("tw_log", log_double),
+            ("tw_sin", sin_double),
+            ("tw_cos", cos_double),
+            ("tw_tanh", tanh_double),
+            ("tw_erf", erf_double),
+            ("sqrt", sqrt_double),
+            ("floor", floor_double),
+            ("ceil", ceil_double),
+            ("trunc", trunc_double),
+            ("round", round_double),
+            ("roundeven", round_even_double),
+            ("rint", round_even_double),
+        ];
+        for (name, f) in unary {
+            t.addresses.insert(name, f as usize as u64);
+        }
+        let binary: [(&'static str, extern "C" fn(f64, f64) -> f64); 2] =
+            [("tw_pow", pow_double), ("fmod", remainder_double)];
         for (name, f) in binary {
             t.addresses.insert(name, f as usize as u64);
         }

@@ -236,7 +236,7 @@ fn convert(array: Tensor, value: &ValueInfo) -> Option<Tensor> {
             let bytes = array.bytes.iter().map(|byte| byte ^ 0x80).collect();
             Some(Tensor { dtype: DType::I8, bytes, ..array })
         }
-        (from, DType::F32) if from.is_float() => array.to_floats(DType::F32),
+        (from, to) if from.is_float() && to.is_float() => array.to_floats(to),
         (from, DType::I8) if from.is_float() => {
             let (scale, zero_point) = source.quantization?;
             let step =

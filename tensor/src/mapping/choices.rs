@@ -162,7 +162,7 @@ fn conditions_in<'l>(e: &'l Expr, found: &mut Vec<&'l Expr>) {
             conditions_in(a, found);
             conditions_in(b, found);
         }
-        Expr::Cast(_, a) | Expr::Pick(_, a) => conditions_in(a, found),
+        Expr::Cast(_, a) | Expr::Bitcast(_, a) | Expr::Pick(_, a) => conditions_in(a, found),
         _ => {}
     }
 }

@@ -101,7 +101,7 @@ fn reads_of(e: &Expr, buffer: &Name, conditions: &mut Vec<Expr>, reads: &mut Vec
             reads_of(a, buffer, conditions, reads);
             reads_of(b, buffer, conditions, reads);
         }
-        Expr::Cast(_, a) | Expr::Pick(_, a) => reads_of(a, buffer, conditions, reads),
+        Expr::Cast(_, a) | Expr::Bitcast(_, a) | Expr::Pick(_, a) => reads_of(a, buffer, conditions, reads),
         Expr::Int(..) | Expr::Float(..) | Expr::Var(_) => {}
     }
 }

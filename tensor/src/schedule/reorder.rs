@@ -120,7 +120,7 @@ fn same_value(b: &Block, indices: &[Expr], vars: &[Name]) -> bool {
             Expr::Load { indices: list, .. } | Expr::Call(_, list) => list.iter().all(|e| holds(e, determined)),
             Expr::Binary(_, x, y) => holds(x, determined) && holds(y, determined),
             Expr::Select(c, x, y) => holds(c, determined) && holds(x, determined) && holds(y, determined),
-            Expr::Cast(_, x) | Expr::Pick(_, x) => holds(x, determined),
+            Expr::Cast(_, x) | Expr::Bitcast(_, x) | Expr::Pick(_, x) => holds(x, determined),
         }
     }
     holds(value, &determined) && b.guards.iter().all(|g| holds(g, &determined))

@@ -239,7 +239,10 @@ impl Match<'_> {
                 let before = self.views.clone();
                 let straight = self.expr(a, c).and_then(|x| Ok(x && self.expr(b, e)?));
                 if !matches!(straight, Ok(true))
-                    && matches!(op, BinOp::Add | BinOp::Mul | BinOp::Min | BinOp::Max | BinOp::And | BinOp::Or)
+                    && matches!(
+                        op,
+                        BinOp::Add | BinOp::Mul | BinOp::Min | BinOp::Max | BinOp::And | BinOp::Or | BinOp::Xor
+                    )
                 {
                     let after = std::mem::replace(&mut self.views, before);
                     if let Ok(true) = self.expr(a, e).and_then(|x| Ok(x && self.expr(b, c)?)) {
@@ -252,7 +255,9 @@ impl Match<'_> {
             (Expr::Select(a, b, c), Expr::Select(x, y, z)) => {
                 self.expr(a, x)? && self.expr(b, y)? && self.expr(c, z)?
             }
-            (Expr::Cast(t, a), Expr::Cast(u, b)) => t == u && self.expr(a, b)?,
+            (Expr::Cast(t, a), Expr::Cast(u, b)) | (Expr::Bitcast(t, a), Expr::Bitcast(u, b)) => {
+                t == u && self.expr(a, b)?
+            }
             (Expr::Pick(list, a), Expr::Pick(other, b)) => list == other && self.expr(a, b)?,
             (Expr::Call(g, a), Expr::Call(h, b)) if g == h && a.len() == b.len() => {
                 for (x, y) in a.iter().zip(b) {

@@ -46,7 +46,11 @@ impl Array {
             DType::U8 => Scalar::I(b[0] as i64),
             DType::Bool => Scalar::I((b[0] != 0) as i64),
             DType::I32 => Scalar::I(i32::from_le_bytes(b.try_into().ok()?) as i64),
-            DType::I64 => Scalar::I(i64::from_le_bytes(b.try_into().ok()?)),
+            DType::I64 | DType::U64 => Scalar::I(i64::from_le_bytes(b.try_into().ok()?)),
+            DType::F64 => Scalar::D(f64::from_le_bytes(b.try_into().ok()?)),
+            DType::I16 => Scalar::I(i16::from_le_bytes(b.try_into().ok()?) as i64),
+            DType::U16 => Scalar::I(u16::from_le_bytes(b.try_into().ok()?) as i64),
+            DType::U32 => Scalar::I(u32::from_le_bytes(b.try_into().ok()?) as i64),
         })
     }
 
@@ -60,7 +64,10 @@ impl Array {
             DType::I8 | DType::U8 => b[0] = v.int() as u8,
             DType::Bool => b[0] = (v.int() != 0) as u8,
             DType::I32 => b.copy_from_slice(&(v.int() as i32).to_le_bytes()),
-            DType::I64 => b.copy_from_slice(&v.int().to_le_bytes()),
+            DType::F64 => b.copy_from_slice(&v.double().to_le_bytes()),
+            DType::I16 | DType::U16 => b.copy_from_slice(&(v.int() as u16).to_le_bytes()),
+            DType::U32 => b.copy_from_slice(&(v.int() as u32).to_le_bytes()),
+            DType::I64 | DType::U64 => b.copy_from_slice(&v.int().to_le_bytes()),
         }
         true
     }

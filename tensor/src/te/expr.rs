@@ -12,6 +12,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::DType;
+use super::scalar::{self, Scalar};
 
 /// The name of a variable, buffer, block or function; unique within a program.
 ///
@@ -111,12 +112,14 @@ pub enum BinOp {
     Max,
     /// Left shift by the low bits of the second operand.
     Shl,
-    /// Arithmetic right shift by the low bits of the second operand.
+    /// Right shift by the low bits of the second operand. It keeps the sign, if the type has one.
     Shr,
-    /// Logical and of booleans.
+    /// And of booleans, or of each bit of integers.
     And,
-    /// Logical or of booleans.
+    /// Or of booleans, or of each bit of integers.
     Or,
+    /// Exclusive or of each bit of integers.
+    Xor,
     /// `a < b`, a boolean.
     Lt,
     /// `a <= b`, a boolean.
@@ -247,6 +250,8 @@ pub enum Expr {
     Select(Box<Expr>, Box<Expr>, Box<Expr>),
     /// A conversion. Integers wrap; floats become integers by truncation and saturation.
     Cast(DType, Box<Expr>),
+    /// The value with the same bits in another type, which has the same size. Neither is a boolean.
+    Bitcast(DType, Box<Expr>),
     /// A scalar function.
     Call(Func, Vec<Expr>),
     /// A number of a list, an i64, by its index, an i64. An index below 0 means the first one, an index past the end the
@@ -263,6 +268,15 @@ impl Expr {
     /// Creates an i32 constant.
     pub fn i32(v: i32) -> Expr {
         Expr::Int(v as i64, DType::I32)
+    }
+
+    /// Creates a constant of any type but bool; of an integer type, the integer next to it toward zero.
+    pub fn number(v: f64, t: DType) -> Expr {
+        match scalar::cast(Scalar::D(v), DType::F64, t) {
+            Scalar::I(v) => Expr::Int(v, t),
+            Scalar::F(v) => Expr::Float(v.into(), t),
+            Scalar::D(v) => Expr::Float(v, t),
+        }
     }
 
     /// Creates an f32 constant.
@@ -333,11 +347,16 @@ impl Expr {
         if self.dtype() == dtype { self } else { Expr::Cast(dtype, Box::new(self)) }
     }
 
+    /// Returns the value of type `dtype` with the same bits.
+    pub fn bitcast(self, dtype: DType) -> Expr {
+        if self.dtype() == dtype { self } else { Expr::Bitcast(dtype, Box::new(self)) }
+    }
+
     /// Returns this value with the other sign. Integers wrap.
     pub fn negated(self) -> Expr {
         let zero = match self.dtype() {
             // The difference of 0 and 0 is 0, that of -0 and 0 is -0.
-            DType::F32 => Expr::Float(-0.0, DType::F32),
+            dtype if dtype.is_float() => Expr::Float(-0.0, dtype),
             dtype => Expr::Int(0, dtype),
         };
         Expr::binary(BinOp::Sub, zero, self)
@@ -352,7 +371,7 @@ impl Expr {
     /// operand.
     pub fn dtype(&self) -> DType {
         match self {
-            Expr::Int(_, t) | Expr::Float(_, t) | Expr::Cast(t, _) => *t,
+            Expr::Int(_, t) | Expr::Float(_, t) | Expr::Cast(t, _) | Expr::Bitcast(t, _) => *t,
             Expr::Var(_) | Expr::Pick(..) => DType::I64,
             Expr::Load { dtype, .. } => *dtype,
             Expr::Binary(op, a, _) => {
@@ -363,13 +382,11 @@ impl Expr {
                 }
             }
             Expr::Select(_, a, _) => a.dtype(),
-            Expr::Call(f, _) => {
-                if f.is_float() {
-                    DType::F32
-                } else {
-                    DType::I32
-                }
-            }
+            Expr::Call(f, args) => match args.first().map(Expr::dtype) {
+                Some(DType::F64) if f.is_float() => DType::F64,
+                _ if f.is_float() => DType::F32,
+                _ => DType::I32,
+            },
         }
     }
 
@@ -388,7 +405,7 @@ impl Expr {
                 b.visit(f);
                 c.visit(f);
             }
-            Expr::Cast(_, a) | Expr::Pick(_, a) => a.visit(f),
+            Expr::Cast(_, a) | Expr::Bitcast(_, a) | Expr::Pick(_, a) => a.visit(f),
         }
     }
 
@@ -407,6 +424,7 @@ impl Expr {
                 Expr::Select(Box::new(a.rewrite(f)), Box::new(b.rewrite(f)), Box::new(c.rewrite(f)))
             }
             Expr::Cast(t, a) => Expr::Cast(*t, Box::new(a.rewrite(f))),
+            Expr::Bitcast(t, a) => Expr::Bitcast(*t, Box::new(a.rewrite(f))),
             Expr::Pick(list, a) => Expr::Pick(Arc::clone(list), Box::new(a.rewrite(f))),
         };
         f(e)

@@ -49,11 +49,11 @@ impl Combiner {
         let float = |v: f32| Expr::Float(v as f64, t);
         let (lo, hi) = scalar::range(t);
         match (self, t) {
-            (Combiner::Sum, DType::F32) => float(0.0),
+            (Combiner::Sum, t) if t.is_float() => float(0.0),
             (Combiner::Sum, _) => Expr::Int(0, t),
-            (Combiner::Max, DType::F32) => float(f32::NEG_INFINITY),
+            (Combiner::Max, t) if t.is_float() => float(f32::NEG_INFINITY),
             (Combiner::Max, _) => Expr::Int(lo, t),
-            (Combiner::Min, DType::F32) => float(f32::INFINITY),
+            (Combiner::Min, t) if t.is_float() => float(f32::INFINITY),
             (Combiner::Min, _) => Expr::Int(hi, t),
         }
     }

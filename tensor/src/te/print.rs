@@ -9,6 +9,7 @@ pub(super) fn infix(op: BinOp) -> Option<(&'static str, u8)> {
     Some(match op {
         BinOp::Or => ("||", 1),
         BinOp::And => ("&&", 2),
+        BinOp::Xor => ("^", 2),
         BinOp::Lt => ("<", 3),
         BinOp::Le => ("<=", 3),
         BinOp::Eq => ("==", 3),
@@ -52,9 +53,18 @@ fn expr(e: &Expr, outer: u8, f: &mut Formatter<'_>) -> fmt::Result {
     match e {
         Expr::Int(v, DType::Bool) => write!(f, "{}", *v != 0),
         Expr::Int(v, DType::I64) => write!(f, "{v}"),
+        Expr::Int(v, t @ DType::U64) => write!(f, "{}{t}", *v as u64),
         Expr::Int(v, t) => write!(f, "{v}{t}"),
-        Expr::Float(v, _) if v.is_nan() => f.write_str("nan"),
-        Expr::Float(v, _) if v.is_infinite() => f.write_str(if *v > 0.0 { "inf" } else { "-inf" }),
+        Expr::Float(v, t) if !v.is_finite() => {
+            let name = match *v {
+                v if v.is_nan() => "nan",
+                v if v > 0.0 => "inf",
+                _ => "-inf",
+            };
+            // Without a type they are f32.
+            f.write_str(name)?;
+            if *t == DType::F32 { Ok(()) } else { write!(f, "{t}") }
+        }
         Expr::Float(v, t) => write!(f, "{v:?}{t}"),
         Expr::Var(v) => write!(f, "{v}"),
         Expr::Load { buffer, indices, .. } => {
@@ -64,6 +74,9 @@ fn expr(e: &Expr, outer: u8, f: &mut Formatter<'_>) -> fmt::Result {
         }
         Expr::Binary(op, a, b) => match infix(*op) {
             Some((sign, strength)) => {
+                // `&` and `|` of the bits of integers.
+                let bits = matches!(op, BinOp::And | BinOp::Or) && a.dtype() != DType::Bool;
+                let sign = if bits { &sign[1..] } else { sign };
                 let open = strength <= outer;
                 if open {
                     f.write_char('(')?;
@@ -97,6 +110,11 @@ fn expr(e: &Expr, outer: u8, f: &mut Formatter<'_>) -> fmt::Result {
         }
         Expr::Cast(t, a) => {
             write!(f, "{t}(")?;
+            expr(a, 0, f)?;
+            f.write_char(')')
+        }
+        Expr::Bitcast(t, a) => {
+            write!(f, "bitcast_{t}(")?;
             expr(a, 0, f)?;
             f.write_char(')')
         }

@@ -18,10 +18,11 @@ pub struct ParseError {
     pub message: String,
 }
 
-const DTYPES: [DType; 6] = DType::ALL;
-const OPS: [BinOp; 13] = [
+const DTYPES: [DType; 11] = DType::ALL;
+const OPS: [BinOp; 14] = [
     BinOp::Or,
     BinOp::And,
+    BinOp::Xor,
     BinOp::Le,
     BinOp::Lt,
     BinOp::Eq,
@@ -34,6 +35,8 @@ const OPS: [BinOp; 13] = [
     BinOp::Div,
     BinOp::Mod,
 ];
+/// Floats that are words.
+const SPECIAL: [(&str, f64); 2] = [("inf", f64::INFINITY), ("nan", f64::NAN)];
 /// Deepest accepted nesting of expressions and statements.
 const MAX_DEPTH: usize = 200;
 /// Most operations in a row. Each one makes the expression tree one level deeper.
@@ -240,7 +243,11 @@ impl<'a> Reader<'a> {
             for op in OPS {
                 if let Some((sign, strength)) = infix(op)
                     && strength > least
-                    && self.rest().starts_with(sign)
+                    // `&` and `|` are those of bits.
+                    && let Some(sign) = [sign, &sign[..1]].into_iter().find(|sign| {
+                        let short = matches!(op, BinOp::And | BinOp::Or);
+                        (short || sign.len() == infix(op).map_or(0, |i| i.0.len())) && self.rest().starts_with(sign)
+                    })
                     // `<` is also the start of `<<`.
                     && !(op == BinOp::Lt && self.rest().starts_with("<<"))
                 {
@@ -268,7 +275,10 @@ impl<'a> Reader<'a> {
         if self.rest().starts_with(|c: char| c.is_ascii_digit() || c == '-') {
             let start = self.at;
             // Of a number, the sign is a part: the smallest integer has no positive counterpart.
-            if self.eat("-") && !self.rest().starts_with(|c: char| c.is_ascii_digit()) && self.peek_word() != "inf" {
+            if self.eat("-")
+                && !self.rest().starts_with(|c: char| c.is_ascii_digit())
+                && !self.peek_word().starts_with("inf")
+            {
                 return self.deeper(Self::primary).map(Expr::negated);
             }
             self.at = start;
@@ -282,9 +292,11 @@ impl<'a> Reader<'a> {
                 return Ok(Expr::Int(v, DType::Bool));
             }
         }
-        for (word, v) in [("inf", f64::INFINITY), ("nan", f64::NAN)] {
-            if self.eat_word(word) {
-                return Ok(Expr::Float(v, DType::F32));
+        for (word, v) in SPECIAL {
+            for (name, t) in [(word.to_string(), DType::F32), (format!("{word}f64"), DType::F64)] {
+                if self.eat_word(&name) {
+                    return Ok(Expr::Float(v, t));
+                }
             }
         }
         let start = self.at;
@@ -319,6 +331,8 @@ impl<'a> Reader<'a> {
             (_, a, b, c) => {
                 if let (Some(t), Some(a), 1) = (DTYPES.iter().find(|t| t.to_string() == name), &a, n) {
                     Expr::Cast(*t, Box::new(a.clone()))
+                } else if let (Some(t), Some(a), 1) = (bitcast_type(name), &a, n) {
+                    Expr::Bitcast(t, Box::new(a.clone()))
                 } else if let Some(f) = Func::from_name(name).filter(|f| f.arity() == n) {
                     Expr::Call(f, [a, b, c].into_iter().flatten().chain(it).collect())
                 } else {
@@ -332,8 +346,10 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Parsed<Expr> {
         let negative = self.eat("-");
-        if negative && self.eat_word("inf") {
-            return Ok(Expr::Float(f64::NEG_INFINITY, DType::F32));
+        for (word, t) in [("inf", DType::F32), ("inff64", DType::F64)] {
+            if negative && self.eat_word(word) {
+                return Ok(Expr::Float(f64::NEG_INFINITY, t));
+            }
         }
         let rest = self.rest();
         let mut end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -352,8 +368,9 @@ impl<'a> Reader<'a> {
         let digits = format!("{}{}", if negative { "-" } else { "" }, &rest[..end]);
         let suffix = DTYPES.iter().find(|t| rest[end..].starts_with(&t.to_string())).copied();
         let parsed = match (float, suffix) {
-            (true, Some(DType::F32)) => digits.parse().ok().map(|v| Expr::Float(v, DType::F32)),
-            (false, Some(t)) if t != DType::F32 && t != DType::Bool => digits.parse().ok().map(|v| Expr::Int(v, t)),
+            (true, Some(t)) if t.is_float() => digits.parse().ok().map(|v| Expr::Float(v, t)),
+            (false, Some(DType::U64)) => digits.parse().ok().map(|v: u64| Expr::Int(v as i64, DType::U64)),
+            (false, Some(t)) if !t.is_float() && t != DType::Bool => digits.parse().ok().map(|v| Expr::Int(v, t)),
             (false, None) => digits.parse().ok().map(Expr::int),
             _ => None,
         };
@@ -362,13 +379,18 @@ impl<'a> Reader<'a> {
                 self.at += end + suffix.map_or(0, |t| t.to_string().len());
                 Ok(e)
             }
-            None if !float && suffix == Some(DType::F32) => {
-                self.fail(&format!("a float with a point, such as {digits}.0f32"))
+            None if let Some(t) = suffix.filter(|t| !float && t.is_float()) => {
+                self.fail(&format!("a float with a point, such as {digits}.0{t}"))
             }
             None if float && suffix.is_none() => self.fail(&format!("a float with its type, such as {digits}f32")),
             None => self.fail("a number in range, with its type unless it is i64"),
         }
     }
+}
+
+/// Returns the type of `bitcast_f32` and its like.
+fn bitcast_type(name: &str) -> Option<DType> {
+    DType::from_name(name.strip_prefix("bitcast_")?)
 }
 
 /// Returns the value of an i64 expression of numbers. `None` if it has anything else, overflows, or divides by 0.

@@ -109,6 +109,7 @@ pub fn interval(e: &Expr, bounds: &Bounds) -> Option<(i64, i64)> {
         return Some((lo, hi));
     }
     match e {
+        Expr::Int(v, DType::U64) if *v < 0 => None,
         Expr::Int(v, _) => Some((*v, *v)),
         Expr::Binary(op, a, b) => {
             let (la, ha) = interval(a, bounds)?;

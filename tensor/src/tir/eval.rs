@@ -104,7 +104,8 @@ enum Value {
     Load(usize, Place),
     Binary(BinOp, DType, Box<(Value, Value)>),
     Select(Box<(Value, Value, Value)>),
-    Cast(DType, Box<Value>),
+    Cast(DType, DType, Box<Value>),
+    Bitcast(DType, Box<Value>),
     Call(Func, Vec<Value>),
     Pick(Arc<[i64]>, Box<Value>),
 }
@@ -204,7 +205,7 @@ impl Compiler<'_> {
         }
         match e {
             Expr::Int(v, _) => Value::Constant(Scalar::I(*v)),
-            Expr::Float(v, _) => Value::Constant(Scalar::F(*v as f32)),
+            Expr::Float(v, t) => Value::Constant(scalar::cast(Scalar::D(*v), DType::F64, *t)),
             Expr::Var(v) => {
                 Value::Linear(Linear { constant: 0, terms: [(self.vars.get(v).copied().unwrap_or(0), 1)].into() })
             }
@@ -214,7 +215,8 @@ impl Compiler<'_> {
             }
             Expr::Binary(op, a, b) => Value::Binary(*op, a.dtype(), Box::new((self.expr(a), self.expr(b)))),
             Expr::Select(c, a, b) => Value::Select(Box::new((self.expr(c), self.expr(a), self.expr(b)))),
-            Expr::Cast(t, a) => Value::Cast(*t, Box::new(self.expr(a))),
+            Expr::Cast(t, a) => Value::Cast(a.dtype(), *t, Box::new(self.expr(a))),
+            Expr::Bitcast(t, a) => Value::Bitcast(*t, Box::new(self.expr(a))),
             Expr::Call(f, args) => Value::Call(*f, args.iter().map(|a| self.expr(a)).collect()),
             Expr::Pick(list, index) => Value::Pick(Arc::clone(list), Box::new(self.expr(index))),
         }
@@ -378,7 +380,8 @@ impl Machine {
             }
             Value::Binary(op, t, ab) => scalar::binary(*op, self.value(&ab.0), self.value(&ab.1), *t),
             Value::Select(cab) => self.value(if self.value(&cab.0).int() != 0 { &cab.1 } else { &cab.2 }),
-            Value::Cast(t, a) => scalar::cast(self.value(a), *t),
+            Value::Cast(from, to, a) => scalar::cast(self.value(a), *from, *to),
+            Value::Bitcast(t, a) => scalar::bitcast(self.value(a), *t),
             Value::Pick(list, index) => Scalar::I(scalar::pick(list, self.value(index).int())),
             Value::Call(f, args) => {
                 let mut list = [Scalar::I(0); 4];

@@ -28,10 +28,11 @@ fn step(e: Expr, bounds: &Bounds) -> Expr {
             _ => Expr::Select(c, a, b),
         },
         Expr::Cast(t, a) => match *a {
-            Expr::Int(v, _) if t != DType::F32 => Expr::Int(crate::te::scalar::wrap(v, t), t),
+            Expr::Int(v, _) if !t.is_float() => Expr::Int(crate::te::scalar::wrap(v, t), t),
             a if a.dtype() == t => a,
             a => Expr::Cast(t, Box::new(a)),
         },
+        Expr::Bitcast(t, a) if a.dtype() == t => *a,
         Expr::Call(f, args) if !f.is_float() => fold_call(f, args),
         Expr::Pick(list, index) => match *index {
             Expr::Int(at, _) => Expr::int(crate::te::scalar::pick(&list, at)),
@@ -57,7 +58,7 @@ fn fold_call(f: Func, args: Vec<Expr>) -> Expr {
 
 fn binary(op: BinOp, a: Expr, b: Expr, bounds: &Bounds) -> Expr {
     let t = a.dtype();
-    if t == DType::F32 {
+    if t.is_float() {
         return Expr::binary(op, a, b);
     }
     if let (Expr::Int(x, _), Expr::Int(y, _)) = (&a, &b) {

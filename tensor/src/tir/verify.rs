@@ -185,12 +185,12 @@ impl<'a> Checker<'a> {
     fn expr(&mut self, e: &Expr, bound: &[&Name]) -> DType {
         match e {
             Expr::Int(v, t) => {
-                if *t == DType::F32 || crate::te::scalar::wrap(*v, *t) != *v {
+                if t.is_float() || crate::te::scalar::wrap(*v, *t) != *v {
                     self.problems.push(format!("{v} is not a valid {t}"));
                 }
             }
             Expr::Float(_, t) => {
-                if *t != DType::F32 {
+                if !t.is_float() {
                     self.problems.push(format!("a float constant cannot be {t}"));
                 }
             }
@@ -203,8 +203,8 @@ impl<'a> Checker<'a> {
             Expr::Binary(op, a, b) => {
                 let (ta, tb) = (self.expr(a, bound), self.expr(b, bound));
                 let fits = match op {
-                    BinOp::And | BinOp::Or => ta == DType::Bool,
-                    BinOp::Mod | BinOp::Shl | BinOp::Shr => !matches!(ta, DType::F32 | DType::Bool),
+                    BinOp::And | BinOp::Or => !ta.is_float(),
+                    BinOp::Mod | BinOp::Shl | BinOp::Shr | BinOp::Xor => !ta.is_float() && ta != DType::Bool,
                     BinOp::Add | BinOp::Sub | BinOp::Mul | BinOp::Div | BinOp::Min | BinOp::Max => ta != DType::Bool,
                     _ => true,
                 };
@@ -220,6 +220,12 @@ impl<'a> Checker<'a> {
             Expr::Cast(_, a) => {
                 self.expr(a, bound);
             }
+            Expr::Bitcast(t, a) => {
+                let from = self.expr(a, bound);
+                if from.size_bytes() != t.size_bytes() || from == DType::Bool || *t == DType::Bool {
+                    self.problems.push(format!("`{e}`: {from} and {t} are no types of the same bits"));
+                }
+            }
             Expr::Pick(list, index) => {
                 if list.is_empty() {
                     self.problems.push("a list of numbers is empty".into());
@@ -230,7 +236,7 @@ impl<'a> Checker<'a> {
                 if args.len() != f.arity() {
                     self.problems.push(format!("{} takes {} arguments", f.name(), f.arity()));
                 }
-                let want = if f.is_float() { DType::F32 } else { DType::I32 };
+                let want = e.dtype();
                 for a in args {
                     self.typed(a, want, bound, "a function's argument");
                 }

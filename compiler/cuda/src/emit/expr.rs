@@ -20,12 +20,21 @@ fn int(v: i64, t: DType) -> String {
         DType::I64 if v == i64::MIN => "(-9223372036854775807ll - 1)".into(),
         DType::I64 => format!("{v}ll"),
         DType::I32 if v == i32::MIN as i64 => "(-2147483647 - 1)".into(),
-        DType::I8 | DType::U8 => format!("({}){v}", c_type(t)),
+        DType::I8 | DType::U8 | DType::I16 | DType::U16 => format!("({}){v}", c_type(t)),
+        DType::U32 => format!("{}u", v as u32),
+        DType::U64 => format!("{}ull", v as u64),
         _ => v.to_string(),
     }
 }
 
-fn float(v: f64) -> String {
+fn float(v: f64, t: DType) -> String {
+    if t == DType::F64 {
+        return if v.is_finite() {
+            format!("{v:?}")
+        } else {
+            format!("__longlong_as_double({}ll)", v.to_bits() as i64)
+        };
+    }
     let v = v as f32;
     if v.is_finite() { format!("{v:?}f") } else { format!("__int_as_float({})", v.to_bits() as i32) }
 }
@@ -39,7 +48,7 @@ impl Kernel<'_> {
         }
         Ok(match e {
             Expr::Int(v, t) => int(*v, *t),
-            Expr::Float(v, _) => float(*v),
+            Expr::Float(v, t) => float(*v, *t),
             Expr::Var(v) => self.var(v)?,
             Expr::Load { buffer, indices, .. } => self.load(buffer, indices)?,
             Expr::Binary(op, a, b) if a.dtype() == DType::I64 => {
@@ -49,10 +58,12 @@ impl Kernel<'_> {
             Expr::Binary(op, a, b) => self.binary(*op, a, b)?,
             Expr::Select(c, a, b) => format!("({} ? {} : {})", self.expr(c)?, self.expr(a)?, self.expr(b)?),
             Expr::Cast(t, a) => self.cast(*t, a)?,
+            Expr::Bitcast(t, a) => self.bitcast(*t, a)?,
             Expr::Pick(list, index) => self.expr(&by_choices(list, index))?,
             Expr::Call(f, args) => {
                 let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
-                format!("{}({})", function(*f), args.join(", "))
+                let doubles = e.dtype() == DType::F64;
+                format!("{}({})", if doubles { double_function(*f)? } else { function(*f) }, args.join(", "))
             }
         })
     }
@@ -68,15 +79,23 @@ impl Kernel<'_> {
             (BinOp::Or, DType::Bool) => plain("||"),
             (BinOp::And, _) => plain("&"),
             (BinOp::Or, _) => plain("|"),
+            // Narrow integers become int.
+            (BinOp::Xor, _) => format!("({})({x} ^ {y})", c_type(t)),
             (op, _) if op.is_comparison() => plain(comparison(op)?),
-            (BinOp::Add, DType::F32) => plain("+"),
-            (BinOp::Sub, DType::F32) => plain("-"),
-            (BinOp::Mul, DType::F32) => plain("*"),
-            (BinOp::Div, DType::F32) => plain("/"),
-            (op, DType::F32) => return Err(EmitError::Program(format!("{op:?} is not supported for floats"))),
-            // Bytes are computed as int and then wrapped.
-            (op, DType::I8 | DType::U8) => {
-                let bits = format!("({y} & 7)");
+            (BinOp::Add, DType::F32 | DType::F64 | DType::U32 | DType::U64) => plain("+"),
+            (BinOp::Sub, DType::F32 | DType::F64 | DType::U32 | DType::U64) => plain("-"),
+            (BinOp::Mul, DType::F32 | DType::F64 | DType::U32 | DType::U64) => plain("*"),
+            (BinOp::Div, DType::F32 | DType::F64) => plain("/"),
+            (op, DType::F32 | DType::F64) => {
+                return Err(EmitError::Program(format!("{op:?} is not supported for floats")));
+            }
+            (BinOp::Div, DType::U32 | DType::U64) => format!("({y} == 0 ? 0 : {x} / {y})"),
+            (BinOp::Mod, DType::U32 | DType::U64) => format!("({y} == 0 ? 0 : {x} % {y})"),
+            (BinOp::Shl, DType::U32 | DType::U64) => format!("({x} << ({y} & {}))", t.size_bytes() * 8 - 1),
+            (BinOp::Shr, DType::U32 | DType::U64) => format!("({x} >> ({y} & {}))", t.size_bytes() * 8 - 1),
+            // Narrow integers are computed as int and then wrapped.
+            (op, DType::I8 | DType::U8 | DType::I16 | DType::U16) => {
+                let bits = format!("({y} & {})", t.size_bytes() * 8 - 1);
                 let shift = matches!(op, BinOp::Shl | BinOp::Shr);
                 let (x, y) = (format!("(int){x}"), if shift { bits } else { format!("(int){y}") });
                 format!("({}){}({x}, {y})", c_type(t), helper(op)?)
@@ -106,12 +125,33 @@ impl Kernel<'_> {
         };
         Ok(match (from, t) {
             (_, DType::Bool) => format!("({v} != 0)"),
-            (DType::F32, DType::F32) => v,
+            (from, to) if from == to => v,
+            (_, DType::F32 | DType::F64) => format!("({})({v})", c_type(t)),
             (DType::F32, DType::I8) => format!("tw_to_i8({v})"),
             (DType::F32, DType::U8) => format!("tw_to_u8({v})"),
             (DType::F32, DType::I32) => format!("tw_to_i32({v})"),
             (DType::F32, DType::I64) => format!("tw_to_i64({v})"),
-            (a, b) if a == b => v,
+            // A double has every float.
+            (DType::F32 | DType::F64, t) => match t {
+                DType::I64 => format!("tw_to_i64_d({v})"),
+                DType::U64 => format!("tw_to_u64_d({v})"),
+                t => {
+                    let (lo, hi) = tilewright_compiler::te::scalar::range(t);
+                    format!("({})tw_clamp_d({v}, {lo}.0, {hi}.0)", c_type(t))
+                }
+            },
+            _ => format!("({})({v})", c_type(t)),
+        })
+    }
+
+    fn bitcast(&self, t: DType, a: &Expr) -> Text {
+        let v = self.expr(a)?;
+        Ok(match (a.dtype(), t) {
+            (from, to) if from == to => v,
+            (DType::F32, t) => format!("({})__float_as_int({v})", c_type(t)),
+            (DType::F64, t) => format!("({})__double_as_longlong({v})", c_type(t)),
+            (_, DType::F32) => format!("__int_as_float((int)({v}))"),
+            (_, DType::F64) => format!("__longlong_as_double((long long)({v}))"),
             _ => format!("({})({v})", c_type(t)),
         })
     }
@@ -126,6 +166,7 @@ impl Kernel<'_> {
             Expr::Var(v) => (self.var(v)?, true),
             Expr::Load { buffer, indices, .. } => (self.load(buffer, indices)?, false),
             Expr::Cast(_, a) => (format!("(long long)({})", self.cast(DType::I64, a)?), false),
+            Expr::Bitcast(_, a) => (self.bitcast(DType::I64, a)?, false),
             Expr::Select(c, a, b) => {
                 let (c, x, y) = (self.expr(c)?, self.long(a)?, self.long(b)?);
                 let both = x.1 && y.1;
@@ -150,6 +191,7 @@ impl Kernel<'_> {
                     BinOp::Max => format!("tw_max{end}({x}, {y})"),
                     BinOp::And => format!("({x} & {y})"),
                     BinOp::Or => format!("({x} | {y})"),
+                    BinOp::Xor => format!("({x} ^ {y})"),
                     op => format!("{}{end}({x}, {y})", helper(*op)?),
                 };
                 (text, fits)
@@ -175,7 +217,10 @@ fn suffix(t: DType) -> &'static str {
     match t {
         DType::I64 => "_l",
         DType::F32 => "_f",
-        DType::I32 | DType::I8 | DType::U8 | DType::Bool => "",
+        DType::F64 => "_d",
+        DType::U32 => "_u",
+        DType::U64 => "_ul",
+        DType::I32 | DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::Bool => "",
     }
 }
 
@@ -214,4 +259,23 @@ fn function(f: Func) -> &'static str {
         Func::DoublingHighMul => "tw_doubling_high_mul",
         Func::RoundingShift => "tw_rounding_shift",
     }
+}
+
+fn double_function(f: Func) -> Result<&'static str, EmitError> {
+    Ok(match f {
+        Func::Exp => "exp",
+        Func::Log => "log",
+        Func::Sqrt => "sqrt",
+        Func::Sin => "sin",
+        Func::Cos => "cos",
+        Func::Tanh => "tanh",
+        Func::Erf => "erf",
+        Func::Pow => "pow",
+        Func::Floor => "floor",
+        Func::Ceil => "ceil",
+        Func::RoundEven => "rint",
+        Func::RoundAway => "round",
+        Func::Abs => "fabs",
+        _ => return Err(EmitError::Program(format!("{} is not a function of floats", f.name()))),
+    })
 }

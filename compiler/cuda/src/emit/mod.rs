@@ -172,5 +172,10 @@ fn c_type(t: DType) -> &'static str {
         DType::I64 => "long long",
         DType::Bool => "bool",
         DType::F32 => "float",
+        DType::F64 => "double",
+        DType::I16 => "short",
+        DType::U16 => "unsigned short",
+        DType::U32 => "unsigned",
+        DType::U64 => "unsigned long long",
     }
 }

@@ -1,5 +1,6 @@
 // Helpers for generated kernels, in CUDA C and in C99: integers wrap and round as in hw/src/num.rs and in the evaluator
-// of loop programs. Names of functions end in _l for long long and in _f for float.
+// of loop programs. Names of functions end in _l for long long, in _u and _ul for those without a sign, in _f for float
+// and in _d for double.
 
 #ifdef TW_C99
 #include <math.h>
@@ -8,6 +9,8 @@
 #define TW_INLINE static inline
 static inline float __int_as_float(int bits) { union { int i; float f; } v; v.i = bits; return v.f; }
 static inline int __float_as_int(float value) { union { int i; float f; } v; v.f = value; return v.i; }
+static inline double __longlong_as_double(long long bits) { union { long long i; double f; } v; v.i = bits; return v.f; }
+static inline long long __double_as_longlong(double value) { union { long long i; double f; } v; v.f = value; return v.i; }
 #else
 #define TW_INLINE static __device__ __forceinline__
 #endif
@@ -33,6 +36,13 @@ TW_INLINE long long tw_max_l(long long a, long long b) { return b > a ? b : a; }
 TW_INLINE float tw_both(float a, float b) { return __int_as_float(__float_as_int(a) | __float_as_int(b)); }
 TW_INLINE float tw_min_f(float a, float b) { return tw_both(b < a ? b : a, a < b ? a : b); }
 TW_INLINE float tw_max_f(float a, float b) { return tw_both(b > a ? b : a, a > b ? a : b); }
+TW_INLINE double tw_both_d(double a, double b) { return __longlong_as_double(__double_as_longlong(a) | __double_as_longlong(b)); }
+TW_INLINE double tw_min_d(double a, double b) { return tw_both_d(b < a ? b : a, a < b ? a : b); }
+TW_INLINE double tw_max_d(double a, double b) { return tw_both_d(b > a ? b : a, a > b ? a : b); }
+TW_INLINE unsigned tw_min_u(unsigned a, unsigned b) { return b < a ? b : a; }
+TW_INLINE unsigned tw_max_u(unsigned a, unsigned b) { return b > a ? b : a; }
+TW_INLINE unsigned long long tw_min_ul(unsigned long long a, unsigned long long b) { return b < a ? b : a; }
+TW_INLINE unsigned long long tw_max_ul(unsigned long long a, unsigned long long b) { return b > a ? b : a; }
 
 // Quotient rounded down, and remainder with the divisor's sign; 0 if the divisor is 0.
 TW_INLINE int tw_floor_div(int a, int b) {
@@ -62,6 +72,22 @@ TW_INLINE int tw_to_i32(float x) {
   if (x >= 2147483648.0f) return 2147483647;
   if (x <= -2147483648.0f) return -2147483647 - 1;
   return (int)x;
+}
+TW_INLINE long long tw_to_i64_d(double x) {
+  if (!(x == x)) return 0;
+  if (x >= 9223372036854775808.0) return 9223372036854775807ll;
+  if (x <= -9223372036854775808.0) return -9223372036854775807ll - 1;
+  return (long long)x;
+}
+TW_INLINE unsigned long long tw_to_u64_d(double x) {
+  if (!(x > 0.0)) return 0;
+  if (x >= 18446744073709551616.0) return 18446744073709551615ull;
+  return (unsigned long long)x;
+}
+// Within bounds that fit in 32 bits and one more.
+TW_INLINE long long tw_clamp_d(double x, double lo, double hi) {
+  if (!(x == x)) return 0;
+  return (long long)(x < lo ? lo : x > hi ? hi : x);
 }
 TW_INLINE signed char tw_to_i8(float x) { return (signed char)tw_max(tw_min(tw_to_i32(x), 127), -128); }
 TW_INLINE unsigned char tw_to_u8(float x) { return (unsigned char)tw_max(tw_min(tw_to_i32(x), 255), 0); }

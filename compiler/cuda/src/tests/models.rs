@@ -7,7 +7,7 @@ use tilewright_compiler::backend::Entry;
 use tilewright_compiler::frontend::{Sizes, import_with};
 use tilewright_compiler::graph::{DType, Graph, Tensor, ValueId, eval};
 use tilewright_compiler::passes::{self, OptLevel};
-use tilewright_compiler::suite::{Numbers, difference};
+use tilewright_compiler::suite::{Numbers, difference, tolerance};
 use tilewright_compiler::te::{Array, ops};
 use tilewright_compiler::tir::evaluate;
 
@@ -153,7 +153,7 @@ fn larger_networks_on_the_host_equal_the_graph_evaluation() {
 }
 
 fn equal_the_graph_evaluation(taken: impl Fn(&str) -> bool) {
-    let floats = |_: &str, want: &Tensor| if want.dtype() == DType::F32 { 1e-5 } else { 0.0 };
+    let floats = |_: &str, want: &Tensor| tolerance(want.dtype());
     // In this network, averages of floats are halfway between two integers, so the error of a float sum decides the
     // result. The graph's evaluation sums in 64 bits and has no such error. Compare with the expressions, exactly.
     let wanted = |name: &str, graph: &Graph, inputs: &[Tensor]| match name {
@@ -185,7 +185,7 @@ fn round_between_steps(names: &[&str]) {
     let graphs: Vec<_> = graphs().into_iter().filter(|(name, _)| names.contains(&name.as_str())).collect();
     assert_eq!(graphs.len(), names.len());
     let wanted = |_: &str, graph: &Graph, inputs: &[Tensor]| rounded_between_steps(graph, inputs, LEAST);
-    check(Precision::F16, &graphs, wanted, |_, want| if want.dtype() == DType::F32 { 1e-5 } else { 0.0 });
+    check(Precision::F16, &graphs, wanted, |_, want| tolerance(want.dtype()));
 }
 
 /// Checks that the networks above cover tiled products, of bytes and of floats.

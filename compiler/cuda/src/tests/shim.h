@@ -24,6 +24,8 @@ static tw_dim blockIdx, threadIdx, blockDim, gridDim;
 
 static float __int_as_float(int bits) { float f; memcpy(&f, &bits, 4); return f; }
 static int __float_as_int(float f) { int bits; memcpy(&bits, &f, 4); return bits; }
+static double __longlong_as_double(long long bits) { double f; memcpy(&f, &bits, 8); return f; }
+static long long __double_as_longlong(double f) { long long bits; memcpy(&bits, &f, 8); return bits; }
 
 static float tw_widen(unsigned short h) {
   unsigned sign = (unsigned)(h >> 15) << 31, exponent = h >> 10 & 31, fraction = h & 1023;

@@ -1,7 +1,7 @@
 //! Emits scalar expressions with the semantics of `te::scalar`.
 
 use inkwell::intrinsics::Intrinsic;
-use inkwell::types::{BasicTypeEnum, IntType};
+use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, CallSiteValue, FastMathFlags, InstructionValue};
 use inkwell::{FloatPredicate, IntPredicate};
 use tilewright_compiler::math;
@@ -16,10 +16,15 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn int_type(&self, t: DType) -> IntType<'c> {
         match t {
             DType::I8 | DType::U8 => self.context.i8_type(),
-            DType::I32 | DType::F32 => self.context.i32_type(),
-            DType::I64 => self.context.i64_type(),
+            DType::I16 | DType::U16 => self.context.i16_type(),
+            DType::I32 | DType::U32 | DType::F32 => self.context.i32_type(),
+            DType::I64 | DType::U64 | DType::F64 => self.context.i64_type(),
             DType::Bool => self.context.bool_type(),
         }
+    }
+
+    pub(super) fn float_type(&self, t: DType) -> FloatType<'c> {
+        if t == DType::F64 { self.context.f64_type() } else { self.context.f32_type() }
     }
 
     /// Emits an expression: an integer of its type's width, an `i1` for booleans, or a float. In a vectorized loop the
@@ -27,7 +32,7 @@ impl<'c> Emitter<'_, 'c> {
     pub(super) fn expr(&mut self, e: &Expr) -> Emitted<'c> {
         Ok(match e {
             Expr::Int(v, t) => self.int_type(*t).const_int(*v as u64, true).into(),
-            Expr::Float(v, _) => self.context.f32_type().const_float(*v).into(),
+            Expr::Float(v, t) => self.float_type(*t).const_float(*v).into(),
             Expr::Var(v) => match self.vars.get(v) {
                 Some(v) => *v,
                 None => return Err(EmitError::Program(format!("variable {v} is not bound"))),
@@ -36,7 +41,7 @@ impl<'c> Emitter<'_, 'c> {
             Expr::Binary(op, a, b) => {
                 let t = a.dtype();
                 let (x, y) = (self.expr(a)?, self.expr(b)?);
-                if t == DType::F32 { self.float_binary(*op, x, y)? } else { self.int_binary(*op, x, y, t)? }
+                if t.is_float() { self.float_binary(*op, x, y)? } else { self.int_binary(*op, x, y, t)? }
             }
             Expr::Select(c, a, b) => self.select(c, a, b)?,
             Expr::Pick(list, index) => self.expr(&by_choices(list, index))?,
@@ -44,6 +49,11 @@ impl<'c> Emitter<'_, 'c> {
                 let from = a.dtype();
                 let v = self.expr(a)?;
                 self.cast(v, from, *t)?
+            }
+            Expr::Bitcast(t, a) => {
+                let v = self.expr(a)?;
+                let one = if t.is_float() { self.float_type(*t).into() } else { self.int_type(*t).into() };
+                self.builder.build_bit_cast(v, self.wide_type(one, lanes(v)), "")?
             }
             Expr::Call(f, args) => {
                 let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
@@ -124,13 +134,13 @@ impl<'c> Emitter<'_, 'c> {
             return beyond(y, x);
         }
         let (x, y) = (beyond(x, y)?, beyond(y, x)?);
-        let bits = self.wide_type(self.context.i32_type().into(), lanes(x));
+        let bits = self.wide_type(self.bits_of(x).into(), lanes(x));
         let (a, b) = (self.builder.build_bit_cast(x, bits, "")?, self.builder.build_bit_cast(y, bits, "")?);
         Ok(self.builder.build_bit_cast(self.int(IntOp::Or, a, b)?, x.get_type(), "")?)
     }
 
     pub(super) fn int_binary(&self, op: BinOp, x: Value<'c>, y: Value<'c>, t: DType) -> Emitted<'c> {
-        let unsigned = matches!(t, DType::U8 | DType::Bool);
+        let unsigned = t.is_unsigned();
         let order = |signed: IntPredicate, other: IntPredicate| if unsigned { other } else { signed };
         let compare = |p: IntPredicate| self.compare(p, x, y);
         let less = order(IntPredicate::SLT, IntPredicate::ULT);
@@ -147,6 +157,7 @@ impl<'c> Emitter<'_, 'c> {
             BinOp::Shr => self.int(if unsigned { IntOp::Lshr } else { IntOp::Ashr }, x, shift()?)?,
             BinOp::And => self.int(IntOp::And, x, y)?,
             BinOp::Or => self.int(IntOp::Or, x, y)?,
+            BinOp::Xor => self.int(IntOp::Xor, x, y)?,
             BinOp::Lt => compare(less)?,
             BinOp::Le => compare(order(IntPredicate::SLE, IntPredicate::ULE))?,
             BinOp::Eq => compare(IntPredicate::EQ)?,
@@ -181,16 +192,16 @@ impl<'c> Emitter<'_, 'c> {
         if from == to {
             return Ok(v);
         }
-        let f32t = self.context.f32_type();
-        if from == DType::F32 {
-            if to == DType::Bool {
-                return self.compare_floats(FloatPredicate::UNE, v, f32t.const_zero().into());
-            }
-            return self.saturated(v, to);
+        if from.is_float() {
+            return match to {
+                DType::Bool => self.compare_floats(FloatPredicate::UNE, v, self.float_type(from).const_zero().into()),
+                DType::F32 | DType::F64 => self.resize_float(v, self.float_type(to)),
+                to => self.saturated(v, from, to),
+            };
         }
-        let unsigned = matches!(from, DType::U8 | DType::Bool);
+        let unsigned = from.is_unsigned();
         match to {
-            DType::F32 => self.to_float(v, unsigned),
+            DType::F32 | DType::F64 => self.to_float(v, self.float_type(to), unsigned),
             DType::Bool => self.compare(IntPredicate::NE, v, self.like(v, 0)),
             to => self.resize(v, self.int_type(to), unsigned),
         }
@@ -198,27 +209,30 @@ impl<'c> Emitter<'_, 'c> {
 
     /// Emits the integer next to a float toward zero: the nearest one that the type has, and 0 for NaN. LLVM has an
     /// intrinsic for this, but on x86-64 it splits its vectors into lanes.
-    fn saturated(&self, v: Value<'c>, to: DType) -> Emitted<'c> {
-        let f32t = self.context.f32_type();
+    fn saturated(&self, v: Value<'c>, from: DType, to: DType) -> Emitted<'c> {
+        let float = self.float_type(from);
         // The greatest float below 2^31.
         const BELOW_2_31: f64 = 2_147_483_520.0;
         let (lo, hi) = match to {
-            DType::I8 => (-128.0, 127.0),
-            DType::U8 => (0.0, 255.0),
-            DType::I32 => (-2_147_483_648.0, BELOW_2_31),
+            DType::I32 if from == DType::F32 => (-2_147_483_648.0, BELOW_2_31),
+            DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32 => {
+                let (lo, hi) = tilewright_compiler::te::scalar::range(to);
+                (lo as f64, hi as f64)
+            }
             _ => {
-                let types = [self.int_type(to).into(), f32t.into()].map(|t| self.wide_type(t, lanes(v)));
-                return self.intrinsic("llvm.fptosi.sat", &types, &[v]);
+                let name = if to.is_unsigned() { "llvm.fptoui.sat" } else { "llvm.fptosi.sat" };
+                let types = [self.int_type(to).into(), float.into()].map(|t| self.wide_type(t, lanes(v)));
+                return self.intrinsic(name, &types, &[v]);
             }
         };
-        let [lo, hi, zero] = [lo, hi, 0.0].map(|x| Value::from(f32t.const_float(x)));
+        let [lo, hi, zero] = [lo, hi, 0.0].map(|x| Value::from(float.const_float(x)));
         let above = self.compare_floats(FloatPredicate::OLT, hi, v)?;
         let x = self.choose(self.compare_floats(FloatPredicate::OLT, v, lo)?, lo, v)?;
         let x = self.choose(above, hi, x)?;
         let x = self.choose(self.compare_floats(FloatPredicate::ORD, v, v)?, x, zero)?;
         let i = self.to_int(x, self.context.i32_type())?;
         match to {
-            DType::I32 => self.choose(above, self.like(i, i32::MAX.into()), i),
+            DType::I32 if from == DType::F32 => self.choose(above, self.like(i, i32::MAX.into()), i),
             _ => self.resize(i, self.int_type(to), false),
         }
     }
@@ -243,9 +257,9 @@ impl<'c> Emitter<'_, 'c> {
     }
 
     /// Emits a call of an imported function on floats, lane by lane.
-    fn import(&self, name: &str, args: &[Value<'c>]) -> Emitted<'c> {
+    fn import(&self, name: &str, args: &[Value<'c>], doubles: bool) -> Emitted<'c> {
         let f = self.module.get_function(name).unwrap_or_else(|| {
-            let t = self.context.f32_type();
+            let t = if doubles { self.context.f64_type() } else { self.context.f32_type() };
             let params = vec![t.into(); args.len()];
             self.module.add_function(name, t.fn_type(&params, false), None)
         });
@@ -258,16 +272,25 @@ impl<'c> Emitter<'_, 'c> {
 
     fn call(&self, f: Func, args: &[Value<'c>]) -> Emitted<'c> {
         let own = |name: &str| self.intrinsic(name, &[args[0].get_type()], args);
+        let doubles = self.bits_of(args[0]).get_bit_width() == 64;
+        let import = |name: &str| self.import(name, args, doubles);
         match f {
+            Func::Exp if doubles => import("tw_exp"),
+            Func::Log if doubles => import("tw_log"),
+            Func::Sin if doubles => import("tw_sin"),
+            Func::Cos if doubles => import("tw_cos"),
+            Func::Tanh if doubles => import("tw_tanh"),
+            Func::Erf if doubles => import("tw_erf"),
+            Func::Pow if doubles => import("tw_pow"),
             Func::Exp => math::exp(&Strict(self), args[0]),
-            Func::Log => self.import("logf", args),
+            Func::Log => import("logf"),
             // These have our own names. LLVM knows the standard names, and merges or replaces calls with functions that
             // no loader provides.
-            Func::Sin => self.import("tw_sinf", args),
-            Func::Cos => self.import("tw_cosf", args),
+            Func::Sin => import("tw_sinf"),
+            Func::Cos => import("tw_cosf"),
             Func::Tanh => math::tanh(&Strict(self), args[0]),
             Func::Erf => math::erf(&Strict(self), args[0]),
-            Func::Pow => self.import("tw_powf", args),
+            Func::Pow => import("tw_powf"),
             Func::Sqrt => own("llvm.sqrt"),
             Func::Floor => own("llvm.floor"),
             Func::Ceil => own("llvm.ceil"),

@@ -61,7 +61,7 @@ fn coefficient(e: &Expr, var: &Name) -> Option<i64> {
 impl<'c> Emitter<'_, 'c> {
     fn memory_type(&self, t: DType) -> BasicTypeEnum<'c> {
         match t {
-            DType::F32 => self.context.f32_type().into(),
+            t if t.is_float() => self.float_type(t).into(),
             DType::Bool => self.context.i8_type().into(),
             t => self.int_type(t).into(),
         }

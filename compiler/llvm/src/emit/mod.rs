@@ -21,7 +21,7 @@ use inkwell::context::Context;
 use inkwell::module::{Linkage, Module};
 use inkwell::types::BasicMetadataTypeEnum;
 use inkwell::values::{FunctionValue, IntValue, PointerValue, VectorValue};
-use tilewright_compiler::te::{DType, Expr, Name};
+use tilewright_compiler::te::{Expr, Name};
 use tilewright_compiler::tir::{Action, Block, Buffer, For, Function, LoopKind, Stmt, expand_call};
 
 use crate::{Architecture, EmitError, Processor};
@@ -133,8 +133,8 @@ pub(crate) fn emit_open<'c>(
 
 /// Whether a function computes with floats.
 fn has_floats(f: &Function) -> bool {
-    let mut found = f.params.iter().chain(&f.locals).any(|buffer| buffer.dtype == DType::F32);
-    f.body.visit_blocks(&mut |_, block| block.each_expr(&mut |e| e.visit(&mut |e| found |= e.dtype() == DType::F32)));
+    let mut found = f.params.iter().chain(&f.locals).any(|buffer| buffer.dtype.is_float());
+    f.body.visit_blocks(&mut |_, block| block.each_expr(&mut |e| e.visit(&mut |e| found |= e.dtype().is_float())));
     found
 }
 
@@ -407,7 +407,7 @@ impl<'c> Emitter<'_, 'c> {
         }
         // A float sum of products can be reordered. Everything else is computed as written.
         self.reassociate = !b.reduce.is_empty()
-            && target.dtype == DType::F32
+            && target.dtype.is_float()
             && matches!(value, Expr::Binary(tilewright_compiler::te::BinOp::Add, _, v)
                 if matches!(&**v, Expr::Binary(tilewright_compiler::te::BinOp::Mul, ..)));
         let v = self.expr(value)?;

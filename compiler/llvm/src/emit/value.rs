@@ -2,7 +2,7 @@
 //!
 //! A single value is broadcast if it is combined with a vector.
 
-use inkwell::types::{BasicTypeEnum, IntType};
+use inkwell::types::{BasicTypeEnum, FloatType, IntType};
 use inkwell::values::{BasicValue, BasicValueEnum, VectorValue};
 use inkwell::{FloatPredicate, IntPredicate};
 
@@ -223,10 +223,28 @@ impl<'c> Emitter<'_, 'c> {
         })
     }
 
-    /// Converts an integer to the nearest float.
-    pub(super) fn to_float(&self, v: Value<'c>, unsigned: bool) -> Emitted<'c> {
+    /// Returns the type of integers with the bits of each lane of a float.
+    pub(super) fn bits_of(&self, v: Value<'c>) -> IntType<'c> {
+        match element(v) {
+            BasicTypeEnum::FloatType(t) if t == self.context.f64_type() => self.context.i64_type(),
+            _ => self.context.i32_type(),
+        }
+    }
+
+    /// Converts a float to another width.
+    pub(super) fn resize_float(&self, v: Value<'c>, to: FloatType<'c>) -> Emitted<'c> {
         let b = &self.builder;
-        let to = self.wide_type(self.context.f32_type().into(), lanes(v));
+        Ok(match (v, self.wide_type(to.into(), lanes(v))) {
+            (BasicValueEnum::FloatValue(v), BasicTypeEnum::FloatType(t)) => b.build_float_cast(v, t, "")?.into(),
+            (BasicValueEnum::VectorValue(v), BasicTypeEnum::VectorType(t)) => b.build_float_cast(v, t, "")?.into(),
+            _ => return mixed(),
+        })
+    }
+
+    /// Converts an integer to the nearest float.
+    pub(super) fn to_float(&self, v: Value<'c>, to: FloatType<'c>, unsigned: bool) -> Emitted<'c> {
+        let b = &self.builder;
+        let to = self.wide_type(to.into(), lanes(v));
         macro_rules! build {
             ($v:expr, $t:expr) => {
                 if unsigned {

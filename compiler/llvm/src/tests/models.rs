@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tilewright_compiler::frontend::import;
 use tilewright_compiler::graph::{DType, Tensor, eval};
 use tilewright_compiler::passes::{self, OptLevel};
-use tilewright_compiler::suite::difference;
+use tilewright_compiler::suite::{difference, tolerance};
 
 use super::run;
 use crate::LlvmBackend;
@@ -27,7 +27,7 @@ fn arrays(file: &Path, kind: &str) -> Vec<Tensor> {
 
 /// Returns the largest difference from the graph's evaluation allowed for a type: float sums have no fixed order.
 fn most(t: &Tensor) -> f64 {
-    if t.dtype() == DType::F32 { 1e-5 } else { 0.0 }
+    tolerance(t.dtype())
 }
 
 /// Runs a file at several levels. `allowed` is the difference from the expected outputs.

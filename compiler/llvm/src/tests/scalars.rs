@@ -23,7 +23,7 @@ fn check(text: &str, inputs: &[Array]) {
     for (g, w) in compiled(&f, inputs).iter().zip(&want) {
         for i in 0..w.len() {
             let (a, b) = (g.get(i).unwrap(), w.get(i).unwrap());
-            let nan = matches!((a, b), (Scalar::F(x), Scalar::F(y)) if x.is_nan() && y.is_nan());
+            let nan = !matches!(a, Scalar::I(_)) && a.double().is_nan() && b.double().is_nan();
             assert!(nan || a == b, "element {i}: {a:?}, evaluated {b:?}\n{text}");
         }
     }
@@ -75,11 +75,16 @@ fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
         f32::NEG_INFINITY,
         0.49999997,
     ];
+    let doubles =
+        [9_223_372_036_854_775_808.0, 18_446_744_073_709_551_616.0, 4_294_967_295.5, 1e300, -1e300, 2_147_483_647.5];
     for i in 0..len as usize {
         let special = n.int(0, 3) == 0;
         let v = match t {
             DType::F32 if special => Scalar::F(floats[n.size(0, floats.len() - 1)]),
             DType::F32 => Scalar::F(n.float() * 100.0),
+            DType::F64 if special && n.int(0, 2) == 0 => Scalar::D(doubles[n.size(0, doubles.len() - 1)]),
+            DType::F64 if special => Scalar::D(floats[n.size(0, floats.len() - 1)].into()),
+            DType::F64 => Scalar::D(f64::from(n.float()) * 100.0 + f64::from(n.float()) * 1e-8),
             _ if special => Scalar::I([lo, hi, 0, 1, lo + 1][n.size(0, 4)]),
             _ => Scalar::I(tilewright_compiler::te::scalar::wrap(n.int(-(1 << 40), 1 << 40) >> n.int(0, 38), t)),
         };
@@ -91,12 +96,13 @@ fn array(n: &mut Numbers, t: DType, len: i64) -> Array {
 #[test]
 fn integer_operations_equal_the_evaluator() {
     let mut n = Numbers::new(3);
-    for t in [DType::I8, DType::U8, DType::I32, DType::I64] {
+    for &t in DType::INTEGERS {
         let ops = ["a[i] + b[i]", "a[i] - b[i]", "a[i] * b[i]", "a[i] / b[i]", "a[i] % b[i]", "min(a[i], b[i])"];
         let more = ["max(a[i], b[i])", "a[i] << b[i]", "a[i] >> b[i]", "select(a[i] < b[i], a[i], b[i])"];
+        let bits = ["a[i] & b[i]", "a[i] | b[i]", "a[i] ^ b[i] & a[i]"];
         let last = ["select(a[i] <= b[i] && a[i] != b[i] || b[i] == a[i], b[i], a[i])"];
         let inputs = [array(&mut n, t, 500), array(&mut n, t, 500)];
-        for e in ops.iter().chain(&more).chain(&last) {
+        for e in ops.iter().chain(&more).chain(&bits).chain(&last) {
             check_each(&format!("input a: {t}[500] input b: {t}[500] output c: {t}[500]"), 500, e, &inputs);
         }
     }
@@ -114,14 +120,35 @@ fn conversions_equal_the_evaluator() {
 }
 
 #[test]
+fn bits_as_another_type_equal_the_evaluator() {
+    let mut n = Numbers::new(9);
+    for &from in DType::NUMBERS {
+        let input = [array(&mut n, from, 100)];
+        for &to in DType::NUMBERS.iter().filter(|to| to.size_bytes() == from.size_bytes()) {
+            check_each(
+                &format!("input a: {from}[100] output c: {to}[100]"),
+                100,
+                &format!("bitcast_{to}(a[i])"),
+                &input,
+            );
+        }
+    }
+}
+
+#[test]
 fn float_operations_equal_the_evaluator() {
     let mut n = Numbers::new(5);
-    let inputs = [array(&mut n, DType::F32, 400), array(&mut n, DType::F32, 400)];
     let ops = "a[i] + b[i];a[i] - b[i];a[i] * b[i];a[i] / b[i];min(a[i], b[i]);max(a[i], b[i]);exp(a[i]);log(a[i]);\
         sqrt(a[i]);tanh(a[i]);erf(a[i]);pow(a[i], b[i]);floor(a[i]);ceil(a[i]);round_even(a[i]);round_away(a[i]);\
         abs(a[i]);select(a[i] < b[i], inf, nan);select(a[i] <= b[i] || a[i] != b[i], -inf, 1.5f32)";
-    for e in ops.split(';') {
-        check_each("input a: f32[400] input b: f32[400] output c: f32[400]", 400, e, &inputs);
+    for t in DType::FLOATS {
+        let inputs = [array(&mut n, *t, 400), array(&mut n, *t, 400)];
+        let named = if *t == DType::F64 { "f64" } else { "" };
+        for e in ops.split(';') {
+            let e = e.replace("inf", &format!("inf{named}")).replace("nan", &format!("nan{named}"));
+            let e = e.replace("1.5f32", &format!("1.5{t}"));
+            check_each(&format!("input a: {t}[400] input b: {t}[400] output c: {t}[400]"), 400, &e, &inputs);
+        }
     }
 }
 

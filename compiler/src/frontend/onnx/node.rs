@@ -6,7 +6,7 @@ use super::used::Used;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
 use crate::graph::op::ShiftSign;
-use crate::graph::{DType, Tensor, TensorData, ValueId};
+use crate::graph::{DType, Tensor, ValueId};
 use std::ops::{Deref, DerefMut};
 
 pub(super) struct NodeContext<'c, 'a> {
@@ -81,17 +81,10 @@ impl NodeContext<'_, '_> {
     /// The single number in a constant operand.
     pub fn number(&self, i: usize) -> Result<f64, Reason> {
         let t = self.constant_input(i)?;
-        let first = match t.data() {
-            TensorData::F32(v) => v.first().map(|&x| f64::from(x)),
-            TensorData::I8(v) => v.first().map(|&x| f64::from(x)),
-            TensorData::U8(v) => v.first().map(|&x| f64::from(x)),
-            TensorData::I32(v) => v.first().map(|&x| f64::from(x)),
-            TensorData::I64(v) => v.first().map(|&x| x as f64),
-            TensorData::Bool(v) => v.first().map(|&x| f64::from(u8::from(x))),
-        };
-        first
-            .filter(|_| t.len() == 1)
-            .ok_or_else(|| Reason(format!("operand {i} must be one number, found {}", t.ty())))
+        match t.doubles()[..] {
+            [one] => Ok(one),
+            _ => Err(Reason(format!("operand {i} must be one number, found {}", t.ty()))),
+        }
     }
 
     /// The only element of a constant integer operand.
@@ -105,19 +98,20 @@ impl NodeContext<'_, '_> {
     /// The elements of a constant integer operand.
     pub fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
         let t = self.constant_input(i)?;
-        match t.data() {
-            TensorData::I64(v) => Ok(v.clone()),
-            TensorData::I32(v) => Ok(v.iter().map(|&x| i64::from(x)).collect()),
-            TensorData::I8(v) => Ok(v.iter().map(|&x| i64::from(x)).collect()),
-            TensorData::U8(v) => Ok(v.iter().map(|&x| i64::from(x)).collect()),
-            _ => Err(format!("operand {i} must be integers, found {}", t.ty()).into()),
+        if !DType::INTEGERS.contains(&t.dtype()) {
+            return Err(format!("operand {i} must be integers, found {}", t.ty()).into());
         }
+        let far = |x: i128| Reason(format!("operand {i}: {x} does not fit in 64 bits with a sign"));
+        t.ints().into_iter().map(|x| i64::try_from(x).map_err(|_| far(x))).collect()
     }
 
     /// The elements of a constant float operand.
     pub fn floats(&self, i: usize) -> Result<Vec<f32>, Reason> {
         let t = self.constant_input(i)?;
-        Ok(t.as_slice::<f32>().map_err(|e| Reason(format!("operand {i}: {e}")))?.to_vec())
+        match t.dtype().is_float() {
+            true => Ok(t.doubles().iter().map(|&x| x as f32).collect()),
+            false => Err(format!("operand {i} must be floats, found {}", t.ty()).into()),
+        }
     }
 
     /// Makes `v` the node's output.

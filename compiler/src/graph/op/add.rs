@@ -13,7 +13,7 @@ operator! {
 impl Add {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 2, 2)?;
-        check::dtype("a", inputs[0], &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64])?;
+        check::dtype("a", inputs[0], DType::NUMBERS)?;
         check::dtype("b", inputs[1], &[inputs[0].dtype])?;
         Ok(TensorType { dtype: inputs[0].dtype, dims: check::broadcast(inputs[0], inputs[1])? })
     }
@@ -26,6 +26,11 @@ impl Add {
             TensorData::U8(a) => sums(a, inputs[1], &shape, &ia, &ib, u8::wrapping_add)?,
             TensorData::I32(a) => sums(a, inputs[1], &shape, &ia, &ib, i32::wrapping_add)?,
             TensorData::I64(a) => sums(a, inputs[1], &shape, &ia, &ib, i64::wrapping_add)?,
+            TensorData::I16(a) => sums(a, inputs[1], &shape, &ia, &ib, i16::wrapping_add)?,
+            TensorData::U16(a) => sums(a, inputs[1], &shape, &ia, &ib, u16::wrapping_add)?,
+            TensorData::U32(a) => sums(a, inputs[1], &shape, &ia, &ib, u32::wrapping_add)?,
+            TensorData::U64(a) => sums(a, inputs[1], &shape, &ia, &ib, u64::wrapping_add)?,
+            TensorData::F64(a) => sums(a, inputs[1], &shape, &ia, &ib, |a, b| a + b)?,
             _ => sums(inputs[0].as_slice::<f32>()?, inputs[1], &shape, &ia, &ib, |a, b| a + b)?,
         })
     }

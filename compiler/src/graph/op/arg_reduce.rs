@@ -1,12 +1,12 @@
 //! `arg_reduce`: the index of the greatest or least element.
 
 use super::{check, extreme};
-use crate::graph::tensor::strides;
+use crate::graph::tensor::{strides, with_element};
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// The index, i32 or i64, of the greatest or least element along a dimension. If there is a NaN, it is the NaN's
-    /// index. Data: f32, i8, u8, i32 or i64.
+    /// index. Data: any numbers.
     ArgReduce = "arg_reduce"(data) {
         /// The dimension.
         axis: usize,
@@ -25,7 +25,7 @@ impl ArgReduce {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64])?;
+        check::dtype("data", data, DType::NUMBERS)?;
         check::axis(self.axis, data)?;
         if !matches!(self.dtype, DType::I32 | DType::I64) {
             return Err(OpError::attribute("dtype", format!("must be i32 or i64, found {}", self.dtype)));
@@ -43,16 +43,10 @@ impl ArgReduce {
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
-        match inputs[0].dtype() {
-            DType::F32 => self.find::<f32>(inputs[0]),
-            DType::I8 => self.find::<i8>(inputs[0]),
-            DType::U8 => self.find::<u8>(inputs[0]),
-            DType::I32 => self.find::<i32>(inputs[0]),
-            _ => self.find::<i64>(inputs[0]),
-        }
+        with_element!(inputs[0].dtype(), T => self.find::<T>(inputs[0]))
     }
 
-    fn find<T: Element + PartialOrd>(&self, x: &Tensor) -> Result<Tensor, OpError> {
+    fn find<T: Element>(&self, x: &Tensor) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&x.ty()])?)?;
         let v = x.as_slice::<T>()?;
         let (n, step) = (x.shape()[self.axis], strides(x.shape())[self.axis]);

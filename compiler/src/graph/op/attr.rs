@@ -76,7 +76,7 @@ macro_rules! integers {
         })*
     };
 }
-integers!(usize i64 i32 i8 u8);
+integers!(usize i64 i32 i8 u8 i16 u16 u32);
 
 impl AttrValue for String {
     const EXPECTED: &'static str = "a text in quotes";
@@ -152,7 +152,8 @@ words! {
     Rounding, "`double` or `single`" { Rounding::Double = "double", Rounding::Single = "single", }
     DType, "an element type" {
         DType::F32 = "f32", DType::I8 = "i8", DType::U8 = "u8",
-        DType::I32 = "i32", DType::I64 = "i64", DType::Bool = "bool",
+        DType::I32 = "i32", DType::I64 = "i64", DType::Bool = "bool", DType::F64 = "f64",
+        DType::I16 = "i16", DType::U16 = "u16", DType::U32 = "u32", DType::U64 = "u64",
     }
 }
 

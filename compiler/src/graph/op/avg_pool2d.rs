@@ -3,7 +3,8 @@
 use super::sum_pool2d::sums;
 use super::window::Window;
 use super::{Layout, check};
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::tensor::with_real;
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 use tilewright_hw::num;
 
 operator! {
@@ -39,7 +40,7 @@ impl AvgPool2d {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("data", data, DType::FLOATS_OR_I8)?;
         check::rank("data", data, 4)?;
         check::clamp_i8(self.lo, self.hi)?;
         let past = |i: usize| self.pads[i] >= self.kernel[i] || self.pads[i + 2] >= self.kernel[i];
@@ -62,9 +63,11 @@ impl AvgPool2d {
                 if self.unsigned { mean_u8(sum, n, self.lo, self.hi) } else { mean(sum, n, self.lo, self.hi) }
             }));
         }
-        let x = inputs[0].as_slice::<f32>()?;
-        let out = sums(&window, from, &shape, self.layout, |acc: f64, i| acc + f64::from(x[i]));
-        Ok(Tensor::from_fn(&shape, |i| (out[i].0 / count(out[i].1) as f64) as f32))
+        with_real!(inputs[0].dtype(), T => {
+            let x = inputs[0].as_slice::<T>()?;
+            let out = sums(&window, from, &shape, self.layout, |acc: f64, i| acc + x[i].double());
+            Ok(Tensor::from_fn(&shape, |i| T::of_double(out[i].0 / count(out[i].1) as f64)))
+        })
     }
 }
 

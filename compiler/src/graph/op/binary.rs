@@ -3,7 +3,8 @@
 use super::add::broadcast_index;
 use super::attr::words;
 use super::{check, extreme};
-use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
+use crate::graph::tensor::with_element;
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 /// A function of two values of the same type. Addition is a separate operator, `add`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,12 +23,16 @@ pub enum BinaryKind {
     Max,
     /// `a` to the power of `b`, floats only.
     Pow,
-    /// Logical and.
+    /// And of booleans, or of each bit of integers.
     And,
-    /// Logical or.
+    /// Or of booleans, or of each bit of integers.
     Or,
-    /// Logical exclusive or.
+    /// Exclusive or of booleans, or of each bit of integers.
     Xor,
+    /// `a` shifted left by the low bits of `b`, integers only.
+    ShiftLeft,
+    /// `a` shifted right by the low bits of `b`, integers only; it keeps the sign, if the type has one.
+    ShiftRight,
     /// `a == b`.
     Equal,
     /// `a < b`.
@@ -40,16 +45,17 @@ words! {
     BinaryKind, "a function such as `mul`" {
         BinaryKind::Sub = "sub", BinaryKind::Mul = "mul", BinaryKind::Div = "div", BinaryKind::Mod = "mod",
         BinaryKind::Min = "min", BinaryKind::Max = "max", BinaryKind::Pow = "pow", BinaryKind::And = "and",
-        BinaryKind::Or = "or", BinaryKind::Xor = "xor", BinaryKind::Equal = "equal", BinaryKind::Less = "less",
+        BinaryKind::Or = "or", BinaryKind::Xor = "xor", BinaryKind::ShiftLeft = "shift_left",
+        BinaryKind::ShiftRight = "shift_right", BinaryKind::Equal = "equal", BinaryKind::Less = "less",
         BinaryKind::LessEqual = "less_equal",
     }
 }
 
 impl BinaryKind {
     /// Every function.
-    pub const ALL: [BinaryKind; 13] = {
+    pub const ALL: [BinaryKind; 15] = {
         use BinaryKind::*;
-        [Sub, Mul, Div, Mod, Min, Max, Pow, And, Or, Xor, Equal, Less, LessEqual]
+        [Sub, Mul, Div, Mod, Min, Max, Pow, And, Or, Xor, ShiftLeft, ShiftRight, Equal, Less, LessEqual]
     };
 
     /// True if the result is boolean for every operand type.
@@ -60,11 +66,14 @@ impl BinaryKind {
     /// The element types that it accepts.
     pub fn operands(self) -> &'static [DType] {
         match self {
-            BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => &[DType::Bool],
-            BinaryKind::Pow => &[DType::F32],
-            BinaryKind::Mod => &[DType::I8, DType::U8, DType::I32, DType::I64],
+            BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => {
+                use DType::*;
+                &[Bool, I8, U8, I32, I64, I16, U16, U32, U64]
+            }
+            BinaryKind::Pow => DType::FLOATS,
+            BinaryKind::Mod | BinaryKind::ShiftLeft | BinaryKind::ShiftRight => DType::INTEGERS,
             BinaryKind::Equal => &DType::ALL,
-            _ => &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64],
+            _ => DType::NUMBERS,
         }
     }
 }
@@ -90,78 +99,85 @@ impl Binary {
         let shape = check::known("a", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
         let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), &shape);
         let at = |i: usize| (ia[i], ib[i]);
-        match inputs[0].data() {
-            TensorData::F32(_) if self.kind.compares() => self.compare::<f32>(inputs, &shape, at),
-            TensorData::F32(_) => map::<f32>(inputs, &shape, at, |a, b| self.float(a, b)),
-            TensorData::I8(_) if !self.kind.compares() => {
-                map::<i8>(inputs, &shape, at, |a, b| self.int(a.into(), b.into()) as i8)
+        with_element!(inputs[0].dtype(), T => {
+            let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+            let compare = |i: usize| {
+                let (x, y) = (a[at(i).0], b[at(i).1]);
+                match self.kind {
+                    BinaryKind::Equal => x == y,
+                    BinaryKind::Less => x < y,
+                    _ => x <= y,
+                }
+            };
+            if self.kind.compares() {
+                return Ok(Tensor::from_fn(&shape, compare));
             }
-            TensorData::U8(_) if !self.kind.compares() => {
-                map::<u8>(inputs, &shape, at, |a, b| self.int(a.into(), b.into()) as u8)
-            }
-            TensorData::I32(_) if !self.kind.compares() => {
-                map::<i32>(inputs, &shape, at, |a, b| self.int(a.into(), b.into()) as i32)
-            }
-            TensorData::I64(_) if !self.kind.compares() => map::<i64>(inputs, &shape, at, |a, b| self.int(a, b)),
-            TensorData::I8(_) => self.compare::<i8>(inputs, &shape, at),
-            TensorData::U8(_) => self.compare::<u8>(inputs, &shape, at),
-            TensorData::I32(_) => self.compare::<i32>(inputs, &shape, at),
-            TensorData::I64(_) => self.compare::<i64>(inputs, &shape, at),
-            TensorData::Bool(_) => map::<bool>(inputs, &shape, at, |a, b| match self.kind {
-                BinaryKind::And => a && b,
-                BinaryKind::Or => a || b,
-                BinaryKind::Equal => a == b,
-                _ => a != b,
-            }),
-        }
-    }
-
-    fn float(&self, a: f32, b: f32) -> f32 {
-        match self.kind {
-            BinaryKind::Sub => a - b,
-            BinaryKind::Mul => a * b,
-            BinaryKind::Div => a / b,
-            BinaryKind::Min => extreme::least(a, b),
-            BinaryKind::Max => extreme::greatest(a, b),
-            BinaryKind::Pow => a.powf(b),
-            _ => a,
-        }
-    }
-
-    fn int(&self, a: i64, b: i64) -> i64 {
-        match self.kind {
-            BinaryKind::Sub => a.wrapping_sub(b),
-            BinaryKind::Mul => a.wrapping_mul(b),
-            BinaryKind::Div | BinaryKind::Mod if b == 0 => 0,
-            BinaryKind::Div => a.wrapping_div(b),
-            BinaryKind::Mod => {
-                let r = a.wrapping_rem(b);
-                if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
-            }
-            BinaryKind::Min => a.min(b),
-            BinaryKind::Max => a.max(b),
-            _ => a,
-        }
-    }
-
-    fn compare<T: Element + PartialOrd>(
-        &self, inputs: &[&Tensor], shape: &[usize], at: impl Fn(usize) -> (usize, usize),
-    ) -> Result<Tensor, OpError> {
-        let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
-        Ok(Tensor::from_fn(shape, |i| {
-            let (x, y) = (a[at(i).0], b[at(i).1]);
-            match self.kind {
-                BinaryKind::Equal => x == y,
-                BinaryKind::Less => x < y,
-                _ => x <= y,
-            }
-        }))
+            Ok(Tensor::from_fn(&shape, |i| Arithmetic::of(self.kind, a[at(i).0], b[at(i).1])))
+        })
     }
 }
 
-fn map<T: Element>(
-    inputs: &[&Tensor], shape: &[usize], at: impl Fn(usize) -> (usize, usize), f: impl Fn(T, T) -> T,
-) -> Result<Tensor, OpError> {
-    let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
-    Ok(Tensor::from_fn(shape, |i| f(a[at(i).0], b[at(i).1])))
+/// The functions of two numbers of a type.
+trait Arithmetic: Element {
+    fn of(kind: BinaryKind, a: Self, b: Self) -> Self;
+}
+
+macro_rules! floats {
+    ($($t:ty)*) => {
+        $(impl Arithmetic for $t {
+            fn of(kind: BinaryKind, a: $t, b: $t) -> $t {
+                match kind {
+                    BinaryKind::Sub => a - b,
+                    BinaryKind::Mul => a * b,
+                    BinaryKind::Div => a / b,
+                    BinaryKind::Min => extreme::least(a, b),
+                    BinaryKind::Max => extreme::greatest(a, b),
+                    BinaryKind::Pow => a.powf(b),
+                    _ => a,
+                }
+            }
+        })*
+    };
+}
+
+macro_rules! integers {
+    ($($t:ty)*) => {
+        $(impl Arithmetic for $t {
+            fn of(kind: BinaryKind, a: $t, b: $t) -> $t {
+                match kind {
+                    BinaryKind::Sub => a.wrapping_sub(b),
+                    BinaryKind::Mul => a.wrapping_mul(b),
+                    BinaryKind::Div | BinaryKind::Mod if b == 0 => 0,
+                    BinaryKind::Div => a.wrapping_div(b),
+                    BinaryKind::Mod => {
+                        let r = a.wrapping_rem(b);
+                        #[allow(unused_comparisons, reason = "also for types without a sign")]
+                        let apart = (r < 0) != (b < 0);
+                        if r != 0 && apart { r.wrapping_add(b) } else { r }
+                    }
+                    BinaryKind::Min => a.min(b),
+                    BinaryKind::Max => a.max(b),
+                    BinaryKind::And => a & b,
+                    BinaryKind::Or => a | b,
+                    BinaryKind::Xor => a ^ b,
+                    BinaryKind::ShiftLeft => a.wrapping_shl(b as u32),
+                    BinaryKind::ShiftRight => a.wrapping_shr(b as u32),
+                    _ => a,
+                }
+            }
+        })*
+    };
+}
+
+floats! { f32 f64 }
+integers! { i8 u8 i16 u16 i32 u32 i64 u64 }
+
+impl Arithmetic for bool {
+    fn of(kind: BinaryKind, a: bool, b: bool) -> bool {
+        match kind {
+            BinaryKind::And => a && b,
+            BinaryKind::Or => a || b,
+            _ => a != b,
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! `cast`: converts to another element type.
 
 use super::check;
-use crate::graph::{DType, OpError, Tensor, TensorData, TensorType};
+use crate::graph::tensor::with_element;
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// Each element converted to another type: floats become integers by truncation and saturation (NaN becomes 0),
@@ -20,31 +21,14 @@ impl Cast {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = inputs[0].shape();
-        Ok(match inputs[0].data() {
-            TensorData::F32(v) => match self.dtype {
-                DType::F32 => Tensor::from_fn(shape, |i| v[i]),
-                DType::I8 => Tensor::from_fn(shape, |i| v[i] as i8),
-                DType::U8 => Tensor::from_fn(shape, |i| v[i] as u8),
-                DType::I32 => Tensor::from_fn(shape, |i| v[i] as i32),
-                DType::I64 => Tensor::from_fn(shape, |i| v[i] as i64),
-                DType::Bool => Tensor::from_fn(shape, |i| v[i] != 0.0),
-            },
-            TensorData::I8(v) => self.integers(shape, |i| v[i].into()),
-            TensorData::U8(v) => self.integers(shape, |i| v[i].into()),
-            TensorData::I32(v) => self.integers(shape, |i| v[i].into()),
-            TensorData::I64(v) => self.integers(shape, |i| v[i]),
-            TensorData::Bool(v) => self.integers(shape, |i| v[i].into()),
-        })
+        let floats = inputs[0].dtype().is_float();
+        Ok(with_element!(self.dtype, T => match floats {
+            true => converted(shape, inputs[0].doubles(), <T as Element>::of_double),
+            false => converted(shape, inputs[0].ints(), <T as Element>::of_int),
+        }))
     }
+}
 
-    fn integers(&self, shape: &[usize], v: impl Fn(usize) -> i64) -> Tensor {
-        match self.dtype {
-            DType::F32 => Tensor::from_fn(shape, |i| v(i) as f32),
-            DType::I8 => Tensor::from_fn(shape, |i| v(i) as i8),
-            DType::U8 => Tensor::from_fn(shape, |i| v(i) as u8),
-            DType::I32 => Tensor::from_fn(shape, |i| v(i) as i32),
-            DType::I64 => Tensor::from_fn(shape, v),
-            DType::Bool => Tensor::from_fn(shape, |i| v(i) != 0),
-        }
-    }
+fn converted<F: Copy, T: Element>(shape: &[usize], from: Vec<F>, to: fn(F) -> T) -> Tensor {
+    Tensor::from_fn(shape, |i| to(from[i]))
 }

@@ -1,6 +1,7 @@
 //! Checks shared by several operators.
 
-use crate::graph::{DType, Dim, MAX_RANK, OpError, TensorType};
+use crate::graph::tensor::with_element;
+use crate::graph::{DType, Dim, Element, MAX_RANK, OpError, TensorType};
 
 /// Fails if the number of operands is not in `from..=to`.
 pub(super) fn arity(inputs: &[&TensorType], from: usize, to: usize) -> Result<(), OpError> {
@@ -107,6 +108,16 @@ pub(super) fn clamp_i8(lo: i32, hi: i32) -> Result<(), OpError> {
         return Ok(());
     }
     Err(OpError::attribute("lo", format!("and `hi` must be 8-bit values in order, found {lo} and {hi}")))
+}
+
+/// Fails if a constant of the element type `dtype` would not have the value of an attribute.
+pub(super) fn constant(name: &'static str, value: f32, dtype: DType) -> Result<(), OpError> {
+    let value = f64::from(value);
+    let fits = dtype.is_float() || with_element!(dtype, T => T::of_double(value).double() == value);
+    if fits {
+        return Ok(());
+    }
+    Err(OpError::attribute(name, format!("must be a value of type {dtype}, like the data, found {value}")))
 }
 
 /// Fails if a zero point is not an 8-bit value.

@@ -1,8 +1,8 @@
 //! `concat`: tensors joined along a dimension.
 
 use super::check;
-use crate::graph::tensor::strides;
-use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
+use crate::graph::tensor::{strides, with_element};
+use crate::graph::{Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// The operands joined along a dimension; they have the same element type, and all other sizes are equal.
@@ -36,14 +36,7 @@ impl Concat {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
         let shape = check::known("0", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
-        match inputs[0].dtype() {
-            DType::F32 => self.join::<f32>(inputs, &shape),
-            DType::I8 => self.join::<i8>(inputs, &shape),
-            DType::U8 => self.join::<u8>(inputs, &shape),
-            DType::I32 => self.join::<i32>(inputs, &shape),
-            DType::I64 => self.join::<i64>(inputs, &shape),
-            DType::Bool => self.join::<bool>(inputs, &shape),
-        }
+        with_element!(inputs[0].dtype(), T => self.join::<T>(inputs, &shape))
     }
 
     fn join<T: Element>(&self, inputs: &[&Tensor], shape: &[usize]) -> Result<Tensor, OpError> {

@@ -2,7 +2,8 @@
 
 use super::window::{Image, Window};
 use super::{Layout, Pad, check};
-use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+use crate::graph::tensor::with_real;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// Convolution of `data` with `weight [O, KH, KW, I/groups]`, plus `bias [O]` if the data are floats.
@@ -40,7 +41,7 @@ impl Conv2d {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("data", data, DType::FLOATS_OR_I8)?;
         check::weight(data, weight, self.weight_zero_point)?;
         let w = check::kernel(data, weight, self.layout.channel_axis(), self.groups)?;
         let out = self.window(&w).output_type(data, self.layout, Dim::Fixed(w[0]))?;
@@ -52,7 +53,7 @@ impl Conv2d {
         }
         check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
         if let Some(bias) = inputs.get(2) {
-            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+            check::vector("bias", bias, data.dtype, &Dim::Fixed(w[0]))?;
         }
         Ok(out)
     }
@@ -69,20 +70,22 @@ impl Conv2d {
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
         // Padding zeros times an infinite or NaN weight are NaN, so the padding must take part in the sums.
-        if self.pads != [0; 4] && !inputs[1].as_slice::<f32>()?.iter().all(|w| w.is_finite()) {
+        if self.pads != [0; 4] && !inputs[1].doubles().iter().all(|w| w.is_finite()) {
             let padded = self.border().eval(&inputs[..1])?;
             let operands: Vec<&Tensor> = std::iter::once(&padded).chain(inputs[1..].iter().copied()).collect();
             return Conv2d { pads: [0; 4], ..self.clone() }.eval(&operands);
         }
         // 64-bit sums, so that a faster implementation can sum in another order.
-        let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
-        if let Some(bias) = inputs.get(2) {
-            let (bias, o) = (bias.as_slice::<f32>()?, Image::new(&shape, self.layout));
-            for (i, v) in out.iter_mut().enumerate() {
-                *v += f64::from(bias[i / o.sc % o.c]);
+        with_real!(inputs[0].dtype(), T => {
+            let mut out = self.sums(inputs, &shape, |acc: f64, x: T, w: T| acc + x.double() * w.double())?;
+            if let Some(bias) = inputs.get(2) {
+                let (bias, o) = (bias.as_slice::<T>()?, Image::new(&shape, self.layout));
+                for (i, v) in out.iter_mut().enumerate() {
+                    *v += bias[i / o.sc % o.c].double();
+                }
             }
-        }
-        Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
+            Ok(Tensor::from_fn(&shape, |i| T::of_double(out[i])))
+        })
     }
 
     /// The padding as a `pad` operator.
@@ -94,7 +97,7 @@ impl Conv2d {
         Pad { before, after, value: 0.0 }
     }
 
-    fn sums<T: crate::graph::Element, W: crate::graph::Element, A: Copy + Default>(
+    fn sums<T: Element, W: Element, A: Copy + Default>(
         &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, W) -> A,
     ) -> Result<Vec<A>, OpError> {
         let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<W>()?);

@@ -2,7 +2,8 @@
 
 use super::window::Image;
 use super::{Layout, check};
-use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+use crate::graph::tensor::with_real;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// Transposed convolution of `data` with `weight [O, KH, KW, I/groups]`, plus `bias [O]` if the data are floats.
@@ -10,7 +11,7 @@ operator! {
     /// Each element of the data adds its products with the kernel to a window of the result. The window begins at the
     /// element's position times the strides, less the pads.
     ///
-    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
+    /// Floats have one type; i8 x i8 -> i32 without bias, the wrapping sum of
     /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
     /// already less their zero points.
     ConvTranspose2d = "conv_transpose2d"(data, weight, [bias]) {
@@ -37,7 +38,7 @@ impl ConvTranspose2d {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("data", data, DType::FLOATS_OR_I8)?;
         check::weight(data, weight, self.weight_zero_point)?;
         let w = check::kernel(data, weight, self.layout.channel_axis(), self.groups)?;
         if self.strides.contains(&0) || self.dilations.contains(&0) || w[1] == 0 || w[2] == 0 {
@@ -65,9 +66,9 @@ impl ConvTranspose2d {
         }
         check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
         if let Some(bias) = inputs.get(2) {
-            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+            check::vector("bias", bias, data.dtype, &Dim::Fixed(w[0]))?;
         }
-        Ok(TensorType { dtype: DType::F32, dims })
+        Ok(TensorType { dtype: data.dtype, dims })
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
@@ -81,17 +82,19 @@ impl ConvTranspose2d {
             };
             return Ok(Tensor::from_fn(&shape, |i| out[i]));
         }
-        let mut out = self.sums(inputs, &shape, |acc: f64, x: f32, w: f32| acc + f64::from(x) * f64::from(w))?;
-        if let Some(bias) = inputs.get(2) {
-            let (bias, o) = (bias.as_slice::<f32>()?, Image::new(&shape, self.layout));
-            for (i, v) in out.iter_mut().enumerate() {
-                *v += f64::from(bias[i / o.sc % o.c]);
+        with_real!(inputs[0].dtype(), T => {
+            let mut out = self.sums(inputs, &shape, |acc: f64, x: T, w: T| acc + x.double() * w.double())?;
+            if let Some(bias) = inputs.get(2) {
+                let (bias, o) = (bias.as_slice::<T>()?, Image::new(&shape, self.layout));
+                for (i, v) in out.iter_mut().enumerate() {
+                    *v += bias[i / o.sc % o.c].double();
+                }
             }
-        }
-        Ok(Tensor::from_fn(&shape, |i| out[i] as f32))
+            Ok(Tensor::from_fn(&shape, |i| T::of_double(out[i])))
+        })
     }
 
-    fn sums<T: crate::graph::Element, W: crate::graph::Element, A: Copy + Default>(
+    fn sums<T: Element, W: Element, A: Copy + Default>(
         &self, inputs: &[&Tensor], out_shape: &[usize], mac: impl Fn(A, T, W) -> A,
     ) -> Result<Vec<A>, OpError> {
         let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<W>()?);

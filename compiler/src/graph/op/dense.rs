@@ -1,12 +1,13 @@
 //! `dense`: a fully connected layer.
 
 use super::check;
-use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+use crate::graph::tensor::with_real;
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// `data [M, K]` times the transpose of `weight [N, K]`, plus `bias [N]` if the data are floats: `[M, N]`.
     ///
-    /// f32 x f32 -> f32; i8 x i8 -> i32 without bias, the wrapping sum of
+    /// Floats have one type; i8 x i8 -> i32 without bias, the wrapping sum of
     /// `(data - data_zero_point) * (weight - weight_zero_point)`; i8 x i32 -> i32 the same, for weights that are
     /// already less their zero points.
     Dense = "dense"(data, weight, [bias]) {
@@ -21,7 +22,7 @@ impl Dense {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 2, 3)?;
         let (data, weight) = (inputs[0], inputs[1]);
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("data", data, DType::FLOATS_OR_I8)?;
         check::weight(data, weight, self.weight_zero_point)?;
         check::rank("data", data, 2)?;
         check::rank("weight", weight, 2)?;
@@ -38,9 +39,9 @@ impl Dense {
         }
         check::no_zero_points(self.data_zero_point, self.weight_zero_point)?;
         if let Some(bias) = inputs.get(2) {
-            check::vector("bias", bias, DType::F32, &Dim::Fixed(w[0]))?;
+            check::vector("bias", bias, data.dtype, &Dim::Fixed(w[0]))?;
         }
-        Ok(TensorType { dtype: DType::F32, dims })
+        Ok(TensorType { dtype: data.dtype, dims })
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
@@ -59,12 +60,14 @@ impl Dense {
             let mac = |acc, (&x, &w): (&i8, &i8)| check::mac(acc, x, zx, i32::from(w) - zw);
             return Ok(Tensor::from_fn(&shape, |i| x[row(i)].iter().zip(&w[column(i)]).fold(0, mac)));
         }
-        let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);
-        let bias = inputs.get(2).map(|b| b.as_slice::<f32>()).transpose()?;
-        Ok(Tensor::from_fn(&shape, |i| {
-            let start = bias.map_or(0.0, |b| f64::from(b[i % n]));
-            let mac = |acc: f64, (&x, &w): (&f32, &f32)| acc + f64::from(x) * f64::from(w);
-            x[row(i)].iter().zip(&w[column(i)]).fold(start, mac) as f32
-        }))
+        with_real!(inputs[0].dtype(), T => {
+            let (x, w) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+            let bias = inputs.get(2).map(|b| b.as_slice::<T>()).transpose()?;
+            Ok(Tensor::from_fn(&shape, |i| {
+                let start = bias.map_or(0.0, |b| b[i % n].double());
+                let mac = |acc: f64, (&x, &w): (&T, &T)| acc + x.double() * w.double();
+                T::of_double(x[row(i)].iter().zip(&w[column(i)]).fold(start, mac))
+            }))
+        })
     }
 }

@@ -4,7 +4,8 @@ use super::avg_pool2d::mean;
 use super::sum_pool2d::sums;
 use super::window::Window;
 use super::{Layout, check};
-use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+use crate::graph::tensor::with_real;
+use crate::graph::{DType, Element, Dim, OpError, Tensor, TensorType};
 
 operator! {
     /// The mean over height and width, which become 1.
@@ -23,7 +24,7 @@ operator! {
 impl GlobalAvgPool {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
-        check::dtype("data", inputs[0], &[DType::F32, DType::I8])?;
+        check::dtype("data", inputs[0], DType::FLOATS_OR_I8)?;
         check::rank("data", inputs[0], 4)?;
         check::clamp_i8(self.lo, self.hi)?;
         let mut out = inputs[0].clone();
@@ -46,8 +47,10 @@ impl GlobalAvgPool {
             let out = sums(&window, from, &shape, self.layout, |acc: i32, i| acc.wrapping_add(i32::from(x[i])));
             return Ok(Tensor::from_fn(&shape, |i| mean(out[i].0, out[i].1, self.lo, self.hi)));
         }
-        let x = inputs[0].as_slice::<f32>()?;
-        let out = sums(&window, from, &shape, self.layout, |acc: f64, i| acc + f64::from(x[i]));
-        Ok(Tensor::from_fn(&shape, |i| (out[i].0 / out[i].1 as f64) as f32))
+        with_real!(inputs[0].dtype(), T => {
+            let x = inputs[0].as_slice::<T>()?;
+            let out = sums(&window, from, &shape, self.layout, |acc: f64, i| acc + x[i].double());
+            Ok(Tensor::from_fn(&shape, |i| T::of_double(out[i].0 / out[i].1 as f64)))
+        })
     }
 }

@@ -1,11 +1,11 @@
 //! `matmul`: batched matrix products.
 
 use super::check;
-use crate::graph::tensor::{strides, walk};
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::tensor::{strides, walk, with_real};
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// `a [..., M, K]` times `b [..., K, N]`, f32; the outer dimensions broadcast.
+    /// `a [..., M, K]` times `b [..., K, N]`, floats; the outer dimensions broadcast.
     MatMul = "matmul"(a, b) {}
 }
 
@@ -18,11 +18,12 @@ impl MatMul {
         check::arity(inputs, 2, 2)?;
         let (a, b) = (inputs[0], inputs[1]);
         for (name, t) in [("a", a), ("b", b)] {
-            check::dtype(name, t, &[DType::F32])?;
+            check::dtype(name, t, DType::FLOATS)?;
             if t.rank() < 2 {
                 return Err(OpError::operand(name, "of 2 or more dimensions", t));
             }
         }
+        check::dtype("b", b, &[a.dtype])?;
         let (m, k) = (a.rank() - 2, a.rank() - 1);
         if a.dims[k] != b.dims[b.rank() - 2] {
             return Err(OpError::operand("b", format!("of {} rows", a.dims[k]), b));
@@ -30,22 +31,24 @@ impl MatMul {
         let mut dims = check::broadcast(&outer(a), &outer(b))?;
         dims.push(a.dims[m].clone());
         dims.push(b.dims[b.rank() - 1].clone());
-        Ok(TensorType { dtype: DType::F32, dims })
+        Ok(TensorType { dtype: a.dtype, dims })
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let (ta, tb) = (inputs[0].ty(), inputs[1].ty());
         let shape = check::known("a", &self.infer(&[&ta, &tb])?)?;
-        let (a, b) = (inputs[0].as_slice::<f32>()?, inputs[1].as_slice::<f32>()?);
         let batch = &shape[..shape.len() - 2];
         let [m, n] = [shape[shape.len() - 2], shape[shape.len() - 1]];
         let k = inputs[0].shape()[inputs[0].shape().len() - 1];
         let (ia, ib) = (batches(inputs[0].shape(), batch), batches(inputs[1].shape(), batch));
-        Ok(Tensor::from_fn(&shape, |i| {
-            let (p, row, column) = (i / (m * n), i / n % m, i % n);
-            let product = |j: usize| f64::from(a[ia[p] + row * k + j]) * f64::from(b[ib[p] + j * n + column]);
-            (0..k).map(product).sum::<f64>() as f32
-        }))
+        with_real!(ta.dtype, T => {
+            let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+            Ok(Tensor::from_fn(&shape, |i| {
+                let (p, row, column) = (i / (m * n), i / n % m, i % n);
+                let product = |j: usize| a[ia[p] + row * k + j].double() * b[ib[p] + j * n + column].double();
+                T::of_double((0..k).map(product).sum::<f64>())
+            }))
+        })
     }
 }
 

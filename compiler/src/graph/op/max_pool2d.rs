@@ -2,10 +2,11 @@
 
 use super::window::{Image, Window};
 use super::{Layout, check, extreme};
+use crate::graph::tensor::with_real;
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// The greatest element of each window over height and width, f32 (NaN if one is NaN) or i8. Padding is less than
+    /// The greatest element of each window over height and width, floats (NaN if one is NaN) or i8. Padding is less than
     /// any element.
     ///
     /// Each pad is smaller than the kernel's reach, so no window at the start of the image covers only padding. A
@@ -32,7 +33,7 @@ impl MaxPool2d {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
+        check::dtype("data", data, DType::FLOATS_OR_I8)?;
         check::rank("data", data, 4)?;
         self.window().output_type(data, self.layout, data.dims[self.layout.channel_axis()].clone())
     }
@@ -42,7 +43,7 @@ impl MaxPool2d {
         if inputs[0].dtype() == DType::I8 {
             return self.greatest(inputs[0], &shape, i8::MIN, Ord::max);
         }
-        self.greatest(inputs[0], &shape, f32::NEG_INFINITY, extreme::greatest)
+        with_real!(inputs[0].dtype(), T => self.greatest(inputs[0], &shape, T::NEG_INFINITY, extreme::greatest))
     }
 
     fn greatest<T: Element>(

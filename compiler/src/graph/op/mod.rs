@@ -257,6 +257,7 @@ operators! {
     unary Unary;
     binary Binary;
     cast Cast;
+    bitcast Bitcast;
     select Select;
     expand Expand;
     reduce Reduce;

@@ -1,17 +1,17 @@
 //! `pad`: adds a border with one value.
 
 use super::check;
-use crate::graph::tensor::strides;
-use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
+use crate::graph::tensor::{strides, with_element};
+use crate::graph::{Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
-    /// `data` with `before` and `after` elements of `value` added to each dimension, f32 or i8.
+    /// `data` with `before` and `after` elements of `value` added to each dimension, of any type.
     Pad = "pad"(data) {
         /// Elements added at the start, one number per dimension.
         before: Vec<usize>,
         /// Elements added at the end, one number per dimension.
         after: Vec<usize>,
-        /// The border's value; an 8-bit integer with i8 data.
+        /// The border's value, which the data's type must have.
         value: f32 = 0.0,
     }
 }
@@ -20,17 +20,13 @@ impl Pad {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32, DType::I8])?;
         for (name, v) in [("before", &self.before), ("after", &self.after)] {
             if v.len() != data.rank() {
                 let reason = format!("must have {} values, one per dimension, found {}", data.rank(), v.len());
                 return Err(OpError::attribute(name, reason));
             }
         }
-        if data.dtype == DType::I8 && !(self.value.fract() == 0.0 && (-128.0..=127.0).contains(&self.value)) {
-            let reason = format!("must be an 8-bit integer with i8 data, found {}", self.value);
-            return Err(OpError::attribute("value", reason));
-        }
+        check::constant("value", self.value, data.dtype)?;
         let mut dims = Vec::with_capacity(data.rank());
         for (i, d) in data.dims.iter().enumerate() {
             let (before, after) = (self.before[i], self.after[i]);
@@ -47,10 +43,7 @@ impl Pad {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
-        match inputs[0].dtype() {
-            DType::I8 => self.border(inputs[0], &shape, self.value as i8),
-            _ => self.border(inputs[0], &shape, self.value),
-        }
+        with_element!(inputs[0].dtype(), T => self.border(inputs[0], &shape, T::of_double(self.value.into())))
     }
 
     fn border<T: Element>(&self, x: &Tensor, shape: &[usize], value: T) -> Result<Tensor, OpError> {

@@ -1,8 +1,10 @@
 //! `reduce`: the sum, mean, minimum or maximum over some dimensions.
 
+use std::ops::Neg;
+
 use super::attr::words;
 use super::{check, extreme};
-use crate::graph::tensor::{strides, walk};
+use crate::graph::tensor::{Real, strides, walk};
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorData, TensorType};
 
 /// The function of a reduction.
@@ -25,7 +27,7 @@ words! {
 }
 
 operator! {
-    /// Reduces all elements along some dimensions to one value: f32, i32 and i64; for `max` and `min` also i8 and u8.
+    /// Reduces all elements along some dimensions to one value.
     Reduce = "reduce"(data) {
         /// The function.
         kind: ReduceKind,
@@ -41,9 +43,8 @@ impl Reduce {
         check::arity(inputs, 1, 1)?;
         let data = inputs[0];
         let allowed: &[DType] = match self.kind {
-            ReduceKind::Sum => &[DType::F32, DType::I32, DType::I64],
-            ReduceKind::Mean => &[DType::F32],
-            _ => &[DType::F32, DType::I8, DType::U8, DType::I32, DType::I64],
+            ReduceKind::Mean => DType::FLOATS,
+            _ => DType::NUMBERS,
         };
         check::dtype("data", data, allowed)?;
         check::axes(&self.axes, data)?;
@@ -62,20 +63,31 @@ impl Reduce {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
         let count: usize = self.axes.iter().map(|&a| inputs[0].shape()[a]).product();
         match inputs[0].data() {
-            TensorData::F32(v) => match self.kind {
-                ReduceKind::Sum | ReduceKind::Mean => {
-                    let sums = self.fold(inputs[0], |acc: f64, i| acc + f64::from(v[i]), 0.0);
-                    let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
-                    Ok(Tensor::from_fn(&shape, |i| (sums[i] / n) as f32))
-                }
-                ReduceKind::Max => self.extreme(inputs[0], &shape, v, f32::NEG_INFINITY, extreme::greatest),
-                ReduceKind::Min => self.extreme(inputs[0], &shape, v, f32::INFINITY, extreme::least),
-            },
+            TensorData::F32(v) => self.floats(inputs[0], &shape, v, count, f32::INFINITY),
+            TensorData::F64(v) => self.floats(inputs[0], &shape, v, count, f64::INFINITY),
             TensorData::I8(v) => self.integers(inputs[0], &shape, v, (i8::MIN, i8::MAX), i8::wrapping_add),
             TensorData::U8(v) => self.integers(inputs[0], &shape, v, (u8::MIN, u8::MAX), u8::wrapping_add),
+            TensorData::I16(v) => self.integers(inputs[0], &shape, v, (i16::MIN, i16::MAX), i16::wrapping_add),
+            TensorData::U16(v) => self.integers(inputs[0], &shape, v, (u16::MIN, u16::MAX), u16::wrapping_add),
             TensorData::I32(v) => self.integers(inputs[0], &shape, v, (i32::MIN, i32::MAX), i32::wrapping_add),
+            TensorData::U32(v) => self.integers(inputs[0], &shape, v, (u32::MIN, u32::MAX), u32::wrapping_add),
             TensorData::I64(v) => self.integers(inputs[0], &shape, v, (i64::MIN, i64::MAX), i64::wrapping_add),
+            TensorData::U64(v) => self.integers(inputs[0], &shape, v, (u64::MIN, u64::MAX), u64::wrapping_add),
             TensorData::Bool(_) => Err(OpError::operand("data", "a number", inputs[0].ty())),
+        }
+    }
+
+    fn floats<T: Real + Neg<Output = T>>(
+        &self, x: &Tensor, shape: &[usize], v: &[T], count: usize, infinity: T,
+    ) -> Result<Tensor, OpError> {
+        match self.kind {
+            ReduceKind::Sum | ReduceKind::Mean => {
+                let sums = self.fold(x, |acc: f64, i| acc + v[i].double(), 0.0);
+                let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
+                Ok(Tensor::from_fn(shape, |i| T::of_double(sums[i] / n)))
+            }
+            ReduceKind::Max => self.extreme(x, shape, v, -infinity, extreme::greatest),
+            ReduceKind::Min => self.extreme(x, shape, v, infinity, extreme::least),
         }
     }
 

@@ -2,13 +2,13 @@
 
 use super::check;
 use super::gather::places;
-use crate::graph::tensor::strides;
-use crate::graph::{DType, Dim, OpError, Tensor, TensorType};
+use crate::graph::tensor::{strides, with_real};
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// Element `o` along a dimension is the sum over taps `t` of `data[index[o, t]] * weight[o, t]`.
     ///
-    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. f32 data with f32 weights; or i8 or i32 data with
+    /// Operands: data, index `[O, T]` (i32, from 0), weight `[O, T]`. Floats with weights of their type; or i8 or i32 data with
     /// i32 weights, whose sums are i32 and wrap. Every kind of interpolation has this form.
     Resample = "resample"(data, index, weight) {
         /// The dimension.
@@ -20,8 +20,8 @@ impl Resample {
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 3, 3)?;
         let data = inputs[0];
-        check::dtype("data", data, &[DType::F32, DType::I8, DType::I32])?;
-        let sum = if data.dtype == DType::F32 { DType::F32 } else { DType::I32 };
+        check::dtype("data", data, &[DType::F32, DType::I8, DType::I32, DType::F64])?;
+        let sum = if data.dtype.is_float() { data.dtype } else { DType::I32 };
         check::dtype("index", inputs[1], &[DType::I32])?;
         check::dtype("weight", inputs[2], &[sum])?;
         check::rank("index", inputs[1], 2)?;
@@ -50,10 +50,12 @@ impl Resample {
             let places = &places;
             (o * taps..(o + 1) * taps).map(move |k| ((outer * n + places[k]) * inner + rest, k))
         };
-        if inputs[0].dtype() == DType::F32 {
-            let (x, w) = (inputs[0].as_slice::<f32>()?, inputs[2].as_slice::<f32>()?);
-            let sum = |i| terms(i).map(|(at, k)| f64::from(x[at]) * f64::from(w[k])).sum::<f64>() as f32;
-            return Ok(Tensor::from_fn(&shape, sum));
+        if inputs[0].dtype().is_float() {
+            return with_real!(inputs[0].dtype(), T => {
+                let (x, w) = (inputs[0].as_slice::<T>()?, inputs[2].as_slice::<T>()?);
+                let sum = |i| T::of_double(terms(i).map(|(at, k)| x[at].double() * w[k].double()).sum::<f64>());
+                Ok(Tensor::from_fn(&shape, sum))
+            });
         }
         let x: Vec<i32> = match inputs[0].dtype() {
             DType::I8 => inputs[0].as_slice::<i8>()?.iter().map(|&v| i32::from(v)).collect(),

@@ -2,6 +2,7 @@
 
 use super::add::broadcast_index;
 use super::check;
+use crate::graph::tensor::with_element;
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
@@ -22,14 +23,7 @@ impl Select {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let types: Vec<_> = inputs.iter().map(|t| t.ty()).collect();
         let shape = check::known("a", &self.infer(&types.iter().collect::<Vec<_>>())?)?;
-        match inputs[1].dtype() {
-            DType::F32 => choose::<f32>(inputs, &shape),
-            DType::I8 => choose::<i8>(inputs, &shape),
-            DType::U8 => choose::<u8>(inputs, &shape),
-            DType::I32 => choose::<i32>(inputs, &shape),
-            DType::I64 => choose::<i64>(inputs, &shape),
-            DType::Bool => choose::<bool>(inputs, &shape),
-        }
+        with_element!(inputs[1].dtype(), T => choose::<T>(inputs, &shape))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::math::{Single, row_sum};
 operator! {
     /// `exp(beta * x)` divided by its sum along `axis`.
     ///
-    /// f32; or i8 with the given scales, computed as TFLite does: the exponential of the distance to the greatest
+    /// Floats; or i8 with the given scales, computed as TFLite does: the exponential of the distance to the greatest
     /// element comes from a table of 256 floats, the sum is a float, and the quotient is rounded to nearest.
     Softmax = "softmax"(data) {
         /// The dimension along which results sum to 1.
@@ -32,7 +32,7 @@ impl Softmax {
 
     pub(crate) fn infer(&self, inputs: &[&TensorType]) -> Result<TensorType, OpError> {
         check::arity(inputs, 1, 1)?;
-        check::dtype("data", inputs[0], &[DType::F32, DType::I8])?;
+        check::dtype("data", inputs[0], DType::FLOATS_OR_I8)?;
         check::axis(self.axis, inputs[0])?;
         check::zero_point_i8("output_zero_point", self.output_zero_point)?;
         let scales = [("beta", self.beta), ("input_scale", self.input_scale), ("output_scale", self.output_scale)];
@@ -65,6 +65,16 @@ impl Softmax {
                     let q = (exp(i) * inverse).round() as i32 + self.output_zero_point;
                     out[i] = q.clamp(-128, 127) as i8;
                 }
+            }
+            return Ok(Tensor::from_fn(shape, |i| out[i]));
+        }
+        if let Ok(x) = inputs[0].as_slice::<f64>() {
+            let mut out = vec![0.0; x.len()];
+            for &start in &rows {
+                let greatest = row(start).fold(f64::NEG_INFINITY, |m, i| m.max(x[i]));
+                row(start).for_each(|i| out[i] = ((x[i] - greatest) * f64::from(self.beta)).exp());
+                let sum: f64 = row(start).map(|i| out[i]).sum();
+                row(start).for_each(|i| out[i] /= sum);
             }
             return Ok(Tensor::from_fn(shape, |i| out[i]));
         }

@@ -238,10 +238,15 @@ impl Parser<'_> {
         }
         use crate::graph::op::attr::AttrValue;
         let tensor = match ty.dtype {
+            // The text form never lists these.
+            DType::F64 | DType::U64 => return Err((at, format!("a constant of type {} must be a blob", ty.dtype))),
             DType::F32 => build(&shape, &list, f32::from_attr),
             DType::I8 => build(&shape, &list, i8::from_attr),
             DType::U8 => build(&shape, &list, u8::from_attr),
+            DType::I16 => build(&shape, &list, i16::from_attr),
+            DType::U16 => build(&shape, &list, u16::from_attr),
             DType::I32 => build(&shape, &list, i32::from_attr),
+            DType::U32 => build(&shape, &list, u32::from_attr),
             DType::I64 => build(&shape, &list, i64::from_attr),
             DType::Bool => build(&shape, &list, bool::from_attr),
         };

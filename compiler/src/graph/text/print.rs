@@ -87,5 +87,10 @@ fn inline(t: &Tensor) -> Option<String> {
         TensorData::I32(v) => list(v),
         TensorData::I64(v) => list(v),
         TensorData::Bool(v) => list(v),
+        // Floats and integers of attributes have fewer bits.
+        TensorData::F64(_) | TensorData::U64(_) => return None,
+        TensorData::I16(v) => list(v),
+        TensorData::U16(v) => list(v),
+        TensorData::U32(v) => list(v),
     })
 }

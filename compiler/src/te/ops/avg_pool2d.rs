@@ -53,14 +53,14 @@ fn mean(
     (clamp, unsigned): ([i32; 2], bool),
     out: &[i64],
 ) -> TensorRef {
-    let sum = if x.dtype == DType::F32 { float_sums(b, p, x, out) } else { sums(b, p, x, 0, out) };
+    let sum = if x.dtype.is_float() { float_sums(b, p, x, out) } else { sums(b, p, x, 0, out) };
     let area = p.kernel[0] as i64 * p.kernel[1] as i64;
     let fixed = all || p.pads.iter().all(|&n| n == 0);
     b.compute("mean", out, |i| {
         let n = if fixed { Expr::int(area) } else { count(p, x, i).max(Expr::int(1)) };
         let s = sum.at(i);
-        if x.dtype == DType::F32 {
-            return s / n.cast(DType::F32);
+        if x.dtype.is_float() {
+            return s / n.cast(x.dtype);
         }
         // Unsigned bytes are stored minus 128: add 128 per element, which makes the sum non-negative.
         let zero = if unsigned { 128 } else { 0 };
@@ -85,15 +85,15 @@ fn mean(
 /// Appends sums of floats: first each column of a window, then the columns, in the order of other runtimes. In
 /// quantized networks with averages halfway between two integers, the rounding error of the sum decides the result.
 fn float_sums(b: &mut Builder, p: &Pool, x: &TensorRef, out: &[i64]) -> TensorRef {
-    let source = padded(b, x, p.layout, &p.pads, constant(DType::F32, 0));
+    let source = padded(b, x, p.layout, &p.pads, constant(x.dtype, 0));
     let [height, _] = p.layout.spatial_axes();
     let mut shape = source.shape.clone();
     shape[height] = out[height];
-    let columns = b.reduce("columns", DType::F32, &shape, &[("kh", p.kernel[0] as i64)], Combiner::Sum, |i, r| {
+    let columns = b.reduce("columns", x.dtype, &shape, &[("kh", p.kernel[0] as i64)], Combiner::Sum, |i, r| {
         let [n, h, w, c] = parts(i, p.layout);
         source.at(&index(p.layout, n, tap(&h, &r[0], p.strides[0], 1), w, c))
     });
-    b.reduce("sum", DType::F32, out, &[("kw", p.kernel[1] as i64)], Combiner::Sum, |i, r| {
+    b.reduce("sum", x.dtype, out, &[("kw", p.kernel[1] as i64)], Combiner::Sum, |i, r| {
         let [n, h, w, c] = parts(i, p.layout);
         columns.at(&index(p.layout, n, h, tap(&w, &r[0], p.strides[1], 1), c))
     })

@@ -32,11 +32,11 @@ pub(super) fn conv_sum(
 ) -> TensorRef {
     let depth = steps[2];
     let per_group = out[op.layout.channel_axis()] / op.groups.max(1) as i64;
-    let float = source.dtype == DType::F32;
+    let sum = if source.dtype.is_float() { source.dtype } else { DType::I32 };
     let reduce = [("kh", steps[0]), ("kw", steps[1]), ("ci", depth)];
     let first = |i: &[Expr]| match bias {
         Some(bias) => bias.at(&[i[op.layout.channel_axis()].clone()]),
-        None => constant(if float { DType::F32 } else { DType::I32 }, 0),
+        None => constant(sum, 0),
     };
     b.sum_from("conv2d", out, &reduce, first, |i, r| {
         let [n, h, wd, c] = parts(i, op.layout);
@@ -60,7 +60,7 @@ pub(super) fn conv_sum(
 
 /// Returns `(x - zero point) * (w - zero point)`, in i32 for integers.
 pub fn product(x: Expr, w: Expr, x_zero: i32, w_zero: i32) -> Expr {
-    if x.dtype() == DType::F32 {
+    if x.dtype().is_float() {
         return x * w;
     }
     let less = |v: Expr, zero: i32| {

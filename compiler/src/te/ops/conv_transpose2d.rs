@@ -19,7 +19,7 @@ pub fn conv_transpose2d(
     let source = spread(b, op, x, w, out);
     let (kernel, depth) = ([w.shape[1], w.shape[2]], w.shape[3]);
     let per_group = w.shape[0] / op.groups.max(1) as i64;
-    let sum = if x.dtype == DType::F32 { DType::F32 } else { DType::I32 };
+    let sum = if x.dtype.is_float() { x.dtype } else { DType::I32 };
     let reduce = [("kh", kernel[0]), ("kw", kernel[1]), ("ci", depth)];
     let first = |i: &[Expr]| match bias {
         Some(bias) => bias.at(&[i[op.layout.channel_axis()].clone()]),

@@ -16,7 +16,7 @@ pub fn dense(
     bias: Option<&TensorRef>,
     out: &[i64],
 ) -> TensorRef {
-    let sum = if x.dtype == DType::F32 { DType::F32 } else { DType::I32 };
+    let sum = if x.dtype.is_float() { x.dtype } else { DType::I32 };
     b.sum_from(
         "dense",
         out,

@@ -3,6 +3,7 @@
 use super::{broadcast, call};
 use crate::graph::DType;
 use crate::graph::op::{Binary, BinaryKind, GELU_A, GELU_B, Unary, UnaryKind};
+use crate::te::scalar::wrap;
 use crate::te::{BinOp, Builder, Expr, Func, TensorRef};
 
 /// Appends a function of each element.
@@ -12,29 +13,30 @@ pub fn unary(b: &mut Builder, op: &Unary, x: &TensorRef, out: &[i64]) -> TensorR
 
 fn function(op: &Unary, x: Expr) -> Expr {
     let f = |f: Func, x: Expr| call(f, [x]);
-    let zero = || if x.dtype() == DType::F32 { Expr::f32(0.0) } else { Expr::Int(0, x.dtype()) };
-    let one = || Expr::f32(1.0);
-    let neg = |x: Expr| Expr::f32(-1.0) * x;
-    let unit = |x: Expr| x.max(Expr::f32(0.0)).min(Expr::f32(1.0));
+    let t = x.dtype();
+    let number = |v: f64| Expr::number(v, t);
+    let (zero, one) = (|| number(0.0), || number(1.0));
+    let neg = |x: Expr| number(-1.0) * x;
+    let unit = |x: Expr| x.max(number(0.0)).min(number(1.0));
     let sigmoid = |x: Expr| one() / (one() + f(Func::Exp, neg(x)));
     let softplus = |x: Expr| {
         let tail = f(Func::Exp, neg(f(Func::Abs, x.clone())));
-        x.max(Expr::f32(0.0)) + f(Func::Log, one() + tail)
+        x.max(number(0.0)) + f(Func::Log, one() + tail)
     };
     match op.kind {
-        UnaryKind::Abs if x.dtype() == DType::F32 => f(Func::Abs, x),
+        UnaryKind::Abs if t.is_float() => f(Func::Abs, x),
+        UnaryKind::Abs if t.is_unsigned() => x,
         UnaryKind::Abs => x.clone().lt(zero()).select(zero() - x.clone(), x),
-        UnaryKind::Neg if x.dtype() == DType::F32 => neg(x),
+        UnaryKind::Neg if t.is_float() => neg(x),
         UnaryKind::Neg => zero() - x,
         UnaryKind::Sign => {
-            let number = |v: i64| Expr::Int(v, DType::I32).cast(x.dtype());
             // NaN stays NaN.
-            let rest =
-                if x.dtype() == DType::F32 { x.clone().equals(zero()).select(number(0), x.clone()) } else { number(0) };
-            let below = x.clone().lt(zero()).select(number(-1), rest);
-            zero().lt(x.clone()).select(number(1), below)
+            let rest = if t.is_float() { x.clone().equals(zero()).select(zero(), x.clone()) } else { zero() };
+            let below = if t.is_unsigned() { rest } else { x.clone().lt(zero()).select(number(-1.0), rest) };
+            zero().lt(x.clone()).select(one(), below)
         }
-        UnaryKind::Not => x.equals(Expr::Int(0, DType::Bool)),
+        UnaryKind::Not if t == DType::Bool => x.equals(Expr::Int(0, t)),
+        UnaryKind::Not => Expr::binary(BinOp::Xor, x, Expr::Int(wrap(-1, t), t)),
         UnaryKind::Exp => f(Func::Exp, x),
         UnaryKind::Log => f(Func::Log, x),
         UnaryKind::Sqrt => f(Func::Sqrt, x),
@@ -49,22 +51,22 @@ fn function(op: &Unary, x: Expr) -> Expr {
         UnaryKind::Sigmoid => sigmoid(x),
         UnaryKind::Softplus => softplus(x),
         UnaryKind::Softsign => x.clone() / (one() + f(Func::Abs, x)),
-        UnaryKind::LeakyRelu => x.clone().lt(zero()).select(Expr::f32(op.alpha) * x.clone(), x),
+        UnaryKind::LeakyRelu => x.clone().lt(zero()).select(number(op.alpha.into()) * x.clone(), x),
         UnaryKind::Elu => {
-            let below = Expr::f32(op.alpha) * (f(Func::Exp, x.clone()) - one());
+            let below = number(op.alpha.into()) * (f(Func::Exp, x.clone()) - one());
             x.clone().lt(zero()).select(below, x)
         }
-        UnaryKind::HardSigmoid => unit(Expr::f32(op.alpha) * x + Expr::f32(op.beta)),
-        UnaryKind::HardSwish => x.clone() * unit(x / Expr::f32(6.0) + Expr::f32(0.5)),
+        UnaryKind::HardSigmoid => unit(number(op.alpha.into()) * x + number(op.beta.into())),
+        UnaryKind::HardSwish => x.clone() * unit(x / number(6.0) + number(0.5)),
         UnaryKind::Silu => x.clone() * sigmoid(x),
         UnaryKind::Gelu => {
-            let erf = f(Func::Erf, x.clone() * Expr::f32(std::f32::consts::FRAC_1_SQRT_2));
-            Expr::f32(0.5) * x * (one() + erf)
+            let erf = f(Func::Erf, x.clone() * number(std::f64::consts::FRAC_1_SQRT_2));
+            number(0.5) * x * (one() + erf)
         }
         UnaryKind::GeluTanh => {
-            let cube = Expr::f32(GELU_B) * x.clone() * x.clone() * x.clone();
-            let tanh = f(Func::Tanh, Expr::f32(GELU_A) * (x.clone() + cube));
-            Expr::f32(0.5) * x * (one() + tanh)
+            let cube = number(GELU_B) * x.clone() * x.clone() * x.clone();
+            let tanh = f(Func::Tanh, number(GELU_A) * (x.clone() + cube));
+            number(0.5) * x * (one() + tanh)
         }
         UnaryKind::Mish => x.clone() * f(Func::Tanh, softplus(x)),
     }
@@ -78,7 +80,7 @@ pub fn binary(b: &mut Builder, op: &Binary, x: &TensorRef, y: &TensorRef, out: &
         match op.kind {
             BinaryKind::Sub => plain(BinOp::Sub),
             BinaryKind::Mul => plain(BinOp::Mul),
-            BinaryKind::Div if x.dtype() == DType::F32 => plain(BinOp::Div),
+            BinaryKind::Div if x.dtype().is_float() || x.dtype().is_unsigned() => plain(BinOp::Div),
             BinaryKind::Div => truncated(x, y),
             BinaryKind::Mod => plain(BinOp::Mod),
             BinaryKind::Min => plain(BinOp::Min),
@@ -86,7 +88,10 @@ pub fn binary(b: &mut Builder, op: &Binary, x: &TensorRef, y: &TensorRef, out: &
             BinaryKind::Pow => call(Func::Pow, [x, y]),
             BinaryKind::And => plain(BinOp::And),
             BinaryKind::Or => plain(BinOp::Or),
-            BinaryKind::Xor => plain(BinOp::Ne),
+            BinaryKind::Xor if x.dtype() == DType::Bool => plain(BinOp::Ne),
+            BinaryKind::Xor => plain(BinOp::Xor),
+            BinaryKind::ShiftLeft => plain(BinOp::Shl),
+            BinaryKind::ShiftRight => plain(BinOp::Shr),
             BinaryKind::Equal => plain(BinOp::Eq),
             BinaryKind::Less => plain(BinOp::Lt),
             BinaryKind::LessEqual => plain(BinOp::Le),
@@ -105,6 +110,11 @@ fn truncated(x: Expr, y: Expr) -> Expr {
 /// Appends a conversion to another element type.
 pub fn cast(b: &mut Builder, to: DType, x: &TensorRef, out: &[i64]) -> TensorRef {
     b.compute("cast", out, |i| x.at(i).cast(to))
+}
+
+/// Appends the same bits as another element type.
+pub fn bitcast(b: &mut Builder, to: DType, x: &TensorRef, out: &[i64]) -> TensorRef {
+    b.compute("bitcast", out, |i| x.at(i).bitcast(to))
 }
 
 /// Appends a choice between two operands for each element. `None` if an operand is missing.

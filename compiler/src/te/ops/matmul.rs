@@ -1,13 +1,12 @@
 //! `matmul`: products of matrices whose outer dimensions broadcast.
 
 use super::broadcast;
-use crate::graph::DType;
 use crate::te::{Builder, Combiner, Expr, TensorRef};
 
 /// Appends `a [..., M, K]` times `b [..., K, N]`.
 pub fn matmul(b: &mut Builder, x: &TensorRef, y: &TensorRef, out: &[i64]) -> TensorRef {
     let depth = x.shape[x.shape.len() - 1];
-    b.reduce("matmul", DType::F32, out, &[("k", depth)], Combiner::Sum, |i, r| {
+    b.reduce("matmul", x.dtype, out, &[("k", depth)], Combiner::Sum, |i, r| {
         let (at, to) = places(x, y, i, out, &r[0]);
         x.at(&at) * y.at(&to)
     })

@@ -238,6 +238,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Unary(op) => elementwise::unary(b, op, x, out),
         Op::Binary(op) => elementwise::binary(b, op, x, args.get(1)?, out),
         Op::Cast(op) => elementwise::cast(b, op.dtype, x, out),
+        Op::Bitcast(op) => elementwise::bitcast(b, op.dtype, x, out),
         Op::Select(_) => elementwise::select(b, args, out)?,
         Op::Expand(_) => elementwise::expand(b, x, out),
         Op::Reduce(op) => reduce::reduce(b, op, x, out),

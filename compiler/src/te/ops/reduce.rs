@@ -1,6 +1,5 @@
 //! `reduce` and `arg_reduce`: reductions over dimensions.
 
-use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Reduce, ReduceKind};
 use crate::te::{BinOp, Builder, Combiner, Expr, TensorRef};
 
@@ -36,7 +35,7 @@ pub fn reduce(b: &mut Builder, op: &Reduce, x: &TensorRef, out: &[i64]) -> Tenso
         return found;
     }
     let count: i64 = over.iter().map(|o| o.1).product();
-    b.compute("mean", out, |i| found.at(i) / Expr::f32(count as f32))
+    b.compute("mean", out, |i| found.at(i) / Expr::number(count as f64, x.dtype))
 }
 
 /// Appends the index of the extreme: finds the extreme first, then its least or greatest index.
@@ -50,7 +49,7 @@ pub fn arg_reduce(b: &mut Builder, op: &ArgReduce, x: &TensorRef, out: &[i64]) -
         let element = x.at(&at(i, k));
         let found = element.clone().equals(best.at(i));
         // If there is a NaN, the extreme is NaN, which equals nothing.
-        let found = if x.dtype == DType::F32 {
+        let found = if x.dtype.is_float() {
             Expr::binary(BinOp::Or, found, Expr::binary(BinOp::Ne, element.clone(), element))
         } else {
             found

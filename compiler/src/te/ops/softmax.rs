@@ -29,17 +29,17 @@ pub fn softmax(b: &mut Builder, op: &Softmax, x: &TensorRef, out: &[i64]) -> Ten
     };
     let greatest = whole(b, "greatest", x.dtype, Combiner::Max, x);
     let exp = b.compute("exp", out, |i| {
-        let exponent = if x.dtype == DType::F32 {
-            (x.at(i) - greatest.at(&row(i))) * Expr::f32(op.beta)
+        let exponent = if x.dtype.is_float() {
+            (x.at(i) - greatest.at(&row(i))) * Expr::number(op.beta.into(), x.dtype)
         } else {
             let distance = greatest.at(&row(i)).cast(DType::I32) - x.at(i).cast(DType::I32);
             Expr::f32(-op.input_scale * op.beta) * distance.cast(DType::F32)
         };
         call(Func::Exp, [exponent])
     });
-    let sum = whole(b, "sum", DType::F32, Combiner::Sum, &exp);
+    let sum = whole(b, "sum", exp.dtype, Combiner::Sum, &exp);
     b.compute("softmax", out, |i| {
-        if x.dtype == DType::F32 {
+        if x.dtype.is_float() {
             return exp.at(i) / sum.at(&row(i));
         }
         let inverse = Expr::f32(1.0) / (sum.at(&row(i)) * Expr::f32(op.output_scale));

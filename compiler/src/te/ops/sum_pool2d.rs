@@ -16,7 +16,7 @@ pub struct Pool {
 /// Appends the sum of `x - zero` over each window: i32 for i8, f32 for f32.
 pub fn sums(b: &mut Builder, p: &Pool, x: &TensorRef, zero: i32, out: &[i64]) -> TensorRef {
     let source = padded(b, x, p.layout, &p.pads, constant(x.dtype, zero));
-    let sum = if x.dtype == DType::F32 { DType::F32 } else { DType::I32 };
+    let sum = if x.dtype.is_float() { x.dtype } else { DType::I32 };
     let reduce = [("kh", p.kernel[0] as i64), ("kw", p.kernel[1] as i64)];
     b.reduce("sum", sum, out, &reduce, Combiner::Sum, |i, r| {
         let [n, h, w, c] = parts(i, p.layout);

@@ -67,5 +67,5 @@ pub fn tap(o: &Expr, k: &Expr, stride: usize, dilation: usize) -> Expr {
 
 /// Returns a constant: a float, or an integer of type `dtype`.
 pub fn constant(dtype: DType, v: i32) -> Expr {
-    if dtype == DType::F32 { Expr::f32(v as f32) } else { Expr::Int(v as i64, dtype) }
+    Expr::number(v.into(), dtype)
 }

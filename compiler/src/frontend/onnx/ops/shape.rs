@@ -4,7 +4,7 @@ use super::unary::element_type;
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::graph::op::{Expand, Reshape, Transpose};
-use crate::graph::{DType, Tensor, TensorData, TensorType};
+use crate::graph::{DType, Tensor, TensorType};
 use std::fmt::Display;
 
 pub(super) fn constant(n: &mut NodeContext) -> Result<(), Reason> {
@@ -141,14 +141,7 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
 /// Indices of the non-zero elements of a known tensor.
 pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
     let t = n.constant_input(0)?;
-    let holds: Vec<bool> = match t.data() {
-        TensorData::F32(v) => v.iter().map(|&x| x != 0.0).collect(),
-        TensorData::I8(v) => v.iter().map(|&x| x != 0).collect(),
-        TensorData::U8(v) => v.iter().map(|&x| x != 0).collect(),
-        TensorData::I32(v) => v.iter().map(|&x| x != 0).collect(),
-        TensorData::I64(v) => v.iter().map(|&x| x != 0).collect(),
-        TensorData::Bool(v) => v.clone(),
-    };
+    let holds: Vec<bool> = t.doubles().iter().map(|&x| x != 0.0).collect();
     let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
     n.reserve(&TensorType::new(DType::I64, &[t.shape().len(), places.len()]))?;
     let (shape, steps) = (t.shape(), crate::graph::strides_of(t.shape()));

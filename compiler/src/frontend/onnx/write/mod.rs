@@ -116,6 +116,11 @@ fn element(dtype: DType) -> i32 {
         DType::I32 => 6,
         DType::I64 => 7,
         DType::Bool => 9,
+        DType::F64 => 11,
+        DType::I16 => 5,
+        DType::U16 => 4,
+        DType::U32 => 12,
+        DType::U64 => 13,
     }
 }
 

@@ -354,7 +354,7 @@ impl Writer<'_> {
             }
             GeluTanh => {
                 let [a, b] = [crate::graph::op::GELU_A, crate::graph::op::GELU_B];
-                let (a, b) = (self.number(&format!("{out}/a"), a), self.number(&format!("{out}/b"), b));
+                let (a, b) = (self.number(&format!("{out}/a"), a as f32), self.number(&format!("{out}/b"), b as f32));
                 let v = self.part(&format!("{out}/square"), "Mul", &[x, x], vec![]);
                 let v = self.part(&format!("{out}/cube"), "Mul", &[&v, x], vec![]);
                 let v = self.part(&format!("{out}/part"), "Mul", &[&v, &b], vec![]);
@@ -434,6 +434,7 @@ fn binary(kind: BinaryKind) -> &'static str {
         BinaryKind::And => "And",
         BinaryKind::Or => "Or",
         BinaryKind::Xor => "Xor",
+        BinaryKind::ShiftLeft | BinaryKind::ShiftRight => "BitShift",
         BinaryKind::Equal => "Equal",
         BinaryKind::Less => "Less",
         BinaryKind::LessEqual => "LessOrEqual",

@@ -130,7 +130,13 @@ fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reas
         let next = match &node.op {
             Op::Transpose(t) => t.perm.get(axis).copied(),
             // An element-wise operator has the steps of its data.
-            Op::Unary(_) | Op::Cast(_) | Op::Relu(_) | Op::Clip(_) | Op::Quantize(_) | Op::Dequantize(_) => Some(axis),
+            Op::Unary(_)
+            | Op::Cast(_)
+            | Op::Bitcast(_)
+            | Op::Relu(_)
+            | Op::Clip(_)
+            | Op::Quantize(_)
+            | Op::Dequantize(_) => Some(axis),
             _ => None,
         };
         let (Some(&data), Some(next)) = (node.inputs.first(), next) else {
