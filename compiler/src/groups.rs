@@ -62,6 +62,7 @@ pub fn is_elementwise(op: &Op) -> bool {
             | Op::Select(_)
             | Op::Cast(_)
             | Op::Bitcast(_)
+            | Op::Narrow(_)
             | Op::QAdd(_)
             | Op::QMul(_)
             | Op::Lookup(_)

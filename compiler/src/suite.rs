@@ -13,11 +13,13 @@ pub use special::special_numbers;
 
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding};
 
+use tilewright_runtime::tensor::NarrowFloat;
+
 use crate::graph::op::{
     Add, ArgReduce, AvgPool2d, Binary, BinaryKind, Bitcast, Cast, Clip, Compute, Concat, Conv2d, Dense, Dequantize,
-    Expand, Gather, GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Pad, QAdd,
-    QAvgPool2d, QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape, Select,
-    ShiftSign, Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
+    Expand, Gather, GatherElements, GlobalAvgPool, HybridDense, LayerNorm, Layout, MatMul, MaxPool2d, Narrow, Pad,
+    QAdd, QAvgPool2d, QuantRounding, Quantize, Reduce, ReduceKind, Relu, Requantize, Resample, Rescale, Reshape,
+    Select, ShiftSign, Slice, Softmax, SumPool2d, Transpose, Unary, UnaryKind,
 };
 use crate::graph::{DType, Graph, GraphBuilder, GraphError, Op, Tensor, TensorType};
 
@@ -273,6 +275,13 @@ const KINDS: &[ProblemMaker] = &[
         let indices = Tensor::from_fn(&shape, |_| n.int(0, s[axis] as i64 - 1) as i32);
         let t = any(n, DType::FLOATS);
         (Resample { axis }.into(), vec![ty(t, &s), indices.ty(), ty(t, &shape)], vec![(1, indices)])
+    },
+    |n, _| {
+        let float = NarrowFloat::ALL[n.size(0, 7)];
+        let saturate = n.int(0, 1) == 0;
+        // Ones that are too large for some types, and too small.
+        let data = Tensor::from_fn(&[n.size(40, 90)], |_| n.float() * 2f32.powi(n.int(-30, 24) as i32));
+        (Narrow { float, saturate }.into(), vec![data.ty()], vec![(0, data)])
     },
     |n, _| (Relu {}.into(), vec![ty(any(n, DType::NUMBERS), &[n.size(1, 40), 3])], vec![]),
     |n, _| {

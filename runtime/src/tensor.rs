@@ -1,6 +1,7 @@
 //! Values at the runtime's interface: an element type, a shape and the bytes.
 
 mod borrowed;
+mod narrow;
 
 use std::fmt;
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use borrowed::refs;
 pub use borrowed::{TensorMut, TensorRef};
+pub use narrow::NarrowFloat;
 
 /// An element of a tensor, exactly: 64-bit integers are not rounded to floats.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -198,7 +198,7 @@ impl Given {
         let bytes = arrays.iter().any(|(_, t)| t.dtype == DType::U8) && model.iter().any(|v| v.dtype == DType::F32);
         let scaling = if bytes { scaling(preprocess, about)? } else { Scaling::NONE };
         let rest = self.made_up.then(|| inference::made_up(model));
-        let arranged = inference::arrange(model, arrays, rest, scaling);
+        let arranged = inference::arrange(model, arrays, rest, (scaling, &about.inputs));
         if self.arrays.is_empty() {
             return Ok(arranged?);
         }

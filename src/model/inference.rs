@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 use tilewright_compiler::frontend::Datum;
-use tilewright_runtime::artifact::{About, Artifact, Place, ValueId, ValueInfo};
+use tilewright_runtime::artifact::{About, Artifact, Edge, Place, ValueId, ValueInfo};
 use tilewright_runtime::session::{RunReport, Session, SessionError};
-use tilewright_runtime::tensor::{DType, Number, Tensor, shape_text};
+use tilewright_runtime::tensor::{DType, NarrowFloat, Number, Tensor, shape_text};
 
 /// Errors in the inputs or labels given for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,7 +118,8 @@ pub fn data(arrays: &[(Option<String>, Tensor)]) -> Vec<Datum> {
 /// in order; a single array for a model with one input can have any name. Inputs without an array get theirs from
 /// `rest`, if given.
 ///
-/// An array must have the input's type; for a float input it can also be u8 or floats of any width. Its first dimension
+/// An array must have the input's type; for a float input it can also be u8, floats of any width, or the bits of the
+/// model file's type, if `edges` say that it is one that NumPy does not have. Its first dimension
 /// is a multiple of the input's. Dimensions of size 1 can be omitted or added, and integer arrays can be `[N, H, W, C]`
 /// for an input `[N, C, H, W]`.
 ///
@@ -128,9 +129,9 @@ pub fn arrange(
     model: &[&ValueInfo],
     given: Vec<(Option<String>, Tensor)>,
     rest: Option<Vec<Tensor>>,
-    scaling: Scaling,
+    (scaling, edges): (Scaling, &[Edge]),
 ) -> Result<Vec<Vec<Tensor>>, InputError> {
-    split_scaled(model, &ordered(model, given, rest)?, scaling)
+    split_scaled(model, &ordered(model, given, rest)?, (scaling, edges))
 }
 
 /// Sorts the arrays into the order of the model's inputs.
@@ -174,13 +175,29 @@ pub(super) fn ordered(
     slots.into_iter().zip(model).map(|(slot, value)| slot.ok_or_else(|| missing(value))).collect()
 }
 
-/// Converts outputs to the float width that the model file declares.
+/// Rounds outputs to the float type that the model file declares. Types that NumPy does not have stay f32.
 pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
     for (edge, tensor) in about.outputs.iter().zip(outputs) {
-        if let Some(converted) = edge.floats.and_then(|floats| tensor.to_floats(floats)) {
+        let Some(floats) = edge.floats.filter(|_| tensor.dtype == DType::F32) else { continue };
+        let converted = match floats {
+            NarrowFloat::F16 => tensor.to_floats(DType::F16),
+            other => {
+                let values: Vec<f32> = tensor.to_f64().iter().map(|x| other.round(*x as f32, false)).collect();
+                Tensor::from_f32(tensor.shape.clone(), &values)
+            }
+        };
+        if let Some(converted) = converted {
             *tensor = converted;
         }
     }
+}
+
+/// The floats of an array of the bits of a narrow type.
+fn widened(bits: &Tensor, floats: NarrowFloat) -> Option<Tensor> {
+    let whole = matches!((bits.dtype, floats.size()), (DType::U8, 1) | (DType::U16, 2));
+    let widen = |bits: &f64| floats.widen(*bits as u16);
+    let values = || bits.to_f64().iter().map(widen).collect::<Vec<_>>();
+    whole.then(|| Tensor::from_f32(bits.shape.clone(), &values())).flatten()
 }
 
 /// Splits every input into runs.
@@ -188,14 +205,20 @@ pub fn to_file_floats(about: &About, outputs: &mut [Tensor]) {
 /// # Errors
 /// [`InputError::Type`] or [`InputError::Runs`].
 pub fn split(model: &[&ValueInfo], inputs: &[Tensor]) -> Result<Vec<Vec<Tensor>>, InputError> {
-    split_scaled(model, inputs, Scaling::NONE)
+    split_scaled(model, inputs, (Scaling::NONE, &[]))
 }
 
-fn split_scaled(model: &[&ValueInfo], inputs: &[Tensor], scaling: Scaling) -> Result<Vec<Vec<Tensor>>, InputError> {
+fn split_scaled(
+    model: &[&ValueInfo],
+    inputs: &[Tensor],
+    (scaling, edges): (Scaling, &[Edge]),
+) -> Result<Vec<Vec<Tensor>>, InputError> {
     let mut counted: Option<(usize, &ValueInfo)> = None;
     let mut all = Vec::with_capacity(inputs.len());
-    for (value, tensor) in model.iter().copied().zip(inputs) {
-        let data = fitted(value, tensor, scaling)?;
+    for (index, (value, tensor)) in model.iter().copied().zip(inputs).enumerate() {
+        let floats = edges.get(index).and_then(|edge| edge.floats).filter(|_| value.dtype == DType::F32);
+        let bits = floats.and_then(|floats| widened(tensor, floats));
+        let data = fitted(value, bits.as_ref().unwrap_or(tensor), scaling)?;
         // An input without elements is that of each run.
         if let Some(found) = data.len().checked_div(value.bytes()) {
             let (wanted, first) = *counted.get_or_insert((found, value));

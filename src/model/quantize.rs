@@ -322,10 +322,11 @@ pub fn samples(
         Ok(ValueInfo::new(name, dtype, shape))
     };
     let values = inputs.iter().map(value).collect::<Result<Vec<_>, InputError>>()?;
-    let runs = inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, scaling).map_err(|e| match e {
-        InputError::Missing { name, ty, .. } => missing(name, ty),
-        other => other,
-    })?;
+    let runs =
+        inference::arrange(&values.iter().collect::<Vec<_>>(), arrays, None, (scaling, &[])).map_err(|e| match e {
+            InputError::Missing { name, ty, .. } => missing(name, ty),
+            other => other,
+        })?;
     let of_run =
         |run: &Vec<tensor::Tensor>| run.iter().map(|t| Tensor::try_from(t).expect("of the model's type")).collect();
     Ok(runs.iter().map(of_run).collect())

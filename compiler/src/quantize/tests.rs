@@ -366,7 +366,7 @@ fn weights_of_seven_bits_stay_within_63() {
 fn dead_channels_keep_their_bias() {
     let mut b = GraphBuilder::new("g");
     let x = b.input("x", f32s(&[1, 4]));
-    let w = b.constant("w", Tensor::from_fn(&[2, 4], |i| if i < 4 { 1e-20 } else { 1.0 }));
+    let w = b.constant("w", Tensor::from_fn(&[2, 4], |i| if i < 4 { 1e-20f32 } else { 1.0 }));
     let bias = b.constant("b", Tensor::vector(vec![3f32, -2.0]));
     let v = b.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[x, w, bias]).unwrap();
     b.output("y", v);

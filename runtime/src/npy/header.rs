@@ -88,7 +88,12 @@ fn parse_dictionary(text: &str) -> Result<Header, String> {
         .parse()
         .ok()
         .filter(|_| "<>|=".contains(order))
-        .and_then(|size| DType::from_kind(kind, size))
+        // NumPy writes types that it does not know, such as bfloat16 and 8-bit floats, as their bytes.
+        .and_then(|size| match (kind, size) {
+            ('V' | 'f', 1) => Some(DType::U8),
+            ('V', 2) => Some(DType::U16),
+            _ => DType::from_kind(kind, size),
+        })
         .ok_or_else(|| format!("its element type is '{descr}', but must be an integer, a float or bool"))?;
     let fortran_order = match value("fortran_order")? {
         v if v.starts_with("True") => true,

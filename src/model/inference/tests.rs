@@ -1,6 +1,6 @@
 use super::*;
 use tilewright_runtime::artifact::Edge;
-use tilewright_runtime::tensor::DType;
+use tilewright_runtime::tensor::{DType, NarrowFloat};
 
 fn value(name: &str, shape: &[usize]) -> ValueInfo {
     ValueInfo::new(name, DType::I8, shape.to_vec())
@@ -142,7 +142,7 @@ fn arrays_have_the_width_of_floats_that_the_file_names() {
     let artifact = named_often();
     let value = &artifact.manifest.values[artifact.manifest.inputs[0].0 as usize];
     let half = |floats| Edge { floats: Some(floats), ..Edge::default() };
-    let about = About { outputs: vec![half(DType::F16)], ..About::default() };
+    let about = About { outputs: vec![half(NarrowFloat::F16)], ..About::default() };
     let single = Tensor::from_f32(vec![2, 3], &[1.0, -2.5, 0.25, 0.0, 65504.0, 3.0]).unwrap();
     let given = single.to_floats(DType::F16).unwrap();
     let runs = split(&[value], std::slice::from_ref(&single)).unwrap();
@@ -153,6 +153,21 @@ fn arrays_have_the_width_of_floats_that_the_file_names() {
     let mut outputs = vec![single.clone(), single.clone()];
     to_file_floats(&about, &mut outputs);
     assert_eq!(outputs, [given, single.clone()]);
+    // Types that NumPy does not have: outputs are rounded, and inputs can be bits.
+    let about = About { outputs: vec![half(NarrowFloat::F8E4m3fn)], ..About::default() };
+    let mut outputs = vec![single];
+    to_file_floats(&about, &mut outputs);
+    assert!(outputs[0].to_f64()[4].is_nan(), "65504 is out of range");
+    assert_eq!(outputs[0].to_f64()[..4], [1.0, -2.5, 0.25, 0.0]);
+    let runs = |dtype, edge: NarrowFloat, bytes: Vec<u8>| {
+        let bits = Tensor::new(dtype, vec![1, 3], bytes).unwrap();
+        arrange(&[value], vec![(None, bits)], None, (Scaling::NONE, &[half(edge)]))
+    };
+    let brain = runs(DType::U16, NarrowFloat::Bf16, vec![0x80, 0x3f, 0x20, 0xc0, 0, 0]).unwrap();
+    let eight = runs(DType::U8, NarrowFloat::F8E4m3fn, vec![0x38, 0xc2, 0]).unwrap();
+    assert_eq!(brain[0][0].to_f64(), [1.0, -2.5, 0.0]);
+    assert_eq!(eight[0][0].to_f64(), [1.0, -2.5, 0.0]);
+    assert!(runs(DType::U16, NarrowFloat::F8E5m2, vec![0; 6]).is_err());
 }
 
 #[test]
@@ -160,7 +175,8 @@ fn bytes_become_floats_and_images_what_the_model_takes() {
     let x = ValueInfo::new("x", DType::F32, vec![1, 2, 1, 3]);
     let bytes = |shape: &[usize]| Tensor::new(DType::U8, shape.to_vec(), (0..12).collect()).unwrap();
     let scaling = Scaling { mean: 2.0, scale: 4.0 };
-    let runs = |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], None, scaling);
+    let runs =
+        |name: &str, shape: &[usize]| arrange(&[&x], vec![(Some(name.into()), bytes(shape))], None, (scaling, &[]));
     let real =
         |numbers: [u8; 6]| Tensor::from_f32(vec![1, 2, 1, 3], &numbers.map(|n| (f32::from(n) - 2.0) / 4.0)).unwrap();
     let plain = [vec![real([0, 1, 2, 3, 4, 5])], vec![real([6, 7, 8, 9, 10, 11])]];

@@ -255,6 +255,11 @@ impl<'a> Reader<'a> {
                     if operations > MAX_CHAIN {
                         return self.fail(&format!("at most {MAX_CHAIN} operations of one strength in a row"));
                     }
+                    let logical = matches!(op, BinOp::And | BinOp::Or) && sign.len() == 2;
+                    if logical && left.dtype() != DType::Bool {
+                        let message = format!("{sign} is for booleans; the bits of integers have {}", &sign[..1]);
+                        return self.refuse_at(self.at, message);
+                    }
                     self.at += sign.len();
                     let right = self.deeper(|p| p.climb(strength))?;
                     left = Expr::binary(op, left, right);

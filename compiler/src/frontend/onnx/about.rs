@@ -3,7 +3,6 @@
 use super::proto::{ModelProto, ValueInfoProto};
 use super::tensor;
 use tilewright_runtime::artifact::{About, Edge, Normalization};
-use tilewright_runtime::tensor::DType;
 
 /// The file's description; image properties apply to the first input.
 pub fn about(bytes: &[u8]) -> Option<About> {
@@ -20,11 +19,8 @@ pub fn about(bytes: &[u8]) -> Option<About> {
     });
     let bgr = property("Image.BitmapPixelFormat").is_some_and(|format| format.starts_with("Bgr"));
     let edge = |info: &ValueInfoProto| {
-        let floats = match info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref()).map(|t| t.elem_type) {
-            Some(tensor::HALF) => Some(DType::F16),
-            Some(tensor::DOUBLE) => Some(DType::F64),
-            _ => None,
-        };
+        let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+        let floats = ty.and_then(|ty| tensor::element(ty.elem_type).ok()?.float);
         Edge { floats, ..Edge::default() }
     };
     let graph = model.graph.as_ref();
@@ -43,6 +39,7 @@ mod tests {
     use super::super::proto::{GraphProto, StringStringEntryProto, TensorProto, TensorTypeProto, TypeProto};
     use super::*;
     use prost::Message;
+    use tilewright_runtime::tensor::NarrowFloat;
 
     #[test]
     fn properties_say_how_pictures_are_prepared() {
@@ -69,15 +66,15 @@ mod tests {
         };
         let weight = TensorProto { name: "w".into(), ..TensorProto::default() };
         let graph = GraphProto {
-            input: vec![value("w", tensor::HALF), value("a", 1), value("b", tensor::HALF)],
-            output: vec![value("y", tensor::DOUBLE)],
+            input: vec![value("w", 10), value("a", 1), value("b", 10)],
+            output: vec![value("y", 16), value("z", 11)],
             initializer: vec![weight],
             ..GraphProto::default()
         };
         let file = ModelProto { graph: Some(graph), ..ModelProto::default() }.encode_to_vec();
         let found = about(&file).expect("it decodes");
         let floats = |edges: &[Edge]| edges.iter().map(|e| e.floats).collect::<Vec<_>>();
-        assert_eq!(floats(&found.inputs), [None, Some(DType::F16)]);
-        assert_eq!(floats(&found.outputs), [Some(DType::F64)]);
+        assert_eq!(floats(&found.inputs), [None, Some(NarrowFloat::F16)]);
+        assert_eq!(floats(&found.outputs), [Some(NarrowFloat::Bf16), None]);
     }
 }

@@ -3,7 +3,7 @@
 use super::function::{Call, Functions};
 use super::proto::{GraphProto, TensorProto, ValueInfoProto};
 use super::region::Around;
-use super::tensor;
+use super::tensor::{self, Element};
 use crate::frontend::ImportOptions;
 use crate::frontend::error::ImportError;
 use crate::frontend::semantic::{SemanticBuilder, reasonable};
@@ -36,6 +36,8 @@ pub(super) struct Scope {
     pub open: bool,
     /// The call that the nodes belong to.
     pub call: Option<Rc<Call>>,
+    /// Inputs, constants and results of casts whose type in the file is narrower than in the graph.
+    pub narrow: HashMap<String, Element>,
     /// Types that the file declares for values, or why one is not usable.
     pub types: HashMap<String, Result<TensorType, String>>,
 }
@@ -194,7 +196,22 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Notes the element type that a value has in the file.
+    pub fn note(&mut self, name: &str, element: Element) {
+        if element.is_narrow() {
+            let innermost = self.scopes.len() - 1;
+            self.scopes[innermost].narrow.insert(name.into(), element);
+        }
+    }
+
+    /// The narrow element type of a name, if one was noted.
+    pub fn noted(&self, name: &str) -> Option<Element> {
+        let scope = self.visible().find(|&i| self.scopes[i].names.contains_key(name))?;
+        self.scopes[scope].narrow.get(name).copied()
+    }
+
     fn constant(&mut self, t: &TensorProto, value: Tensor) -> Result<(), String> {
+        tensor::element(t.data_type).into_iter().for_each(|element| self.note(&t.name, element));
         let twice = |_| format!("two constants have the name `{}`", t.name);
         self.define(&t.name, Named::Constant(value)).map_err(twice)
     }
@@ -240,6 +257,9 @@ impl Context<'_> {
                 let reason = format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name);
                 return Err(self.malformed(reason));
             }
+            let declared = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
+            let element = declared.and_then(|t| tensor::element(t.elem_type).ok());
+            element.into_iter().for_each(|element| self.note(&info.name, element));
             let mut v = self.net.graph.input(&info.name, ty.clone());
             let twice = |_| ImportError::malformed(self.file, format!("two inputs have the name `{}`", info.name));
             if let Some(value) = values.get(&info.name) {

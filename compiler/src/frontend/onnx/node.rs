@@ -2,10 +2,11 @@
 
 use super::context::{Context, Named};
 use super::proto::NodeProto;
+use super::tensor::{self, Element};
 use super::used::Used;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
-use crate::graph::op::ShiftSign;
+use crate::graph::op::{BinaryKind, Narrow, ShiftSign};
 use crate::graph::{DType, Tensor, ValueId};
 use std::ops::{Deref, DerefMut};
 
@@ -52,6 +53,44 @@ impl NodeContext<'_, '_> {
     pub fn plain(&mut self, i: usize) -> Result<ValueId, Reason> {
         let v = self.input(i)?;
         self.as_plain(v)
+    }
+
+    /// The element type of an operand in the file, as far as it is known; otherwise that of the graph.
+    pub fn element(&mut self, i: usize) -> Result<Element, Reason> {
+        let v = self.plain(i)?;
+        let noted = self.proto.input.get(i).and_then(|name| self.cx.noted(name));
+        Ok(noted.unwrap_or(Element::plain(self.ty(v).dtype)))
+    }
+
+    /// An attribute that is an element type; `None` if it is not set.
+    pub fn element_attribute(&self, name: &str) -> Result<Option<Element>, Reason> {
+        let Some(number) = self.int(name) else { return Ok(None) };
+        let number = i32::try_from(number).map_err(|_| format!("its attribute `{name}` is not an element type"))?;
+        let element = tensor::element(number).map_err(|e| format!("its attribute `{name}`: {e}"))?;
+        Ok(Some(element))
+    }
+
+    /// Converts a value to an element type of the file, and notes that the node's output has it. Floats out of range of
+    /// 8 bits become the greatest ones with `saturate`.
+    pub fn converted(&mut self, v: ValueId, to: Element, saturate: bool) -> Result<ValueId, Reason> {
+        if let Some(name) = self.proto.output.first().filter(|name| !name.is_empty()) {
+            self.cx.note(name, to);
+        }
+        if let Some(float) = to.float {
+            let v = self.cast("float", v, DType::F32)?;
+            let saturate = saturate && float.size() == 1;
+            return self.node("", Narrow { float, saturate }, &[v]);
+        }
+        let Some(bits) = to.bits else { return self.cast("", v, to.dtype) };
+        let floats = self.ty(v).dtype.is_float();
+        let v = if floats { self.cast("whole", v, DType::I64)? } else { v };
+        let v = self.cast("byte", v, to.dtype)?;
+        // The low bits, with the sign if there is one.
+        let kinds = [("left", BinaryKind::ShiftLeft), ("", BinaryKind::ShiftRight)];
+        let unused = Tensor::from_fn(&[], |_| (8 - bits) as i64);
+        let unused = self.made("unused", unused);
+        let unused = self.cast("unused", unused, to.dtype)?;
+        kinds.into_iter().try_fold(v, |v, (suffix, kind)| self.binary(suffix, kind, v, unused))
     }
 
     /// An operand as [`NodeContext::plain`] gives it, if it is there.

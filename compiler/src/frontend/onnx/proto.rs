@@ -183,6 +183,8 @@ pub(super) struct TensorProto {
     pub raw_data: Vec<u8>,
     #[prost(double, repeated, tag = "10")]
     pub double_data: Vec<f64>,
+    #[prost(uint64, repeated, tag = "11")]
+    pub uint64_data: Vec<u64>,
     #[prost(message, repeated, tag = "13")]
     pub external_data: Vec<StringStringEntryProto>,
     #[prost(int32, tag = "14")]

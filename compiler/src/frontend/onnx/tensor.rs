@@ -5,28 +5,103 @@ use super::proto::{SparseTensorProto, TensorProto};
 use crate::frontend::room::Room;
 use crate::graph::op::rank_in_bounds;
 use crate::graph::{DType, Tensor, TensorData, TensorType};
+use std::fmt;
 use std::path::Path;
+use tilewright_runtime::tensor::NarrowFloat;
 
-/// Numbers of half and double precision in the format.
-pub(super) const HALF: i32 = 10;
-pub(super) const DOUBLE: i32 = 11;
+/// An element type of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Element {
+    /// The graph's type that has all of its values.
+    pub dtype: DType,
+    /// The float type, if it is narrower than the graph's.
+    pub float: Option<NarrowFloat>,
+    /// Bits of an integer in the file, if it is narrower than a byte.
+    pub bits: Option<usize>,
+}
 
-/// The graph's element type for a type number of the format; half and double precision become single.
-pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
+impl Element {
+    /// A type that the graph has.
+    pub fn plain(dtype: DType) -> Element {
+        Element { dtype, float: None, bits: None }
+    }
+
+    /// Whether the graph's type has other values, too.
+    pub fn is_narrow(self) -> bool {
+        self.float.is_some() || self.bits.is_some()
+    }
+
+    /// The least and the greatest integer.
+    pub fn range(self) -> (i64, i64) {
+        let (lo, hi) = crate::te::scalar::range(self.dtype);
+        match self.bits {
+            Some(bits) => (lo >> (8 - bits), hi >> (8 - bits)),
+            None => (lo, hi),
+        }
+    }
+
+    /// Bits of an element in the file.
+    fn width(self) -> usize {
+        match (self.bits, self.float) {
+            (Some(bits), _) => bits,
+            (_, Some(NarrowFloat::F4E2m1)) => 4,
+            (_, Some(float)) => float.size() * 8,
+            _ => self.dtype.size_bytes() * 8,
+        }
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match (self.float, self.bits) {
+            (Some(float), _) => f.write_str(float.name()),
+            (_, Some(bits)) => write!(f, "{}{bits}", if self.dtype.is_unsigned() { "u" } else { "i" }),
+            _ => write!(f, "{}", self.dtype),
+        }
+    }
+}
+
+/// The element type with a number of the format.
+pub(super) fn element(data_type: i32) -> Result<Element, String> {
+    use NarrowFloat::*;
+    let plain = |dtype| Ok(Element::plain(dtype));
+    let narrow = |float| Ok(Element { dtype: DType::F32, float: Some(float), bits: None });
+    let part = |dtype, bits| Ok(Element { dtype, float: None, bits: Some(bits) });
     match data_type {
-        1 | HALF | DOUBLE => Ok(DType::F32),
-        2 => Ok(DType::U8),
-        3 => Ok(DType::I8),
-        6 => Ok(DType::I32),
-        7 => Ok(DType::I64),
-        9 => Ok(DType::Bool),
+        1 => plain(DType::F32),
+        2 => plain(DType::U8),
+        3 => plain(DType::I8),
+        4 => plain(DType::U16),
+        5 => plain(DType::I16),
+        6 => plain(DType::I32),
+        7 => plain(DType::I64),
+        9 => plain(DType::Bool),
+        10 => narrow(F16),
+        11 => plain(DType::F64),
+        12 => plain(DType::U32),
+        13 => plain(DType::U64),
+        16 => narrow(Bf16),
+        17 => narrow(F8E4m3fn),
+        18 => narrow(F8E4m3fnuz),
+        19 => narrow(F8E5m2),
+        20 => narrow(F8E5m2fnuz),
+        21 => part(DType::U8, 4),
+        22 => part(DType::I8, 4),
+        23 => narrow(F4E2m1),
+        24 => narrow(F8E8m0),
+        25 => part(DType::U8, 2),
+        26 => part(DType::I8, 2),
         0 => Err("its element type is missing".into()),
         n => {
             let name = usize::try_from(n).ok().and_then(|n| NAMES.get(n)).copied().unwrap_or("unknown");
-            let known = "use FLOAT, UINT8, INT8, INT32, INT64 or BOOL, or FLOAT16 or DOUBLE, which become FLOAT";
-            Err(format!("element type {name} (number {n}) is not supported; {known}"))
+            Err(format!("element type {name} (number {n}) is not supported; use integers, floats or BOOL"))
         }
     }
+}
+
+/// The graph's element type for a type number of the format.
+pub(super) fn dtype(data_type: i32) -> Result<DType, String> {
+    element(data_type).map(|element| element.dtype)
 }
 
 /// Element types by their numbers in the format.
@@ -71,13 +146,13 @@ fn shape(dims: &[i64]) -> Result<Vec<usize>, String> {
 }
 
 fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
-    let d = dtype(t.data_type)?;
+    let element = element(t.data_type)?;
     let shape = shape(&t.dims)?;
     if let Some(part) = t.segment {
         let (begin, end) = (part.begin, part.end);
         return Err(format!("it is only a segment, elements {begin} to {end}; write the whole tensor into the file"));
     }
-    let lists = [t.float_data.len(), t.int32_data.len(), t.int64_data.len(), t.double_data.len()];
+    let lists = [t.float_data.len(), t.int32_data.len(), t.int64_data.len(), t.double_data.len(), t.uint64_data.len()];
     let given = [
         ("in another file", t.data_location == 1),
         ("as raw bytes", !t.raw_data.is_empty()),
@@ -90,12 +165,8 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     let external;
     let raw = if t.data_location == 1 {
         let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
-        let width = match t.data_type {
-            HALF => 2,
-            DOUBLE => 8,
-            _ => d.size_bytes(),
-        };
-        let size = count.and_then(|n| n.checked_mul(width)).ok_or("its shape is too large")?;
+        let bits = count.and_then(|n| n.checked_mul(element.width()));
+        let size = bits.ok_or("its shape is too large")?.div_ceil(8);
         external = external::read(t, folders, size as u64)?;
         &external
     } else {
@@ -103,30 +174,55 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
     };
     let misfit = || format!("its data do not fit its shape {shape:?}");
     if !raw.is_empty() {
-        let floats: Vec<f32> = match t.data_type {
-            HALF if raw.len().is_multiple_of(2) => {
-                raw.chunks_exact(2).map(|b| half::f16::from_le_bytes([b[0], b[1]]).to_f32()).collect()
-            }
-            DOUBLE if raw.len().is_multiple_of(8) => {
-                let word = |b: &[u8]| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]) as f32;
-                raw.chunks_exact(8).map(word).collect()
-            }
-            _ => return Tensor::from_bytes(d, &shape, raw).ok_or_else(misfit),
-        };
-        return Tensor::new(&shape, floats).ok_or_else(misfit);
+        return of_bytes(element, &shape, raw).ok_or_else(misfit);
     }
     let ints = &t.int32_data;
-    let made = match t.data_type {
-        1 => Tensor::new(&shape, t.float_data.clone()),
-        HALF => Tensor::new(&shape, ints.iter().map(|&b| half::f16::from_bits(b as u16).to_f32()).collect()),
-        DOUBLE => Tensor::new(&shape, t.double_data.iter().map(|&x| x as f32).collect()),
-        2 => Tensor::new(&shape, ints.iter().map(|&x| x as u8).collect()),
-        3 => Tensor::new(&shape, ints.iter().map(|&x| x as i8).collect()),
-        6 => Tensor::new(&shape, ints.clone()),
-        7 => Tensor::new(&shape, t.int64_data.clone()),
-        _ => Tensor::new(&shape, ints.iter().map(|&x| x != 0).collect()),
+    let made = match element.dtype {
+        // Elements of less than a byte are packed as in bytes.
+        _ if element.width() < 8 => of_bytes(element, &shape, &ints.iter().map(|&x| x as u8).collect::<Vec<_>>()),
+        DType::F32 => match element.float {
+            None => Tensor::new(&shape, t.float_data.clone()),
+            Some(float) => Tensor::new(&shape, ints.iter().map(|&bits| float.widen(bits as u16)).collect()),
+        },
+        DType::F64 => Tensor::new(&shape, t.double_data.clone()),
+        DType::U8 => Tensor::new(&shape, ints.iter().map(|&x| x as u8).collect()),
+        DType::I8 => Tensor::new(&shape, ints.iter().map(|&x| x as i8).collect()),
+        DType::U16 => Tensor::new(&shape, ints.iter().map(|&x| x as u16).collect()),
+        DType::I16 => Tensor::new(&shape, ints.iter().map(|&x| x as i16).collect()),
+        DType::I32 => Tensor::new(&shape, ints.clone()),
+        DType::I64 => Tensor::new(&shape, t.int64_data.clone()),
+        DType::U32 => Tensor::new(&shape, t.uint64_data.iter().map(|&x| x as u32).collect()),
+        DType::U64 => Tensor::new(&shape, t.uint64_data.clone()),
+        DType::Bool => Tensor::new(&shape, ints.iter().map(|&x| x != 0).collect()),
     };
     made.ok_or_else(misfit)
+}
+
+/// A tensor from its bytes in the file; `None` if their number does not fit. Elements of less than a byte fill bytes from
+/// their low bits on.
+fn of_bytes(element: Element, shape: &[usize], bytes: &[u8]) -> Option<Tensor> {
+    let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
+    if count.checked_mul(element.width())?.div_ceil(8) != bytes.len() {
+        return None;
+    }
+    let part = |i: usize| {
+        let width = element.width();
+        let at = i * width;
+        bytes[at / 8] >> (at % 8) & ((1u16 << width) - 1) as u8
+    };
+    match (element.float, element.bits) {
+        (Some(float), _) if float.size() == 2 => {
+            let word = |i: usize| u16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]]);
+            Some(Tensor::from_fn(shape, |i| float.widen(word(i))))
+        }
+        (Some(float), _) => Some(Tensor::from_fn(shape, |i| float.widen(part(i).into()))),
+        (_, Some(bits)) if element.dtype == DType::I8 => {
+            let unused = 8 - bits as u32;
+            Some(Tensor::from_fn(shape, |i| (part(i) << unused).cast_signed() >> unused))
+        }
+        (_, Some(_)) => Some(Tensor::from_fn(shape, part)),
+        (None, None) => Tensor::from_bytes(element.dtype, shape, bytes),
+    }
 }
 
 /// Expands a sparse tensor. Its bytes are subtracted from `room`, the bytes that the import can still allocate.

@@ -141,6 +141,7 @@ mod tests {
             name: text(),
             raw_data: b"A1 stays as it is".to_vec(),
             double_data: vec![2.5],
+            uint64_data: vec![8],
             external_data: metadata_props.clone(),
             data_location: 0,
         };

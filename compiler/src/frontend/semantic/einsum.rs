@@ -100,7 +100,7 @@ fn operands(
     }
     let (mut terms, mut sizes) = (Vec::new(), BTreeMap::new());
     for (i, (pattern, &value)) in patterns.iter().zip(values).enumerate() {
-        if !matches!(n.ty(value).dtype, DType::F32 | DType::I32 | DType::I64) {
+        if !DType::NUMBERS.contains(&n.ty(value).dtype) {
             return Err(format!("its operand {i} must be of type f32, i32 or i64, found {}", n.ty(value)).into());
         }
         let (shape, named) = (n.shape(value)?, pattern.letters.len());
@@ -230,7 +230,7 @@ fn joined(
     let inner = pick(&a, &|l| b.labels.contains(l) && !kept(l));
     let rows = pick(&a, &|l| !b.labels.contains(l));
     let columns = pick(&b, &|l| !a.labels.contains(l));
-    let float = n.ty(a.value).dtype == DType::F32;
+    let float = n.ty(a.value).dtype.is_float();
     let labels: Vec<Label> = [batch.as_slice(), &rows, &columns].concat();
     let shape = sizes_of(n, &[&a, &b], &labels)?;
     let value = if float && !inner.is_empty() {

@@ -2,8 +2,8 @@
 
 use super::SemanticBuilder;
 use crate::frontend::reason::Reason;
+use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, Select, UnaryKind};
-use crate::graph::{DType, ValueId};
 
 /// The elements above `alpha`, else 0.
 pub fn thresholded(n: &mut SemanticBuilder, suffix: &str, v: ValueId, alpha: f32) -> Result<ValueId, Reason> {
@@ -167,7 +167,7 @@ pub fn truncated(n: &mut SemanticBuilder, v: ValueId) -> Result<ValueId, Reason>
 pub fn remainder(n: &mut SemanticBuilder, a: ValueId, b: ValueId) -> Result<ValueId, Reason> {
     let quotient = n.binary("quotient", BinaryKind::Div, a, b)?;
     // The quotient of integers is truncated already.
-    let whole = if n.ty(quotient).dtype == DType::F32 { truncated(n, quotient)? } else { quotient };
+    let whole = if n.ty(quotient).dtype.is_float() { truncated(n, quotient)? } else { quotient };
     let product = n.binary("product", BinaryKind::Mul, whole, b)?;
     n.binary("", BinaryKind::Sub, a, product)
 }
@@ -175,7 +175,7 @@ pub fn remainder(n: &mut SemanticBuilder, a: ValueId, b: ValueId) -> Result<Valu
 /// The elements moved towards 0 by `bias`, and 0 where they are within `limit` of it.
 pub fn shrunk(n: &mut SemanticBuilder, v: ValueId, limit: f32, bias: f32) -> Result<ValueId, Reason> {
     let dtype = n.ty(v).dtype;
-    let x = n.cast("float", v, DType::F32)?;
+    let x = n.float("float", v)?;
     let [low, high, bias, zero] = [-limit, limit, bias, 0.0].map(|x| n.scalar("limit", x));
     let (is_low, is_high) =
         (n.binary("is_low", BinaryKind::Less, x, low)?, n.binary("is_high", BinaryKind::Less, high, x)?);
@@ -189,7 +189,7 @@ pub fn shrunk(n: &mut SemanticBuilder, v: ValueId, limit: f32, bias: f32) -> Res
 mod tests {
     use super::*;
     use crate::frontend::room::Room;
-    use crate::graph::{Tensor, TensorType, eval};
+    use crate::graph::{DType, Tensor, TensorType, eval};
 
     /// The greatest error of a function relative to the exact value, over numbers of a range, also close to 0.
     fn worst(

@@ -150,6 +150,7 @@ impl SemanticBuilder {
     /// Adds a node; the one that computes the output has an empty suffix.
     pub fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
         let (label, op) = (self.label(suffix), op.into());
+        let inputs = &self.doubled(&label, &op, inputs)[..];
         if let Some(t) = self.folded(&op, inputs) {
             return Ok(self.graph.constant(&label, t));
         }
@@ -162,6 +163,33 @@ impl SemanticBuilder {
             return Err(format!("its result is {}, which is more than 2^31 elements", self.ty(v)).into());
         }
         Ok(v)
+    }
+
+    /// The operands, with constants of f32 next to doubles converted: the import makes its own constants as f32.
+    fn doubled(&mut self, label: &str, op: &Op, inputs: &[ValueId]) -> Vec<ValueId> {
+        let same = matches!(
+            op,
+            Op::Add(_)
+                | Op::Binary(_)
+                | Op::Select(_)
+                | Op::Concat(_)
+                | Op::MatMul(_)
+                | Op::Dense(_)
+                | Op::Conv2d(_)
+                | Op::ConvTranspose2d(_)
+                | Op::Resample(_)
+                | Op::LayerNorm(_)
+        );
+        if !same || inputs.iter().all(|&v| self.ty(v).dtype != DType::F64) {
+            return inputs.to_vec();
+        }
+        let double = |v: &ValueId| {
+            let wide = self.graph.constant_of(*v).filter(|t| t.dtype() == DType::F32).map(|t| t.doubles());
+            let Some(wide) = wide else { return *v };
+            let shape = self.ty(*v).shape().unwrap_or_default();
+            self.graph.constant(&format!("{label}/double"), Tensor::from_fn(&shape, |i| wide[i]))
+        };
+        inputs.iter().map(double).collect()
     }
 
     /// A constant made by the import; `f` computes elements from their row-major index.
@@ -238,6 +266,11 @@ impl SemanticBuilder {
 
     pub fn cast(&mut self, suffix: &str, v: ValueId, dtype: DType) -> Result<ValueId, Reason> {
         if self.ty(v).dtype == dtype { Ok(v) } else { self.node(suffix, Cast { dtype }, &[v]) }
+    }
+
+    /// The value as floats: those of the graph, or integers in single precision.
+    pub fn float(&mut self, suffix: &str, v: ValueId) -> Result<ValueId, Reason> {
+        if self.ty(v).dtype.is_float() { Ok(v) } else { self.cast(suffix, v, DType::F32) }
     }
 
     pub fn reduce(
@@ -325,7 +358,7 @@ impl SemanticBuilder {
             Some((d, t)) => Op::from(d).eval(&[&t]).ok()?.pop()?,
             None => self.graph.constant_of(v)?.as_ref().clone(),
         };
-        Some(real.as_slice::<f32>().ok()?.to_vec())
+        real.dtype().is_float().then(|| real.doubles().iter().map(|&x| x as f32).collect())
     }
 
     /// A dequantization of a constant, and the constant.

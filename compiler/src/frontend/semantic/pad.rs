@@ -2,7 +2,7 @@
 
 use super::SemanticBuilder;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{Concat, Expand, Gather, Pad, Slice};
+use crate::graph::op::{Gather, Pad, Slice};
 use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 /// Elements to add before and after each dimension; below 0, to cut off.
@@ -72,28 +72,10 @@ pub fn constant(
         return Ok(v);
     }
     let dtype = n.ty(v).dtype;
-    if matches!(dtype, DType::F32 | DType::I8) {
-        return n.node(suffix, Pad { before, after, value }, &[v]);
-    }
-    if value.abs() > 16_777_216.0 || value.fract() != 0.0 {
+    if !dtype.is_float() && (value.abs() > 16_777_216.0 || value.fract() != 0.0) {
         return Err(format!("its value {value} is not supported with {dtype}").into());
     }
-    // Tensors of other integer types are small: sizes and masks.
-    (0..before.len()).try_fold(v, |v, a| {
-        let part = |n: &mut SemanticBuilder, size: usize| -> Result<Option<ValueId>, Reason> {
-            if size == 0 {
-                return Ok(None);
-            }
-            let mut shape = n.shape(v)?;
-            shape[a] = size;
-            let one = n.scalar("value", value);
-            let one = n.cast("value", one, dtype)?;
-            Ok(Some(n.node("border", Expand { shape }, &[one])?))
-        };
-        let (front, back) = (part(n, before[a])?, part(n, after[a])?);
-        let list: Vec<ValueId> = front.into_iter().chain([v]).chain(back).collect();
-        if list.len() == 1 { Ok(v) } else { n.node("part", Concat { axis: a }, &list) }
-    })
+    n.node(suffix, Pad { before, after, value }, &[v])
 }
 
 /// The data with a border that is read from them.

@@ -145,7 +145,7 @@ pub fn top_k(
     let kind = if greatest { ReduceKind::Max } else { ReduceKind::Min };
     let [zero, one, two, three] = [0, 1, 2, 3].map(|rank| n.made("rank", Tensor::scalar(rank)));
     // The values to compare, and the rank of their extreme.
-    let (order, extreme_rank) = if n.ty(data).dtype == DType::F32 {
+    let (order, extreme_rank) = if n.ty(data).dtype.is_float() {
         let number = n.binary("number", BinaryKind::Equal, data, data)?;
         let infinity = n.scalar("infinity", f32::INFINITY);
         let order = n.node("order", Select {}, &[number, data, infinity])?;

@@ -92,7 +92,7 @@ pub fn resized(
     let (nearest, dtype) = (matches!(plan.mode, Mode::Nearest(_)), n.ty(data).dtype);
     let mut v = data;
     if !nearest {
-        v = n.cast("float", v, DType::F32)?;
+        v = n.float("float", v)?;
     }
     let crop = plan.coordinates == Coordinates::Crop;
     // ONNX Runtime copies data whose sizes do not change, whatever the scales say.

@@ -271,7 +271,8 @@ pub fn parts(n: &mut SemanticBuilder, data: ValueId, of: Parts) -> Result<ValueI
         let from = n.binary("from", BinaryKind::LessEqual, low, places)?;
         let to = n.binary("to", BinaryKind::LessEqual, places, high)?;
         let inside = n.binary("inside", BinaryKind::And, from, to)?;
-        let inside = n.cast("inside", inside, DType::F32)?;
+        let floats = n.ty(places).dtype;
+        let inside = n.cast("inside", inside, floats)?;
         let places = held(n, places, size)?;
         let taps = taps(n, places, size, Interpolation::Linear, Outside::Border)?;
         // [R, positions] over both dimensions of the result.

@@ -128,7 +128,7 @@ pub fn averages(
         unsigned: false,
     };
     if w.dilations != [1, 1] || (w.ceil && count_include_pad) {
-        if n.ty(data).dtype != DType::F32 {
+        if !n.ty(data).dtype.is_float() {
             return Err("its dilations must be 1 with integers".into());
         }
         windows(n, data, w, kernel, count_include_pad, suffix)
@@ -227,7 +227,7 @@ pub fn greatest_places(
     }
     n.reserve_nodes(kernel[0] * kernel[1])?;
     let p = w.pads.map(|pad| pad as i64);
-    let float = n.cast("float", data, DType::F32)?;
+    let float = n.float("float", data)?;
     let ends = [(0, 0), (0, 0), (p[0], p[2]), (p[1], p[3])];
     let padded = super::pad::constant(n, "padded", float, &ends, f32::NEG_INFINITY)?;
     let steps = vec![1, 1, w.strides[0] as i64, w.strides[1] as i64];

@@ -12,8 +12,11 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
 ## What the importer reads
 
 - **Operator sets** 1 to 27, with the changes that each set made since 7.
-- **Element types** FLOAT, UINT8, INT8, INT32, INT64 and BOOL. FLOAT16 and DOUBLE are computed in single precision;
-  inputs and outputs keep these types.
+- **Element types**: integers and floats of all widths, and BOOL. DOUBLE is computed in double precision. FLOAT16 and
+  BFLOAT16 are computed in single precision, which has all of their numbers; Cast and the network's outputs round to
+  them. So do the floats of 8 and 4 bits. An INT4 or INT2 is an INT8 with fewer values, a UINT4 or UINT2 a UINT8. Types
+  that NumPy does not have are f32 in arrays of outputs; an array for an input can be f32, or the bits as uint16 or
+  uint8.
 - **Tensors** of up to 32 dimensions; images with one, two or three spatial dimensions.
 - **Shapes** must be known at import. Sizes that the file leaves open come from `--bind SYMBOL=SIZE`,
   `--shape INPUT=SIZExSIZE` or the data given with `--input`. An outermost size that is still open becomes 1.

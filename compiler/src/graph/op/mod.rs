@@ -258,6 +258,7 @@ operators! {
     binary Binary;
     cast Cast;
     bitcast Bitcast;
+    narrow Narrow;
     select Select;
     expand Expand;
     reduce Reduce;

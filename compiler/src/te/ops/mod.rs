@@ -24,6 +24,7 @@ mod lookup;
 mod matmul;
 mod max_pool2d;
 mod movement;
+mod narrow;
 mod pad;
 mod qadd;
 mod qmatmul;
@@ -238,6 +239,7 @@ pub fn build(b: &mut Builder, op: &Op, args: &[TensorRef], out: &[i64]) -> Optio
         Op::Unary(op) => elementwise::unary(b, op, x, out),
         Op::Binary(op) => elementwise::binary(b, op, x, args.get(1)?, out),
         Op::Cast(op) => elementwise::cast(b, op.dtype, x, out),
+        Op::Narrow(op) => narrow::narrow(b, op, x, out),
         Op::Bitcast(op) => elementwise::bitcast(b, op.dtype, x, out),
         Op::Select(_) => elementwise::select(b, args, out)?,
         Op::Expand(_) => elementwise::expand(b, x, out),

@@ -48,6 +48,9 @@ plain! {
     and And;
     or Or;
     xor Xor;
+    bitwise_and And;
+    bitwise_or Or;
+    bitwise_xor Xor;
     equal Equal;
     less Less;
     less_or_equal LessEqual;
@@ -63,6 +66,15 @@ pub(super) fn greater_or_equal(n: &mut NodeContext) -> Result<(), Reason> {
     let (a, b) = (n.plain(0)?, n.plain(1)?);
     let v = n.binary("", BinaryKind::LessEqual, b, a)?;
     n.output(v)
+}
+
+pub(super) fn bit_shift(n: &mut NodeContext) -> Result<(), Reason> {
+    let kind = match n.word("direction").as_deref() {
+        Some("LEFT") => BinaryKind::ShiftLeft,
+        Some("RIGHT") => BinaryKind::ShiftRight,
+        other => return Err(format!("its direction is {}; use LEFT or RIGHT", other.unwrap_or("missing")).into()),
+    };
+    plain(n, kind)
 }
 
 pub(super) fn modulo(n: &mut NodeContext) -> Result<(), Reason> {
@@ -85,22 +97,24 @@ pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
     let inside = n.ty(b).rank() <= n.ty(a).rank();
     let exponent = n.known(1).and_then(|_| n.number(1).ok()).filter(|_| inside);
     if let Some(e) = exponent
-        && matches!(dtype, DType::I32 | DType::I64)
+        && DType::INTEGERS.contains(&dtype)
         && e.fract() == 0.0
         && (1.0..=MOST_FACTORS).contains(&e)
     {
         let v = product(n, a, e as u32)?;
         return n.output(v);
     }
-    let whole = n.ty(b).dtype != DType::F32;
-    let (a, b) = (n.cast("base", a, DType::F32)?, n.cast("exponent", b, DType::F32)?);
+    let whole = !n.ty(b).dtype.is_float();
+    let doubles = [a, b].iter().any(|&v| n.ty(v).dtype == DType::F64);
+    let float = if doubles { DType::F64 } else { DType::F32 };
+    let (a, b) = (n.cast("base", a, float)?, n.cast("exponent", b, float)?);
     let v = match exponent {
         Some(2.0) => n.binary("pow", BinaryKind::Mul, a, a)?,
         Some(0.5) => square_root(n, a)?,
         _ => n.binary("pow", BinaryKind::Pow, a, b)?,
     };
     // An integer power of an integer is an integer, except for the float's last bit; other powers are truncated.
-    let v = if dtype != DType::F32 && whole { n.unary("round", UnaryKind::Round, v)? } else { v };
+    let v = if !dtype.is_float() && whole { n.unary("round", UnaryKind::Round, v)? } else { v };
     let v = n.cast("", v, dtype)?;
     n.output(v)
 }

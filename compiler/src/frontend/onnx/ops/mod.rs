@@ -86,9 +86,15 @@ registry! {
     "AveragePool" pool::average_pool
         ["auto_pad", "ceil_mode", "count_include_pad", "dilations", "kernel_shape", "pads", "strides"];
     "BatchNormalization" norm::batch ["epsilon", "spatial", "training_mode"] ignored ["is_test", "momentum"];
+    "BitCast" unary::bit_cast ["to"];
+    "BitShift" binary::bit_shift ["direction"];
+    "BitwiseAnd" binary::bitwise_and [];
+    "BitwiseNot" unary::bitwise_not [];
+    "BitwiseOr" binary::bitwise_or [];
+    "BitwiseXor" binary::bitwise_xor [];
     "BlackmanWindow" spectral::blackman ["output_datatype", "periodic"];
-    "Cast" unary::cast ["to"] ignored ["round_mode", "saturate"];
-    "CastLike" unary::cast_like [] ignored ["round_mode", "saturate"];
+    "Cast" unary::cast ["round_mode", "saturate", "to"];
+    "CastLike" unary::cast_like ["round_mode", "saturate"];
     "CausalConvWithState" linear_attention::causal_conv ["activation"];
     "Ceil" unary::ceil [];
     "Celu" unary::celu ["alpha"];
@@ -186,8 +192,7 @@ registry! {
     "Pow" binary::pow [];
     "QLinearConv" quantize::qlinear_conv CONV;
     "QLinearMatMul" quantize::qlinear_matmul [];
-    "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision"]
-        ignored ["saturate"];
+    "QuantizeLinear" quantize::quantize_linear ["axis", "block_size", "output_dtype", "precision", "saturate"];
     "RMSNormalization" norm::rms ["axis", "epsilon"] ignored ["stash_type"];
     "RNN" recurrent::rnn
         ["activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size", "layout"]

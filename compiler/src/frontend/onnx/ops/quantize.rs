@@ -3,16 +3,17 @@
 
 use super::{conv, gemm, pool};
 use crate::frontend::onnx::node::NodeContext;
-use crate::frontend::onnx::tensor;
+use crate::frontend::onnx::tensor::Element;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::flattened;
 use crate::frontend::semantic::product;
 use crate::frontend::semantic::window::global_averages;
 use crate::graph::op::{
-    BinaryKind, Cast, Clip, Concat, Dequantize, Expand, QuantRounding, Quantize, ReduceKind, Select, Slice, Softmax,
-    Unary, UnaryKind,
+    BinaryKind, Clip, Concat, Dequantize, Expand, QuantRounding, Quantize, ReduceKind, Select, Slice, Softmax, Unary,
+    UnaryKind,
 };
 use crate::graph::{DType, TensorData, ValueId};
+use tilewright_runtime::tensor::NarrowFloat;
 
 /// Known scales and zero points; zero points of uint8 are converted to int8.
 struct Parameters {
@@ -135,12 +136,14 @@ fn simple(n: &NodeContext, values: &[DType]) -> bool {
     n.int("block_size").unwrap_or(0) == 0 && n.known(1).is_some() && zero_point
 }
 
-/// An attribute that is an element type; `None` if it is not set.
-fn element_type(n: &NodeContext, name: &str) -> Result<Option<DType>, Reason> {
-    match n.int(name).unwrap_or(0) {
-        0 => Ok(None),
-        d => Ok(Some(tensor::dtype(i32::try_from(d).unwrap_or(-1)).map_err(|e| format!("its {name}: {e}"))?)),
-    }
+/// The element type that an attribute asks for; `None` if it is not set, or 0.
+fn asked(n: &NodeContext, name: &str) -> Result<Option<Element>, Reason> {
+    if n.int(name).unwrap_or(0) == 0 { Ok(None) } else { n.element_attribute(name) }
+}
+
+/// Whether it is a float that is computed in single precision, which has the digits of all of these.
+fn is_single(element: &Element, also: &[NarrowFloat]) -> bool {
+    element.dtype == DType::F32 && element.float.is_none_or(|float| also.contains(&float))
 }
 
 /// The dimension that has a scale per index; 0 if there is only one scale.
@@ -155,27 +158,26 @@ fn scale_axis(n: &NodeContext, scales: usize, rank: usize) -> Result<usize, Reas
 pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
     let rank = n.ty(data).rank();
-    let asked = element_type(n, "output_dtype")?;
-    if let (Some(asked), true) = (asked, n.has_input(2)) {
-        let zero_point = n.plain(2)?;
-        let found = n.ty(zero_point).dtype;
-        if found != asked {
-            return Err(format!("its output_dtype is {asked}, but its zero point is of type {found}").into());
-        }
+    let wanted = asked(n, "output_dtype")?;
+    let given = if n.has_input(2) { Some(n.element(2)?) } else { None };
+    if let (Some(wanted), Some(given)) = (wanted, given)
+        && wanted != given
+    {
+        return Err(format!("its output_dtype is {wanted}, but its zero point is of type {given}").into());
     }
-    if let Some(other) = element_type(n, "precision")?.filter(|&d| d != DType::F32) {
+    let to = given.or(wanted).unwrap_or(Element::plain(DType::U8));
+    if let Some(other) = asked(n, "precision")?.filter(|p| !is_single(p, &[NarrowFloat::F16])) {
         return Err(format!("its precision {other} is not supported; use FLOAT").into());
     }
-    if !simple(n, &[DType::I8, DType::U8]) {
-        return quantize_by_parts(n, data, asked);
+    if to.is_narrow() || !simple(n, &[DType::I8, DType::U8]) || !matches!(to.dtype, DType::I8 | DType::U8) {
+        return quantize_by_parts(n, data, to);
     }
+    n.without_effect("saturate");
     let p = parameters(n, 1, 2)?;
-    let dtype = p.dtype.or(asked).unwrap_or(DType::U8);
+    let dtype = to.dtype;
     let mut zero_point = p.zero_point;
-    match dtype {
-        DType::U8 if p.dtype.is_none() => zero_point.fill(-128),
-        DType::I8 | DType::U8 => {}
-        d => return Err(format!("its result must be of type i8 or u8, found {d}").into()),
+    if dtype == DType::U8 && p.dtype.is_none() {
+        zero_point.fill(-128);
     }
     let axis = scale_axis(n, p.scale.len(), rank)?;
     let op = Quantize { scale: p.scale, zero_point, axis, rounding: QuantRounding::HalfEven, dtype: DType::I8 };
@@ -190,8 +192,8 @@ pub(super) fn quantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let rank = n.ty(data).rank();
-    if let Some(other) = element_type(n, "output_dtype")?.filter(|&d| d != DType::F32) {
-        return Err(format!("its output_dtype {other} is not supported; use FLOAT, FLOAT16 or DOUBLE").into());
+    if let Some(other) = asked(n, "output_dtype")?.filter(|to| !is_single(to, &[NarrowFloat::F16, NarrowFloat::Bf16])) {
+        return Err(format!("its output_dtype {other} is not supported; use FLOAT, FLOAT16 or BFLOAT16").into());
     }
     if !simple(n, &[DType::I8, DType::U8, DType::I32]) {
         return dequantize_by_parts(n);
@@ -255,27 +257,31 @@ fn dequantize_by_parts(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-fn quantize_by_parts(n: &mut NodeContext, data: ValueId, asked: Option<DType>) -> Result<(), Reason> {
+fn quantize_by_parts(n: &mut NodeContext, data: ValueId, to: Element) -> Result<(), Reason> {
     let shape = n.shape(data)?;
     let data = n.cast("float", data, DType::F32)?;
     let scale = n.plain(1)?;
     let scale = parameter(n, "scale", scale, &shape)?;
-    let v = n.binary("div", BinaryKind::Div, data, scale)?;
-    let mut v = n.unary("round", UnaryKind::Round, v)?;
-    let mut dtype = asked.unwrap_or(DType::U8);
+    let mut v = n.binary("div", BinaryKind::Div, data, scale)?;
+    if to.float.is_none() {
+        v = n.unary("round", UnaryKind::Round, v)?;
+    }
     if n.has_input(2) {
         let zero = n.plain(2)?;
-        dtype = n.ty(zero).dtype;
         let zero = parameter(n, "zero_point", zero, &shape)?;
         v = n.add("add", v, zero)?;
     }
-    let (lo, hi) = match dtype {
-        DType::U8 => (0.0, 255.0),
-        DType::I8 => (-128.0, 127.0),
-        d => return Err(format!("its result must be of type i8 or u8, found {d}").into()),
+    let v = if to.float.is_some() {
+        let saturate = n.int("saturate").unwrap_or(1) != 0;
+        n.converted(v, to, saturate)?
+    } else if matches!(to.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16) {
+        n.without_effect("saturate");
+        let (lo, hi) = to.range();
+        let v = n.node("clip", Clip { lo: lo as f32, hi: hi as f32 }, &[v])?;
+        n.cast("", v, to.dtype)?
+    } else {
+        return Err(format!("its result must be an integer of at most 16 bits, or a float of 8, found {to}").into());
     };
-    let v = n.node("clip", Clip { lo, hi }, &[v])?;
-    let v = n.node("", Cast { dtype }, &[v])?;
     n.output(v)
 }
 

@@ -1,7 +1,7 @@
 //! Constants, sizes, and operators that only change the shape.
 
-use super::unary::element_type;
 use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::onnx::tensor::Element;
 use crate::frontend::reason::Reason;
 use crate::graph::op::{Expand, Reshape, Transpose};
 use crate::graph::{DType, Tensor, TensorType};
@@ -77,13 +77,10 @@ pub(super) fn eye_like(n: &mut NodeContext) -> Result<(), Reason> {
         return Err(format!("its data must have 2 dimensions, found {}", n.ty(data)).into());
     };
     let (shape, k) = (n.shape(data)?, n.int("k").unwrap_or(0));
-    let to = match n.int("dtype") {
-        Some(number) => element_type(number, "dtype")?,
-        None => n.ty(data).dtype,
-    };
+    let to = n.element_attribute("dtype")?.unwrap_or(Element::plain(n.ty(data).dtype));
     let on = |i: usize| (i % columns) as i64 - (i / columns) as i64 == k;
     let v = n.table("diagonal", &shape, on)?;
-    let v = n.cast("", v, to)?;
+    let v = n.converted(v, to, true)?;
     n.output(v)
 }
 
@@ -110,15 +107,19 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     let refused = |start: &dyn Display, limit: &dyn Display, delta: &dyn Display| {
         Reason::from(format!("a range from {start} to {limit} in steps of {delta} is not supported"))
     };
-    let t = if ty.dtype == DType::F32 {
+    let t = if ty.dtype.is_float() {
         let [start, limit, delta] = [n.number(0)?, n.number(1)?, n.number(2)?];
         let count = ((limit - start) / delta).ceil().max(0.0);
         if !(delta != 0.0 && count <= MOST_OF_RANGE as f64) {
             return Err(refused(&start, &limit, &delta));
         }
         n.reserve(&TensorType::new(ty.dtype, &[count as usize]))?;
-        Tensor::from_fn(&[count as usize], |i| (start + i as f64 * delta) as f32)
-    } else if matches!(ty.dtype, DType::I32 | DType::I64) {
+        let at = |i: usize| start + i as f64 * delta;
+        match ty.dtype {
+            DType::F64 => Tensor::from_fn(&[count as usize], at),
+            _ => Tensor::from_fn(&[count as usize], |i| at(i) as f32),
+        }
+    } else if matches!(ty.dtype, DType::I16 | DType::I32 | DType::I64) {
         // Floats would lose digits of 64 bits.
         let [start, limit, delta] = [n.whole(0)?, n.whole(1)?, n.whole(2)?].map(i128::from);
         let count = if delta == 0 { i128::MAX } else { (limit - start + delta - delta.signum()) / delta };
@@ -129,11 +130,12 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
         n.reserve(&TensorType::new(ty.dtype, &[count]))?;
         let at = |i: usize| start + i as i128 * delta;
         match ty.dtype {
+            DType::I16 => Tensor::from_fn(&[count], |i| at(i) as i16),
             DType::I32 => Tensor::from_fn(&[count], |i| at(i) as i32),
             _ => Tensor::from_fn(&[count], |i| at(i) as i64),
         }
     } else {
-        return Err(format!("its numbers must be of type f32, i32 or i64, found {ty}").into());
+        return Err(format!("its numbers must be of type f32, f64, i16, i32 or i64, found {ty}").into());
     };
     n.output_known(t)
 }

@@ -1,7 +1,6 @@
 //! DFT, STFT, and the windows and weights of spectra.
 
 use crate::frontend::onnx::node::NodeContext;
-use crate::frontend::onnx::tensor;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::spectral::{self, Fourier};
 use crate::graph::op::{Cast, Op};
@@ -46,10 +45,7 @@ pub(super) fn stft(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Makes floats the node's output, in the element type that it asks for.
 fn output_as(n: &mut NodeContext, t: Tensor) -> Result<(), Reason> {
-    let dtype = match n.int("output_datatype") {
-        None => DType::F32,
-        Some(number) => tensor::dtype(i32::try_from(number).unwrap_or(0))?,
-    };
+    let dtype = n.element_attribute("output_datatype")?.map_or(DType::F32, |element| element.dtype);
     n.reserve(&t.ty())?;
     let t = if dtype == DType::F32 { t } else { Op::from(Cast { dtype }).eval(&[&t])?.remove(0) };
     n.output_known(t)

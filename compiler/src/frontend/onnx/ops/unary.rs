@@ -1,13 +1,15 @@
 //! Functions of one element, including activations.
 
 use crate::frontend::onnx::node::NodeContext;
+use crate::frontend::onnx::tensor::Element;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::elementwise;
 use crate::frontend::semantic::movement::flattened;
 use crate::frontend::semantic::norm::channels;
 use crate::frontend::semantic::reduce;
-use crate::graph::op::{BinaryKind, Clip, Relu, Select, Softmax, Unary, UnaryKind};
+use crate::graph::op::{BinaryKind, Bitcast, Clip, Relu, Select, Softmax, Unary, UnaryKind};
 use crate::graph::{DType, TensorData, ValueId};
+use tilewright_runtime::tensor::NarrowFloat;
 
 fn plain(n: &mut NodeContext, kind: UnaryKind, alpha: f32, beta: f32) -> Result<(), Reason> {
     let data = n.plain(0)?;
@@ -27,6 +29,7 @@ plain! {
     neg Neg;
     sign Sign;
     not Not;
+    bitwise_not Not;
     exp Exp;
     log Log;
     sqrt Sqrt;
@@ -65,7 +68,7 @@ pub(super) fn shrink(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn relu(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
-    let v = if n.ty(data).dtype == DType::F32 {
+    let v = if n.ty(data).dtype.is_float() {
         n.node("", Relu {}, &[data])?
     } else {
         let zero = n.scalar("zero", 0.0);
@@ -168,7 +171,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let zero = n.scalar("zero", 0.0);
     let dtype = n.ty(data).dtype;
     let zero = n.cast("zero", zero, dtype)?;
-    if n.ty(data).dtype == DType::F32 && !known(n, f32::is_finite) {
+    if n.ty(data).dtype.is_float() && !known(n, f32::is_finite) {
         let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
         let below = n.binary("below", BinaryKind::Mul, data, slope)?;
         let v = n.node("", Select {}, &[negative, below, data])?;
@@ -187,10 +190,10 @@ pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
     let dtype = n.ty(data).dtype;
     let late = n.opset() >= 11;
     let known = |i: usize| !late || !n.has_input(i) || n.known(i).is_some();
-    if !matches!(dtype, DType::F32 | DType::I8) || !known(1) || !known(2) {
+    if !(dtype.is_float() || dtype == DType::I8) || !known(1) || !known(2) {
         return clip_by_values(n);
     }
-    let floats = dtype == DType::F32;
+    let floats = dtype.is_float();
     let (absent, open) = if floats {
         ([f32::MIN, f32::MAX], [f32::NEG_INFINITY, f32::INFINITY])
     } else {
@@ -207,6 +210,7 @@ pub(super) fn clip(n: &mut NodeContext) -> Result<(), Reason> {
             match t.data() {
                 _ if t.len() != 1 => return Err(format!("its {name} must be one number, found {}", t.ty()).into()),
                 TensorData::F32(v) => v[0],
+                TensorData::F64(v) => v[0] as f32,
                 TensorData::I8(v) => f32::from(v[0]),
                 TensorData::U8(v) => f32::from(v[0]) - 128.0,
                 _ => return Err(format!("its {name} must be of type f32, i8 or u8, found {}", t.ty()).into()),
@@ -233,8 +237,8 @@ fn clip_by_values(n: &mut NodeContext) -> Result<(), Reason> {
         let attribute = if n.opset() < 11 { n.float(what) } else { None };
         let bound = if n.opset() >= 11 && n.has_input(i) {
             let bound = n.plain(i)?;
-            if dtype == DType::F32 { number_or(n, what, bound, open)? } else { bound }
-        } else if let Some(x) = attribute.or((dtype == DType::F32).then_some(absent)) {
+            if dtype.is_float() { number_or(n, what, bound, open)? } else { bound }
+        } else if let Some(x) = attribute.or(dtype.is_float().then_some(absent)) {
             let bound = n.scalar(what, x);
             n.cast(what, bound, dtype)?
         } else {
@@ -323,25 +327,41 @@ pub(super) fn log_softmax(n: &mut NodeContext) -> Result<(), Reason> {
     shaped(n, v, shape)
 }
 
-/// The element type with this number; half and double precision become single precision.
-pub(super) fn element_type(number: i64, attribute: &str) -> Result<DType, Reason> {
-    let to = i32::try_from(number).map_err(|_| format!("its attribute `{attribute}` is not an element type"))?;
-    if matches!(to, 10 | 11) {
-        return Ok(DType::F32);
-    }
-    crate::frontend::onnx::tensor::dtype(to).map_err(|e| Reason(format!("its attribute `{attribute}`: {e}")))
-}
-
 pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
-    let dtype = element_type(n.int("to").ok_or("its attribute `to` is missing")?, "to")?;
+    let to = n.element_attribute("to")?.ok_or("its attribute `to` is missing")?;
     let data = n.plain(0)?;
-    let v = n.cast("", data, dtype)?;
-    n.output(v)
+    convert(n, data, to)
 }
 
 pub(super) fn cast_like(n: &mut NodeContext) -> Result<(), Reason> {
-    let (data, like) = (n.plain(0)?, n.plain(1)?);
-    let dtype = n.ty(like).dtype;
-    let v = n.cast("", data, dtype)?;
+    let (data, like) = (n.plain(0)?, n.element(1)?);
+    convert(n, data, like)
+}
+
+fn convert(n: &mut NodeContext, data: ValueId, to: Element) -> Result<(), Reason> {
+    let saturate = n.int("saturate").unwrap_or(1) != 0;
+    match n.word("round_mode") {
+        Some(mode) if mode != "up" && to.float.is_some_and(NarrowFloat::is_scale) => {
+            return Err(format!("its round_mode `{mode}` is not supported; use up").into());
+        }
+        _ => {}
+    }
+    let v = n.converted(data, to, saturate)?;
+    n.output(v)
+}
+
+pub(super) fn bit_cast(n: &mut NodeContext) -> Result<(), Reason> {
+    let to = n.element_attribute("to")?.ok_or("its attribute `to` is missing")?;
+    let (data, from) = (n.plain(0)?, n.element(0)?);
+    if let Some(narrow) = [from, to].into_iter().find(|element| element.is_narrow()) {
+        let name = narrow.float.map_or("an integer of less than a byte", NarrowFloat::name);
+        return Err(format!("the bits of {name} are not supported").into());
+    }
+    // A boolean is a byte.
+    let data = if from.dtype == DType::Bool { n.cast("byte", data, DType::U8)? } else { data };
+    let v = match to.dtype {
+        DType::Bool => n.cast("", data, DType::Bool)?,
+        dtype => n.node("", Bitcast { dtype }, &[data])?,
+    };
     n.output(v)
 }

@@ -132,6 +132,10 @@ fn float(name: &str, f: f32) -> AttributeProto {
     AttributeProto { name: name.into(), f, r#type: 1, ..Default::default() }
 }
 
+fn word(name: &str, word: &str) -> AttributeProto {
+    AttributeProto { name: name.into(), s: word.into(), r#type: 3, ..Default::default() }
+}
+
 fn ints(name: &str, list: &[usize]) -> AttributeProto {
     AttributeProto {
         name: name.into(),
@@ -244,8 +248,12 @@ impl Writer<'_> {
         self.constant(stem, &Tensor::vector(list.to_vec()))
     }
 
-    fn number(&mut self, stem: &str, x: f32) -> String {
-        self.constant(stem, &Tensor::scalar(x))
+    /// A constant of a float type.
+    fn number(&mut self, stem: &str, x: f32, dtype: DType) -> String {
+        match dtype {
+            DType::F64 => self.constant(stem, &Tensor::scalar(f64::from(x))),
+            _ => self.constant(stem, &Tensor::scalar(x)),
+        }
     }
 
     /// True for a constant and for a dequantized constant.

@@ -1,7 +1,7 @@
 //! Writes each operator.
 
 use super::super::proto::{AttributeProto, NodeProto};
-use super::{WriteError, Writer, element, float, int, ints};
+use super::{OPSET, WriteError, Writer, element, float, int, ints, word};
 use crate::graph::op::{
     ArgReduce, Attr, BinaryKind, Conv2d, ConvTranspose2d, Layout, Packed, QuantRounding, ReduceKind, Unary, UnaryKind,
 };
@@ -85,7 +85,8 @@ impl Writer<'_> {
                 | Op::Clip(_)
                 | Op::Pad(_)
         );
-        if computes && self.graph.ty(node.inputs[0]).dtype != DType::F32 {
+        let dtype = node.inputs.first().map_or(DType::F32, |v| self.graph.ty(*v).dtype);
+        if computes && !dtype.is_float() {
             return Err(no_form("it works on integers, but only its float form can be written".into()));
         }
         match &node.op {
@@ -99,6 +100,7 @@ impl Writer<'_> {
             }
             _ => {}
         }
+        let no_bits = format!("operator set {OPSET} has no operators on the bits of integers");
         let mut operands = Vec::with_capacity(node.inputs.len());
         for &v in &node.inputs {
             operands.push(self.value(v)?);
@@ -109,15 +111,31 @@ impl Writer<'_> {
             Op::Dense(_) => self.emit("Gemm", &inputs, out, vec![int("transB", 1)]),
             Op::MatMul(_) => self.emit("MatMul", &inputs, out, vec![]),
             Op::Add(_) => self.emit("Add", &inputs, out, vec![]),
-            Op::Binary(b) => self.emit(binary(b.kind), &inputs, out, vec![]),
-            Op::Unary(u) => self.unary(u, inputs[0], out),
+            Op::Binary(b) => {
+                use BinaryKind::{And, Or, ShiftLeft, ShiftRight, Xor};
+                let direction = match b.kind {
+                    And | Or | Xor if dtype != DType::Bool => return Err(no_form(no_bits)),
+                    ShiftLeft | ShiftRight if !dtype.is_unsigned() => {
+                        return Err(no_form("ONNX only shifts integers without a sign".into()));
+                    }
+                    ShiftLeft => "LEFT",
+                    ShiftRight => "RIGHT",
+                    kind => {
+                        self.emit(binary(kind), &inputs, out, vec![]);
+                        return Ok(());
+                    }
+                };
+                self.emit("BitShift", &inputs, out, vec![word("direction", direction)]);
+            }
+            Op::Unary(u) if u.kind == UnaryKind::Not && dtype != DType::Bool => return Err(no_form(no_bits)),
+            Op::Unary(u) => self.unary(u, (inputs[0], dtype), out),
             Op::Cast(c) => self.emit("Cast", &inputs, out, vec![int("to", element(c.dtype).into())]),
             Op::Select(_) => self.emit("Where", &inputs, out, vec![]),
             Op::Relu(_) => self.emit("Relu", &inputs, out, vec![]),
             Op::Clip(c) if c.lo == 0.0 && c.hi == f32::INFINITY => self.emit("Relu", &inputs, out, vec![]),
             Op::Clip(c) => {
                 let mut bound = |x: f32, name: &str| {
-                    if x.is_finite() { self.number(&format!("{out}/{name}"), x) } else { String::new() }
+                    if x.is_finite() { self.number(&format!("{out}/{name}"), x, dtype) } else { String::new() }
                 };
                 let (lo, hi) = (bound(c.lo, "min"), bound(c.hi, "max"));
                 self.emit("Clip", &[inputs[0], &lo, &hi], out, vec![]);
@@ -183,7 +201,7 @@ impl Writer<'_> {
             Op::Pad(p) => {
                 let pads: Vec<i64> = list(&p.before).into_iter().chain(list(&p.after)).collect();
                 let pads = self.integers(&format!("{out}/pads"), &pads);
-                let value = self.number(&format!("{out}/value"), p.value);
+                let value = self.number(&format!("{out}/value"), p.value, dtype);
                 self.emit("Pad", &[inputs[0], &pads, &value], out, vec![]);
             }
             Op::Reshape(r) => {
@@ -191,10 +209,10 @@ impl Writer<'_> {
                 self.emit("Reshape", &[inputs[0], &shape], out, vec![]);
             }
             Op::Transpose(t) => self.emit("Transpose", &inputs, out, vec![ints("perm", &t.perm)]),
-            Op::Softmax(s) if self.graph.ty(node.inputs[0]).dtype == DType::F32 => {
+            Op::Softmax(s) if dtype.is_float() => {
                 let mut data = inputs[0].to_string();
                 if s.beta != 1.0 {
-                    let beta = self.number(&format!("{out}/beta"), s.beta);
+                    let beta = self.number(&format!("{out}/beta"), s.beta, dtype);
                     data = self.part(&format!("{out}/scaled"), "Mul", &[&data, &beta], vec![]);
                 }
                 self.emit("Softmax", &[&data], out, vec![int("axis", s.axis as i64)]);
@@ -234,7 +252,7 @@ impl Writer<'_> {
                 }
                 self.dequantize(out, inputs[0], dtype, &d.scale, &d.zero_point, d.axis as i64);
             }
-            _ => return Err(no_form("it is an integer operator that ONNX does not have".into())),
+            _ => return Err(no_form("it is an operator that ONNX does not have".into())),
         }
         Ok(())
     }
@@ -308,7 +326,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn unary(&mut self, u: &Unary, x: &str, out: &str) {
+    fn unary(&mut self, u: &Unary, (x, dtype): (&str, DType), out: &str) {
         use UnaryKind::*;
         let plain = match u.kind {
             Abs => "Abs",
@@ -347,29 +365,33 @@ impl Writer<'_> {
                 return self.emit("Mul", &[x, &t], out, vec![]);
             }
             Gelu => {
-                let root = self.number(&format!("{out}/root"), std::f32::consts::FRAC_1_SQRT_2);
+                let root = self.number(&format!("{out}/root"), std::f32::consts::FRAC_1_SQRT_2, dtype);
                 let v = self.part(&format!("{out}/scaled"), "Mul", &[x, &root], vec![]);
                 let v = self.part(&format!("{out}/erf"), "Erf", &[&v], vec![]);
-                return self.half_of_one_more(x, &v, out);
+                return self.half_of_one_more((x, dtype), &v, out);
             }
             GeluTanh => {
                 let [a, b] = [crate::graph::op::GELU_A, crate::graph::op::GELU_B];
-                let (a, b) = (self.number(&format!("{out}/a"), a as f32), self.number(&format!("{out}/b"), b as f32));
+                let (a, b) = (
+                    self.number(&format!("{out}/a"), a as f32, dtype),
+                    self.number(&format!("{out}/b"), b as f32, dtype),
+                );
                 let v = self.part(&format!("{out}/square"), "Mul", &[x, x], vec![]);
                 let v = self.part(&format!("{out}/cube"), "Mul", &[&v, x], vec![]);
                 let v = self.part(&format!("{out}/part"), "Mul", &[&v, &b], vec![]);
                 let v = self.part(&format!("{out}/sum"), "Add", &[x, &v], vec![]);
                 let v = self.part(&format!("{out}/scaled"), "Mul", &[&v, &a], vec![]);
                 let v = self.part(&format!("{out}/tanh"), "Tanh", &[&v], vec![]);
-                return self.half_of_one_more(x, &v, out);
+                return self.half_of_one_more((x, dtype), &v, out);
             }
         };
         self.emit(plain, &[x], out, vec![]);
     }
 
     /// `x * (1 + v) / 2`.
-    fn half_of_one_more(&mut self, x: &str, v: &str, out: &str) {
-        let (one, half) = (self.number(&format!("{out}/one"), 1.0), self.number(&format!("{out}/half"), 0.5));
+    fn half_of_one_more(&mut self, (x, dtype): (&str, DType), v: &str, out: &str) {
+        let (one, half) =
+            (self.number(&format!("{out}/one"), 1.0, dtype), self.number(&format!("{out}/half"), 0.5, dtype));
         let v = self.part(&format!("{out}/more"), "Add", &[v, &one], vec![]);
         let v = self.part(&format!("{out}/product"), "Mul", &[x, &v], vec![]);
         self.emit("Mul", &[&v, &half], out, vec![]);
