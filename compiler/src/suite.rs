@@ -166,13 +166,8 @@ const KINDS: &[ProblemMaker] = &[
     |n, _| dense(n, DType::I8),
     |n, _| hybrid_dense(n, false),
     |n, _| hybrid_dense(n, true),
-    |n, _| {
-        let (m, k, p) = (n.size(1, 5), n.size(1, 9), n.size(1, 6));
-        let (a, b) = (n.size(1, 3), n.size(1, 2));
-        let t = any(n, DType::FLOATS);
-        let types = vec![ty(t, &[a, 1, m, k]), ty(t, &[b, k, p])];
-        (MatMul {}.into(), types, vec![])
-    },
+    |n, _| matmul(n, DType::F32),
+    |n, _| matmul(n, DType::F64),
     |n, _| {
         let s = [n.size(1, 3), n.size(1, 5), n.size(1, 6)];
         (Add {}.into(), vec![ty(DType::F32, &s), ty(DType::F32, &[s[1], 1])], vec![])
@@ -492,6 +487,12 @@ fn dense(n: &mut Numbers, dtype: DType) -> MadeProblem {
     }
     let weight_zero_point = weight_zero_point(n, dtype);
     (Dense { data_zero_point, weight_zero_point }.into(), types, vec![])
+}
+
+fn matmul(n: &mut Numbers, t: DType) -> MadeProblem {
+    let (m, k, p) = (n.size(1, 5), n.size(1, 9), n.size(1, 6));
+    let (a, b) = (n.size(1, 3), n.size(1, 2));
+    (MatMul {}.into(), vec![ty(t, &[a, 1, m, k]), ty(t, &[b, k, p])], vec![])
 }
 
 /// Returns an image, and a kernel, strides and pads that fit it.

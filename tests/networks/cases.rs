@@ -8,7 +8,7 @@ use tilewright::model::{self, Datum, Offload, Options, Sizes};
 use tilewright_hw::config::HwConfig;
 use tilewright_runtime::artifact::{Artifact, Place};
 use tilewright_runtime::npy;
-use tilewright_runtime::tensor::Tensor;
+use tilewright_runtime::tensor::{DType, Tensor};
 
 use crate::run;
 
@@ -68,7 +68,7 @@ fn compiled(case: &Case, device: DeviceKind) -> Result<(Artifact, HwConfig), Str
 }
 
 /// Returns what is wrong with an output, if anything. Integers must be equal, floats within `allowed` (`None`: 1e-4 of
-/// the largest), NaN and infinities in the same places.
+/// the largest, 1e-12 with doubles), NaN and infinities in the same places.
 fn wrong(found: &Tensor, expected: &Tensor, allowed: Option<f64>) -> Option<String> {
     if (found.dtype, &found.shape) != (expected.dtype, &expected.shape) {
         return Some(format!("{} {:?}, expected {} {:?}", found.dtype, found.shape, expected.dtype, expected.shape));
@@ -79,7 +79,8 @@ fn wrong(found: &Tensor, expected: &Tensor, allowed: Option<f64>) -> Option<Stri
         return Some("integers differ beyond what a float holds".into());
     }
     let largest = b.iter().copied().filter(|v| v.is_finite()).fold(0f64, |m, v| m.max(v.abs()));
-    let allowed = if expected.dtype.is_float() { allowed.unwrap_or(1e-4 * largest) } else { 0.0 };
+    let share = if expected.dtype == DType::F64 { 1e-12 } else { 1e-4 };
+    let allowed = if expected.dtype.is_float() { allowed.unwrap_or(share * largest) } else { 0.0 };
     let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= allowed;
     let count = a.iter().zip(&b).filter(|(a, b)| !same(**a, **b)).count();
     let at = a.iter().zip(&b).position(|(a, b)| !same(*a, *b))?;

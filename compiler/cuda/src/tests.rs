@@ -1,5 +1,5 @@
-use tilewright_compiler::graph::{DType, Graph, NodeId, eval};
-use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers};
+use tilewright_compiler::graph::{Graph, NodeId, eval};
+use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers, tolerance};
 use tilewright_runtime::cuda::CudaCode;
 
 use crate::CudaBackend;
@@ -42,7 +42,7 @@ fn every_operator_on_the_host_equals_the_graph_evaluation() {
         let ways: &[bool] = if host.products(i) > 0 { &[false, true] } else { &[false] };
         for &library in ways {
             let got = host.run(i, &p.graph, &p.inputs, library);
-            let most = if want[0].dtype() == DType::F32 { 1e-5 } else { 0.0 };
+            let most = tolerance(want[0].dtype());
             let d = difference(&got[0], &want[0]);
             if d.is_nan() || d > most {
                 wrong.push(format!("{} (library: {library}): differs by {d}", p.name));

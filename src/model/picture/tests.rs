@@ -72,7 +72,7 @@ fn inputs_that_take_no_picture_say_why() {
     assert!(error("mean=0", DType::F32, &[1, 640]).contains("height, width and channels"));
     assert!(error("mean=0", DType::F32, &[1, 7, 8, 9]).contains("1 or 3 channels"));
     assert!(error("mean=0", DType::F32, &[1, 3, 8, 3]).contains("layout=nchw or nhwc"));
-    assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, u8 or i8"));
+    assert!(error("mean=0", DType::I64, &[1, 3, 8, 8]).contains("f32, f64, u8 or i8"));
     let asked = error("mean=1:2:3", DType::F32, &[1, 1, 8, 8]);
     assert!(asked.contains("--preprocess gives a mean or scale for a number of channels other than 1"), "{asked}");
     // The message blames the file, not the option.

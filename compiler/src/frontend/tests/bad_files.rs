@@ -108,7 +108,7 @@ fn tflite_messages_name_tensor_attribute_and_what_is_supported() {
         whole[i] = old;
     }
     any(&found, &["net.tflite: node `", "(CONV_2D)", "fused_activation_function is TANH; supported are NONE, RELU"]);
-    any(&found, &["the element type INT16; supported are FLOAT32, FLOAT16, INT8"]);
+    any(&found, &["is quantized to INT16, which is not supported; use INT8"]);
     any(&found, &["is neither computed before its use nor a constant"]);
 }
 

@@ -166,7 +166,8 @@ The importer reads networks of these kinds:
 - int8 and uint8;
 - float, with constant or computed weights;
 - float with float16 or int8 weights that go through DEQUANTIZE;
-- float activations with int8 weights.
+- float activations with int8 weights;
+- weights of 4 bits in place of 8.
 
 Operands that give shapes, axes and the like must be constants.
 
@@ -183,7 +184,7 @@ refused with an error that names the operator:
 |---|---|
 | float | FLOAT32 and FLOAT16 |
 | 8 bits | INT8 and UINT8 with a scale and a zero point |
-| all | all of these, INT32, INT64 and BOOL |
+| all | all of these, FLOAT64, integers without a scale, and BOOL |
 
 | operator | data types | requirements |
 |---|---|---|

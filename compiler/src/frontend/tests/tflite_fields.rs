@@ -394,6 +394,29 @@ fn weights_of_8_bits_behind_dequantize_are_used_as_floats() {
 }
 
 #[test]
+fn weights_of_4_bits_are_those_of_8_with_the_same_values() {
+    const INT4: i8 = 17;
+    let weights: Vec<i8> = (0..15).map(|i| (i * 5 % 16 - 8) as i8).collect();
+    let network = |ty: i8, data: Vec<u8>| {
+        let mut f = File::new();
+        let (x, w) = (f.input("x", F32, &[2, 5]), f.constant("w8", ty, &[3, 5], data));
+        f.quantized(w, &[0.5, 0.25, 2.0], &[0, 0, 0], 0);
+        let (real, y) = (f.tensor("w", F32, &[3, 5]), f.tensor("y", F32, &[2, 3]));
+        f.operator(DEQUANTIZE, &[w], real, None);
+        f.operator(FULLY_CONNECTED, &[x, real], y, fully_connected());
+        f.outputs.push(y);
+        f
+    };
+    let half = |i: usize| weights.get(i).map_or(0, |w| *w as u8 & 15);
+    let packed: Vec<u8> = (0..8).map(|i| half(2 * i) | half(2 * i + 1) << 4).collect();
+    let x = Tensor::from_fn(&[2, 5], |i| i as f32 - 4.5);
+    let bytes = network(I8, weights.iter().map(|w| *w as u8).collect()).run(std::slice::from_ref(&x));
+    assert_eq!(network(INT4, packed.clone()).run(&[x]), bytes);
+    let short = tflite::import(&network(INT4, packed[..7].to_vec()).bytes(), "net.tflite").unwrap_err().to_string();
+    assert!(short.contains("tensor `w8`: 7 bytes do not fit 15 elements of 4 bits"), "{short}");
+}
+
+#[test]
 fn weights_may_be_inputs_of_float_layers() {
     let mut f = File::new();
     let (x, w) = (f.input("x", F32, &[1, 3]), f.input("w", F32, &[2, 3]));

@@ -346,8 +346,16 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
         Type::I64 => Ok(DType::I64),
         Type::Bool => Ok(DType::Bool),
         Type::I8 => Ok(DType::I8),
+        Type::I16 if info.quantization.is_some() => {
+            Err(format!("tensor `{}` is quantized to INT16, which is not supported; use INT8", info.name))
+        }
+        Type::I16 => Ok(DType::I16),
+        Type::U16 => Ok(DType::U16),
+        Type::U32 => Ok(DType::U32),
+        Type::U64 => Ok(DType::U64),
+        Type::F64 => Ok(DType::F64),
         Type::Other(n) => {
-            let supported = "FLOAT32, FLOAT16, INT8, UINT8, INT32, INT64, BOOL";
+            let supported = "FLOAT32, FLOAT16, FLOAT64, BOOL and integers; INT4 only for constants";
             let found = names::type_name(n);
             Err(format!("tensor `{}` has the element type {found}; supported are {supported}", info.name))
         }
@@ -471,10 +479,9 @@ impl<'a> NodeContext<'_, 'a> {
     /// The elements of a constant operand of i32 or i64.
     fn integers(&self, i: usize) -> Result<Vec<i64>, Reason> {
         let t = self.constant_input(i)?;
-        match t.data() {
-            TensorData::I32(v) => Ok(v.iter().map(|&x| i64::from(x)).collect()),
-            TensorData::I64(v) => Ok(v.clone()),
-            _ => Err(format!("operand {i} must be of type i32 or i64, found {}", t.dtype()).into()),
+        match t.dtype() {
+            DType::I16 | DType::I32 | DType::I64 => Ok(t.ints().into_iter().map(|x| x as i64).collect()),
+            other => Err(format!("operand {i} must be of type i16, i32 or i64, found {other}").into()),
         }
     }
 

@@ -16,6 +16,11 @@ pub(super) enum Type {
     I64,
     Bool,
     I8,
+    I16,
+    U16,
+    U32,
+    U64,
+    F64,
     /// A type that the importer does not read, by its number.
     Other(i8),
 }
@@ -165,7 +170,12 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
         3 => Type::U8,
         4 => Type::I64,
         6 => Type::Bool,
+        7 => Type::I16,
         9 => Type::I8,
+        10 => Type::F64,
+        12 => Type::U64,
+        15 => Type::U32,
+        16 => Type::U16,
         other => Type::Other(other),
     };
     let wrong = |reason: String| format!("tensor `{name}`: {reason}");
@@ -202,8 +212,29 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
         let dense = sparsity.only_fields_below(3).and_then(|()| sparsity::expand(&sparsity, &shape, width, stored));
         data = Some(Cow::Owned(dense.map_err(|e| wrong(format!("its sparsity tables are damaged: {e}")))?));
     }
+    let ty = match (ty, &data) {
+        // Constants of 4 bits become bytes of the same values.
+        (Type::Other(INT4), Some(packed)) => {
+            data = Some(Cow::Owned(fours(packed, &shape).map_err(wrong)?));
+            Type::I8
+        }
+        _ => ty,
+    };
     let (variable, has_rank) = (t.i8(5)? != 0, t.i8(8)? != 0);
     Ok(TensorInfo { name, shape, ty, quantization, data, variable, has_rank })
+}
+
+/// The number of the type of integers of 4 bits.
+const INT4: i8 = 17;
+
+/// The integers of 4 bits as bytes. The first of two is in the low half of a byte.
+fn fours(packed: &[u8], shape: &[usize]) -> Result<Vec<u8>> {
+    let count: usize = shape.iter().product();
+    if count.div_ceil(2) != packed.len() {
+        return Err(format!("{} bytes do not fit {count} elements of 4 bits", packed.len()));
+    }
+    let four = |i: usize| (packed[i / 2] << (4 - 4 * (i % 2))).cast_signed() >> 4;
+    Ok((0..count).map(|i| four(i).cast_unsigned()).collect())
 }
 
 /// A buffer's bytes, which can be outside the tables.
