@@ -1,5 +1,5 @@
 use tilewright_compiler::backend::{Backend, Operand};
-use tilewright_compiler::graph::{DType, Graph, Tensor, eval};
+use tilewright_compiler::graph::{Graph, Tensor, eval};
 use tilewright_compiler::suite::{check_listings, difference, problems, special_numbers, tolerance};
 use tilewright_runtime::loader::{CpuModule, ImportTable};
 

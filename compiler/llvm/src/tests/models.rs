@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use tilewright_compiler::frontend::import;
-use tilewright_compiler::graph::{DType, Tensor, eval};
+use tilewright_compiler::graph::{Tensor, eval};
 use tilewright_compiler::passes::{self, OptLevel};
 use tilewright_compiler::suite::{difference, tolerance};
 

@@ -101,19 +101,19 @@ impl Binary {
         let at = |i: usize| (ia[i], ib[i]);
         with_element!(inputs[0].dtype(), T => {
             let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
-            let compare = |i: usize| {
-                let (x, y) = (a[at(i).0], b[at(i).1]);
-                match self.kind {
-                    BinaryKind::Equal => x == y,
-                    BinaryKind::Less => x < y,
-                    _ => x <= y,
-                }
-            };
             if self.kind.compares() {
-                return Ok(Tensor::from_fn(&shape, compare));
+                return Ok(Tensor::from_fn(&shape, |i| compared(self.kind, a[at(i).0], b[at(i).1])));
             }
             Ok(Tensor::from_fn(&shape, |i| Arithmetic::of(self.kind, a[at(i).0], b[at(i).1])))
         })
+    }
+}
+
+fn compared<T: Element>(kind: BinaryKind, x: T, y: T) -> bool {
+    match kind {
+        BinaryKind::Equal => x == y,
+        BinaryKind::Less => x < y,
+        _ => x <= y,
     }
 }
 

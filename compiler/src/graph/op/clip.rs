@@ -31,12 +31,18 @@ impl Clip {
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         with_element!(inputs[0].dtype(), T => {
-            let (x, lo, hi) = (inputs[0].as_slice::<T>()?, T::of_double(self.lo.into()), T::of_double(self.hi.into()));
-            Ok(Tensor::from_fn(inputs[0].shape(), |i| match x[i] {
-                x if x < lo => lo,
-                x if x > hi => hi,
-                x => x,
-            }))
+            clamped::<T>(inputs[0], T::of_double(self.lo.into()), T::of_double(self.hi.into()))
         })
     }
+}
+
+/// The elements, those below `lo` as `lo`, and those above `hi` as `hi`.
+fn clamped<T: Element>(data: &Tensor, lo: T, hi: T) -> Result<Tensor, OpError> {
+    let x = data.as_slice::<T>()?;
+    let clamp = |x: T| match x {
+        x if x < lo => lo,
+        x if x > hi => hi,
+        x => x,
+    };
+    Ok(Tensor::from_fn(data.shape(), |i| clamp(x[i])))
 }

@@ -2,7 +2,7 @@
 
 use super::check;
 use crate::graph::tensor::with_element;
-use crate::graph::{DType, OpError, Tensor, TensorType};
+use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
 operator! {
     /// `max(data, 0)` of numbers; NaN stays NaN.
@@ -17,9 +17,11 @@ impl Relu {
     }
 
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
-        with_element!(inputs[0].dtype(), T => {
-            let (x, zero) = (inputs[0].as_slice::<T>()?, T::default());
-            Ok(Tensor::from_fn(inputs[0].shape(), |i| if x[i] < zero { zero } else { x[i] }))
-        })
+        with_element!(inputs[0].dtype(), T => positive::<T>(inputs[0]))
     }
+}
+
+fn positive<T: Element>(data: &Tensor) -> Result<Tensor, OpError> {
+    let (x, zero) = (data.as_slice::<T>()?, T::default());
+    Ok(Tensor::from_fn(data.shape(), |i| if x[i] < zero { zero } else { x[i] }))
 }
