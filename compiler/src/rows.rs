@@ -38,6 +38,15 @@ pub struct Mixed {
 /// # Errors
 /// [`Mixed`] with the first node that does not keep rows apart.
 pub fn of_outputs(graph: &Graph, inputs: &[(ValueId, usize)]) -> Result<Vec<Option<Rows>>, Mixed> {
+    let known = of_values(graph, inputs)?;
+    Ok(graph.outputs().iter().map(|(_, value)| known.get(value).copied()).collect())
+}
+
+/// The values that have the rows which these values have in the given dimensions, with the place of the rows.
+///
+/// # Errors
+/// As [`of_outputs`].
+pub fn of_values(graph: &Graph, inputs: &[(ValueId, usize)]) -> Result<HashMap<ValueId, Rows>, Mixed> {
     let mut known: HashMap<ValueId, Rows> = HashMap::new();
     for (value, axis) in inputs {
         if known.insert(*value, Rows { axis: *axis, each: 1 }).is_some() {
@@ -55,7 +64,7 @@ pub fn of_outputs(graph: &Graph, inputs: &[(ValueId, usize)]) -> Result<Vec<Opti
         };
         known.insert(node.output(), found.ok_or_else(mixed)?);
     }
-    Ok(graph.outputs().iter().map(|(_, value)| known.get(value).copied()).collect())
+    Ok(known)
 }
 
 /// The rows of a node's result by its tensor expression.

@@ -46,8 +46,8 @@ pub use error::ArtifactError;
 use header::{HEADER_BYTES, hex};
 pub use layers::{InsnLayers, LayerEnd, LayerRun};
 pub use manifest::{
-    AccelStep, BlobId, BlobInfo, CpuTarget, Hardware, Image, MOST_STEPS, Manifest, NodeCost, NodeInfo, Packing, Place,
-    Source, Step, StepKind, TensorPlace, ValueId, ValueInfo,
+    AccelStep, BlobId, BlobInfo, Counted, CpuTarget, Hardware, Image, MOST_STEPS, Manifest, NodeCost, NodeInfo,
+    Packing, Place, Source, Step, StepKind, TensorPlace, ValueId, ValueInfo,
 };
 pub use memory::DeviceNeed;
 pub use parameters::{ParametersAt, ParametersFile};

@@ -5,6 +5,7 @@
 
 pub mod artifact;
 pub mod buffer;
+pub mod builtin;
 mod clock;
 pub mod convert;
 pub mod cuda;

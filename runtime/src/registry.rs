@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
+use crate::builtin;
 use crate::function::Function;
 
 /// Functions by name. A later function replaces an earlier one of the same name. Copies refer to the same registry.
@@ -40,9 +41,10 @@ impl Registry {
         removed.is_some()
     }
 
-    /// The function of that name.
+    /// The function of that name: one that was added, or one that every registry has ([`builtin`]).
     pub fn get(&self, name: &str) -> Option<Function> {
-        self.functions.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        let added = self.functions.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        added.or_else(|| builtin::get(name))
     }
 
     /// The names, sorted.

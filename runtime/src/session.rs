@@ -25,7 +25,7 @@ use bytes::Bytes;
 use tilewright_hw::device::Device;
 use tilewright_hw::interrupt;
 
-use crate::artifact::{Artifact, Manifest, Place, Step, StepKind, ValueId};
+use crate::artifact::{Artifact, Counted, Larger, Manifest, Place, Step, StepKind, ValueId};
 use crate::buffer::AlignedBytes;
 use crate::clock::Moment;
 use crate::device::SharedDevice;
@@ -332,8 +332,20 @@ impl Session {
         Ok(report)
     }
 
+    /// The outputs of the last run, with as many rows as there are.
     fn outputs(&self) -> Vec<Tensor> {
-        self.model.artifact.manifest.outputs.iter().map(|id| self.tensor(*id)).collect()
+        let manifest = &self.model.artifact.manifest;
+        let outputs: Vec<Tensor> = manifest.outputs.iter().map(|id| self.tensor(*id)).collect();
+        if manifest.counted.is_empty() {
+            return outputs;
+        }
+        let mut kept = vec![Vec::new(); outputs.len()];
+        for Counted { output, axis, each, count } in &manifest.counted {
+            let most = outputs[*output].shape[*axis];
+            let rows = outputs[*count].get_f64(0).max(0.0) as usize;
+            kept[*output].push((*axis, rows.saturating_mul(*each).min(most)));
+        }
+        Larger { shapes: Vec::new(), kept }.cut(outputs)
     }
 
     /// An output value, as the last run left it.

@@ -61,9 +61,11 @@ fn compiled(case: &Case, device: DeviceKind) -> Result<(Artifact, HwConfig), Str
     let config = HwConfig::load(HW).unwrap();
     let data = case.inputs.iter().map(|t| Datum::of(None, t)).collect();
     let sizes = Sizes { data, ..Sizes::default() };
-    let graph = model::import(&case.model, &sizes).map_err(|e| e.to_string())?;
+    let (graph, sources) = model::import_traced(&case.model, &sizes).map_err(|e| e.to_string())?;
     let options = Options { offload: Offload::all_if(device != DeviceKind::CPU), ..Options::new(&config) };
-    let artifact = model::build(graph, &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
+    let mut artifact = model::build(graph, &options, &mut |_, _| {}).map_err(|e| e.to_string())?;
+    // Tells which outputs have a number of rows that depends on the data.
+    sources.annotate(&mut artifact.manifest);
     Ok((artifact, config))
 }
 

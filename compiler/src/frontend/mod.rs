@@ -5,6 +5,7 @@
 //! TFLite networks keep `[N, H, W, C]` and arrive in integer form; ONNX networks keep `[N, C, H, W]`, and their
 //! quantized groups are made integer by the passes. Nothing here panics on a damaged file.
 
+mod counted;
 mod error;
 mod format;
 mod kind;

@@ -4,7 +4,7 @@ use crate::graph::{self, DType, Def, Graph, NodeId, Op, ValueId};
 use indexmap::IndexMap;
 use indexmap::map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
-use tilewright_runtime::artifact::{Manifest, Source};
+use tilewright_runtime::artifact::{Counted, Manifest, Source};
 
 /// A tensor of a file, and the value that it became.
 pub(super) struct Tensor {
@@ -23,6 +23,8 @@ pub struct Sources {
     entries: IndexMap<(String, usize), Entry>,
     /// The elements of the inputs that the import took as constants.
     fixed: BTreeMap<String, Vec<u8>>,
+    /// The outputs whose number of rows depends on the data.
+    counted: Vec<Counted>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,7 +88,12 @@ impl Sources {
             }
         }
         let fixed = values.iter().map(|(name, value)| (name.clone(), value.to_bytes()));
-        Sources { entries, fixed: fixed.collect() }
+        Sources { entries, fixed: fixed.collect(), counted: Vec::new() }
+    }
+
+    /// With the outputs whose number of rows depends on the data.
+    pub(super) fn with_counted(self, counted: Vec<Counted>) -> Sources {
+        Sources { counted, ..self }
     }
 
     /// True if the file has a tensor with this name.
@@ -96,6 +103,7 @@ impl Sources {
 
     /// Adds what the file says about its values to a compiled model.
     pub fn annotate(&self, manifest: &mut Manifest) {
+        manifest.counted.clone_from(&self.counted);
         for id in &manifest.inputs {
             let value = &mut manifest.values[id.0 as usize];
             value.fixed = self.fixed.get(&value.name).cloned();

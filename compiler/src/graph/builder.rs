@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Builds a [`Graph`]. Its ids are valid only inside the builder: [`GraphBuilder::finish`] moves the inputs to the
 /// front.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct GraphBuilder {
     name: String,
     inputs: Vec<(String, ValueId)>,
@@ -17,6 +17,16 @@ pub struct GraphBuilder {
     outputs: Vec<(String, ValueId)>,
     /// Used names, each with the first number to try as its suffix.
     names: HashMap<String, usize>,
+}
+
+/// What the values of a builder are in its graph.
+pub(crate) struct Places(Vec<usize>);
+
+impl Places {
+    /// The value in the graph.
+    pub fn of(&self, v: ValueId) -> ValueId {
+        ValueId(self.0.get(v.0).copied().unwrap_or(usize::MAX))
+    }
 }
 
 impl GraphBuilder {
@@ -131,8 +141,21 @@ impl GraphBuilder {
         GraphError::join(verify(&g)).map_or(Ok(g), Err)
     }
 
+    /// Like [`GraphBuilder::finish`], with what became of the builder's values.
+    ///
+    /// # Errors
+    /// As [`GraphBuilder::finish`].
+    pub(crate) fn finish_numbered(self) -> Result<(Graph, Places), GraphError> {
+        let (g, places) = self.numbered();
+        GraphError::join(verify(&g)).map_or(Ok((g, places)), Err)
+    }
+
     /// Returns the graph unverified: inputs first, values numbered in the order of their nodes.
     pub(crate) fn finish_unverified(self) -> Graph {
+        self.numbered().0
+    }
+
+    fn numbered(self) -> (Graph, Places) {
         let mut map = vec![usize::MAX; self.types.len()];
         let mut values = Vec::with_capacity(self.types.len());
         for (i, (_, v)) in self.inputs.iter().enumerate() {
@@ -152,7 +175,8 @@ impl GraphBuilder {
             node.outputs = node.outputs.iter().map(place).collect();
         }
         let outputs = self.outputs.iter().map(|(n, v)| (n.clone(), place(v))).collect();
-        Graph::of_parts(self.name, self.inputs.into_iter().map(|(n, _)| n).collect(), values, nodes, outputs)
+        let inputs = self.inputs.into_iter().map(|(n, _)| n).collect();
+        (Graph::of_parts(self.name, inputs, values, nodes, outputs), Places(map))
     }
 
     /// Adds a node with the given output types, unchecked.

@@ -17,6 +17,7 @@ pub mod text;
 mod verify;
 
 pub use builder::GraphBuilder;
+pub(crate) use builder::Places;
 pub use cut::Cut;
 pub use dtype::{DType, Dim, MAX_RANK, TensorType};
 pub use error::{GraphError, OpError};

@@ -160,3 +160,18 @@ fn many_nodes_of_one_name_get_numbers() {
     assert_eq!(names[..4], ["n", "n.1", "n.3", "n.4"]);
     assert_eq!(names[99_999], "n.100000");
 }
+
+/// Inputs can be added after nodes; the graph has them first.
+#[test]
+fn a_builder_tells_what_became_of_its_values() {
+    let mut b = GraphBuilder::new("g");
+    let a = b.input("a", TensorType::new(DType::F32, &[2]));
+    let r = b.node("r", Relu {}, &[a]).unwrap();
+    let c = b.input("c", TensorType::new(DType::F32, &[2]));
+    let s = b.node("s", Add {}, &[r, c]).unwrap();
+    b.output("y", s);
+    let (graph, places) = b.finish_numbered().unwrap();
+    let names = [a, r, c, s].map(|v| graph.value_name(places.of(v)).to_string());
+    assert_eq!(names, ["a", "r", "c", "s"]);
+    assert_ne!(places.of(c), c);
+}

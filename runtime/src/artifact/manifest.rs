@@ -52,6 +52,9 @@ pub struct Manifest {
     /// input, and a value that is several outputs, has a name of its own for each output.
     #[serde(default)]
     pub output_names: Vec<String>,
+    /// The outputs whose number of rows is known only when the model has run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counted: Vec<Counted>,
     /// The steps to run, in order.
     pub steps: Vec<Step>,
     /// What the model's file says about inputs and outputs.
@@ -113,6 +116,20 @@ pub struct ValueInfo {
     /// What the model's file says about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+}
+
+/// An output whose number of rows is known only when the model has run. It has room for the most rows that there can be;
+/// a further output is the number of those that are there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counted {
+    /// The place of the output among the model's outputs.
+    pub output: usize,
+    /// The dimension of its rows.
+    pub axis: usize,
+    /// Elements of the dimension that belong to a row.
+    pub each: usize,
+    /// The place of the output that is the number.
+    pub count: usize,
 }
 
 /// What a model's file says about a tensor.
@@ -472,6 +489,7 @@ impl Manifest {
             inputs: Vec::new(),
             outputs: Vec::new(),
             output_names: Vec::new(),
+            counted: Vec::new(),
             steps: Vec::new(),
             about: About::default(),
             nodes: Vec::new(),
@@ -617,6 +635,17 @@ impl Manifest {
                     return Err(format!("nothing writes the output {}", self.values[id.0 as usize].name));
                 }
                 None => return Err(missing(*id, "the list of outputs")),
+            }
+        }
+        for counted in &self.counted {
+            let value = |place: usize| self.outputs.get(place).map(|id| &self.values[id.0 as usize]);
+            let rows = value(counted.output).and_then(|value| value.shape.get(counted.axis));
+            let number = value(counted.count).filter(|value| value.dtype == DType::I64 && value.shape.is_empty());
+            if number.is_none() || rows.is_none_or(|rows| counted.each == 0 || rows % counted.each != 0) {
+                return Err(format!(
+                    "the rows of output {} are not counted by output {}",
+                    counted.output, counted.count
+                ));
             }
         }
         for node in &self.nodes {

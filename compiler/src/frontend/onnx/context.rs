@@ -204,10 +204,21 @@ impl Context<'_> {
         }
     }
 
-    /// The narrow element type of a name, if one was noted.
-    pub fn noted(&self, name: &str) -> Option<Element> {
+    /// The element type of a name in the file: a narrow one that was noted, else that of its value.
+    pub fn element(&self, name: &str) -> Option<Element> {
         let scope = self.visible().find(|&i| self.scopes[i].names.contains_key(name))?;
-        self.scopes[scope].narrow.get(name).copied()
+        if let Some(noted) = self.scopes[scope].narrow.get(name) {
+            return Some(*noted);
+        }
+        let dtype = match self.find(name)? {
+            (Named::Constant(t), _) => t.dtype(),
+            (Named::Value(v), depth) => match self.graph_at(depth) {
+                (_, unsigned) if unsigned.contains(v) => DType::U8,
+                (graph, _) => graph.ty(*v).dtype,
+            },
+            (Named::LeftOut(_), _) => return None,
+        };
+        Some(Element::plain(dtype))
     }
 
     fn constant(&mut self, t: &TensorProto, value: Tensor) -> Result<(), String> {

@@ -157,13 +157,12 @@ pub fn import_traced(
     cx.nodes(&graph.node)?;
     cx.outputs(graph).map_err(malformed)?;
     let Context { net, traced, unsigned, .. } = cx;
-    let graph =
-        net.graph.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+    let (graph, places, counted) = net.finish(file)?;
     let tensors = traced.into_iter().map(|(name, value)| {
         let unsigned = unsigned.contains(&value);
-        sources::Tensor { name, value, unsigned, quantization: None }
+        sources::Tensor { name, value: places.of(value), unsigned, quantization: None }
     });
-    let sources = Sources::new(&graph, tensors, &values);
+    let sources = Sources::new(&graph, tensors, &values).with_counted(counted);
     Ok((graph, sources))
 }
 

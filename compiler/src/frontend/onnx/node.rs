@@ -56,10 +56,10 @@ impl NodeContext<'_, '_> {
     }
 
     /// The element type of an operand in the file, as far as it is known; otherwise that of the graph.
-    pub fn element(&mut self, i: usize) -> Result<Element, Reason> {
-        let v = self.plain(i)?;
-        let noted = self.proto.input.get(i).and_then(|name| self.cx.noted(name));
-        Ok(noted.unwrap_or(Element::plain(self.ty(v).dtype)))
+    pub fn element(&self, i: usize) -> Result<Element, Reason> {
+        self.used.operand(i);
+        let name = self.proto.input.get(i).ok_or_else(|| Reason(format!("operand {i} is missing")))?;
+        Ok(self.cx.element(name).ok_or_else(|| format!("`{name}` is not defined"))?)
     }
 
     /// An attribute that is an element type; `None` if it is not set.

@@ -24,6 +24,7 @@ pub(super) mod spectral;
 pub(super) mod volume;
 pub(super) mod window;
 
+use super::counted::CountedValues;
 use super::error::ImportError;
 use super::reason::Reason;
 use super::room::Room;
@@ -31,11 +32,12 @@ use crate::graph::op::{
     Add, Binary, BinaryKind, Cast, Dequantize, Expand, Reduce, ReduceKind, Reshape, Transpose, Unary, UnaryKind,
     rank_in_bounds,
 };
-use crate::graph::{DType, Dim, Element, GraphBuilder, Node, Op, Tensor, TensorType, ValueId};
+use crate::graph::{DType, Dim, Element, Graph, GraphBuilder, Node, Op, Places, Tensor, TensorType, ValueId};
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tilewright_hw::list::SHOWN;
+use tilewright_runtime::artifact::Counted;
 
 /// Maximum number of elements of a tensor that is computed at import, unless its operands are as large.
 const MOST_FOLDED: usize = 1 << 16;
@@ -62,13 +64,43 @@ pub(super) struct SemanticBuilder {
     is_repeated: bool,
     /// The operand of the node that would have to be known, if there is one.
     unknown: Cell<Option<ValueId>>,
+    /// Values of the outermost graph whose number of rows depends on the data.
+    counted: CountedValues,
 }
 
 impl SemanticBuilder {
     /// Builds a graph of this name.
     pub fn new(name: &str, room: Room) -> SemanticBuilder {
         let (graph, unknown) = (GraphBuilder::new(name), Cell::new(None));
-        SemanticBuilder { graph, room, name: String::new(), is_repeated: false, unknown }
+        SemanticBuilder {
+            graph,
+            room,
+            name: String::new(),
+            is_repeated: false,
+            unknown,
+            counted: CountedValues::default(),
+        }
+    }
+
+    /// The graph with its outputs, what became of the builder's values, and the outputs whose rows are counted.
+    ///
+    /// # Errors
+    /// When the graph is not sound, or a node cannot deal with a number of rows that depends on the data.
+    pub fn finish(mut self, file: &str) -> Result<(Graph, Places, Vec<Counted>), ImportError> {
+        let counted = self.counted.count_outputs(&mut self.graph, file)?;
+        let broken = |source| ImportError::Graph { file: file.into(), source: Box::new(source) };
+        let (graph, places) = self.graph.finish_numbered().map_err(broken)?;
+        Ok((graph, places, counted))
+    }
+
+    /// Notes that a value has rows along a dimension, and that another value is their number.
+    pub fn counted(&mut self, value: ValueId, axis: usize, count: ValueId) {
+        self.counted.add(value, axis, count);
+    }
+
+    /// Notes that the node reads the sizes of a value.
+    pub fn measured(&mut self, value: ValueId) {
+        self.counted.measure(&self.name, value);
     }
 
     /// Begins with a node of the file; its name is the prefix of the names of the graph's nodes.

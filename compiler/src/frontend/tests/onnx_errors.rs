@@ -75,6 +75,29 @@ fn nodes_may_stand_in_any_order() {
 }
 
 #[test]
+fn nodes_that_need_the_number_of_rows_are_named() {
+    let late = "known only when the model has run";
+    let sum: &[Made] = &[("NonZero", &["x"], &["p"], &[]), ("ReduceMax", &["p"], &["y"], &[])];
+    refused(sum, &[2, 3], &[], "node y (reduce) computes an element from several rows");
+    refused(sum, &[2, 3], &[], late);
+    let sizes: &[Made] = &[("NonZero", &["x"], &["p"], &[]), ("Shape", &["p"], &["y"], &[])];
+    refused(sizes, &[2, 3], &[], "node `y` reads the sizes of a value whose number of rows is");
+    let both: &[Made] = &[
+        ("NonZero", &["x"], &["p"], &[]),
+        ("Neg", &["x"], &["z"], &[]),
+        ("NonZero", &["z"], &["q"], &[]),
+        ("Add", &["p", "q"], &["y"], &[]),
+    ];
+    refused(both, &[2, 3], &[], "node y (add) computes an element from several rows");
+    // The results of one node have the same rows.
+    let same: &[Made] = &[("Unique", &["x"], &["u", "p", "", "k"], &[]), ("Add", &["p", "k"], &["y"], &[])];
+    let g = take(same, &[6], &[], 17).unwrap();
+    let y = eval(&g, &[Tensor::vector(vec![3f32, 1.0, 3.0, 3.0, 1.0, 2.0])]).unwrap();
+    assert_eq!(y[0].as_slice::<i64>().unwrap(), [1 + 2, 5 + 1, 3, 0, 0, 0]);
+    assert_eq!(y[1].as_slice::<i64>().unwrap(), [3]);
+}
+
+#[test]
 fn attributes_types_and_sets_that_are_not_supported_are_named() {
     let relu: &[Made] = &[("Relu", &["x"], &["y"], &[("slope", &[1])])];
     refused(relu, &[4], &[], "node `y` (Relu): its attribute `slope` is not supported; Relu has none");

@@ -29,6 +29,11 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
   An `If` whose condition is known becomes the chosen branch. Both branches must return the same types. A `Loop` ends
   after 2^20 steps with an error. It collects values if its limit is known and its condition stays true. One whose
   carried values change their sizes is imported step by step, up to 1,024 steps, which must be known.
+- **NonMaxSuppression, NonZero, Compress, Unique** have results with a number of rows that is known only when the model
+  has run. Operators that compute each row on its own can follow: Gather, Slice and Transpose of other dimensions,
+  arithmetic, MatMul. Others are refused by name, and so are these four within If, Loop and Scan. An output with such
+  rows is cut to their number, which is a further output, `NAME_count`. A caller that gives memory for the outputs gets
+  the most rows that there can be, filled up with zeros.
 - **Constants** can be sparse (`sparse_initializer`, `sparse_value`) or in external data files. These must be in the
   folder of the model's path or, if that path is a symbolic link, in the folder of its target.
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of

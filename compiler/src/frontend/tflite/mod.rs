@@ -135,12 +135,16 @@ pub fn import_traced(
     }
     cx.outputs().map_err(malformed)?;
     let Context { net, values, .. } = cx;
-    let graph =
-        net.graph.finish().map_err(|source| ImportError::Graph { file: file.into(), source: Box::new(source) })?;
+    let (graph, places, _) = net.finish(file)?;
     let tensors = values.into_iter().map(|(t, value)| {
         let info = &model.tensors[t];
         let quantization = quant::per_tensor(info).ok().map(|q| (q.scale, q.zero_point));
-        sources::Tensor { name: info.name.clone(), value, unsigned: info.ty == Type::U8, quantization }
+        sources::Tensor {
+            name: info.name.clone(),
+            value: places.of(value),
+            unsigned: info.ty == Type::U8,
+            quantization,
+        }
     });
     let sources = Sources::new(&graph, tensors, fixed);
     Ok((graph, sources))

@@ -33,6 +33,7 @@ pub(crate) fn doubling() -> Artifact {
         inputs: vec![ValueId(0)],
         outputs: vec![ValueId(1)],
         output_names: Vec::new(),
+        counted: Vec::new(),
         steps: vec![step],
         about: Default::default(),
         nodes: Vec::new(),

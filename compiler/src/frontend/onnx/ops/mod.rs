@@ -19,6 +19,7 @@ mod reduce;
 mod resize;
 mod sample;
 mod scatter;
+mod selection;
 mod shape;
 mod spectral;
 mod unary;
@@ -101,6 +102,7 @@ registry! {
     "CenterCropPad" movement::center_crop_pad ["axes"];
     "Clip" unary::clip ["max", "min"];
     "Col2Im" pool::col_to_im ["dilations", "pads", "strides"];
+    "Compress" selection::compress ["axis"];
     "Concat" movement::concat ["axis"];
     "Constant" shape::constant ["sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
@@ -183,6 +185,7 @@ registry! {
     "Mul" binary::mul ["axis", "broadcast"];
     "Neg" unary::neg [];
     "NegativeLogLikelihoodLoss" loss::negative_log ["ignore_index", "reduction"];
+    "NonMaxSuppression" selection::non_max_suppression ["center_point_box"];
     "NonZero" shape::non_zero [];
     "Not" unary::not [];
     "OneHot" reduce::one_hot ["axis"];
@@ -253,6 +256,7 @@ registry! {
     "TopK" reduce::top_k ["axis", "k", "largest"] ignored ["sorted"];
     "Transpose" shape::transpose ["perm"];
     "Trilu" movement::trilu ["upper"];
+    "Unique" selection::unique ["axis", "sorted"];
     "Unsqueeze" movement::unsqueeze ["axes"];
     "Upsample" resize::upsample ["height_scale", "mode", "scales", "width_scale"];
     "Where" binary::select [];

@@ -1,5 +1,6 @@
 //! Constants, sizes, and operators that only change the shape.
 
+use super::selection;
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::onnx::tensor::Element;
 use crate::frontend::reason::Reason;
@@ -86,6 +87,7 @@ pub(super) fn eye_like(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
+    n.measured(data);
     let shape = n.shape(data)?;
     let rank = shape.len() as i64;
     let place = |v: i64| (if v < 0 { v.saturating_add(rank) } else { v }).clamp(0, rank) as usize;
@@ -95,6 +97,7 @@ pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn size(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
+    n.measured(data);
     let count = n.shape(data)?.iter().product::<usize>();
     n.output_known(Tensor::scalar(count as i64))
 }
@@ -140,9 +143,9 @@ pub(super) fn range(n: &mut NodeContext) -> Result<(), Reason> {
     n.output_known(t)
 }
 
-/// Indices of the non-zero elements of a known tensor.
+/// Indices of the non-zero elements.
 pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
-    let t = n.constant_input(0)?;
+    let Some(t) = n.known(0) else { return selection::non_zero(n) };
     let holds: Vec<bool> = t.doubles().iter().map(|&x| x != 0.0).collect();
     let places: Vec<usize> = (0..holds.len()).filter(|&i| holds[i]).collect();
     n.reserve(&TensorType::new(DType::I64, &[t.shape().len(), places.len()]))?;
