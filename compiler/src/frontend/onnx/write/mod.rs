@@ -64,10 +64,11 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         w.names[v.0] = Some(name.to_string());
         inputs.push(w.info(name, v)?);
     }
+    let outputs = || graph.outputs().iter().filter(|(_, v)| !ops::is_row_count(graph, *v));
     let mut promised = Vec::new();
     // Outputs that are another name of a value, one entry per name.
     let mut aliases: Vec<(&String, ValueId)> = Vec::new();
-    for (name, v) in graph.outputs() {
+    for (name, v) in outputs() {
         if w.names[v.0].as_ref() == Some(name) || aliases.contains(&(name, *v)) {
             continue;
         }
@@ -87,10 +88,7 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
         let value = w.value(v)?;
         w.emit("Identity", &[&value], name, vec![]);
     }
-    let mut outputs = Vec::new();
-    for (name, v) in graph.outputs() {
-        outputs.push(w.info(name, *v)?);
-    }
+    let outputs = outputs().map(|(name, v)| w.info(name, *v)).collect::<Result<_, _>>()?;
     let graph = GraphProto {
         node: w.written,
         name: graph.name().to_string(),

@@ -5,7 +5,8 @@ use super::{OPSET, WriteError, Writer, element, float, int, ints, word};
 use crate::graph::op::{
     ArgReduce, Attr, BinaryKind, Conv2d, ConvTranspose2d, Layout, Packed, QuantRounding, ReduceKind, Unary, UnaryKind,
 };
-use crate::graph::{DType, Node, Op, Tensor, ValueId};
+use crate::graph::{DType, Graph, Node, Op, Tensor, ValueId};
+use tilewright_runtime::builtin;
 
 /// An attribute of a function of the program.
 fn attribute(node: &Node, name: &str, value: &Attr) -> Result<AttributeProto, WriteError> {
@@ -32,12 +33,23 @@ fn attribute(node: &Node, name: &str, value: &Attr) -> Result<AttributeProto, Wr
     })
 }
 
+/// Whether a value is the number of rows of a function's results; reading the written operator makes it again.
+pub(super) fn is_row_count(graph: &Graph, v: ValueId) -> bool {
+    graph.def_node(v).is_some_and(|(_, node)| match &node.op {
+        Op::Packed(op) => op.function.starts_with(builtin::PREFIX) && node.outputs.last() == Some(&v),
+        _ => false,
+    })
+}
+
 impl Writer<'_> {
     /// Writes a call of a function as an operator of the domain that its name begins with.
     pub(super) fn packed(&mut self, node: &Node, op: &Packed) -> Result<(), WriteError> {
         let mut input = Vec::with_capacity(node.inputs.len());
         for &v in &node.inputs {
             input.push(self.value(v)?);
+        }
+        if let Some(name) = op.function.strip_prefix(builtin::PREFIX) {
+            return self.selection(node, op, (name, input));
         }
         let mut output = Vec::with_capacity(node.outputs.len());
         for &v in &node.outputs {
@@ -60,6 +72,27 @@ impl Writer<'_> {
             domain: domain.into(),
             overload: overload.into(),
         });
+        Ok(())
+    }
+
+    /// Writes a function of the runtime as the operator that it computes, which has no result for the number of rows.
+    fn selection(&mut self, node: &Node, op: &Packed, (name, input): (&str, Vec<String>)) -> Result<(), WriteError> {
+        let op_type = match name {
+            "non_max_suppression" => "NonMaxSuppression",
+            "non_zero" => "NonZero",
+            "compress" => "Compress",
+            "unique" => "Unique",
+            other => {
+                let reason = format!("ONNX has no operator for the function {other}");
+                return Err(WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason });
+            }
+        };
+        let results = &node.outputs[..node.outputs.len().saturating_sub(1)];
+        let output = results.iter().map(|&v| self.result_name(node, v)).collect();
+        let given = op.attributes.iter().filter(|(name, _)| *name != "most");
+        let attribute = given.map(|(name, value)| attribute(node, name, value)).collect::<Result<_, _>>()?;
+        let (name, op_type) = (node.name.clone(), op_type.into());
+        self.written.push(NodeProto { input, output, name, op_type, attribute, ..NodeProto::default() });
         Ok(())
     }
 

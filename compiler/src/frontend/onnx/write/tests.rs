@@ -142,3 +142,18 @@ fn regions_are_written_and_read_again() {
         assert_eq!(eval(&again, &inputs).unwrap(), eval(&graph, &inputs).unwrap(), "{}", text::print(&again));
     }
 }
+
+/// The numbers of rows are made again when the file is read.
+#[test]
+fn rows_that_are_counted_are_written_as_the_operators_that_count_them() {
+    use crate::frontend::onnx::testing::network;
+    let nodes = [("NonZero", &["x"][..], &["p"][..], &[][..]), ("Unique", &["x"], &["u", "i"], &[])];
+    let both = [&nodes[..], &[("Neg", &["u"], &["n"], &[]), ("Add", &["p", "p"], &["y"], &[])]].concat();
+    let g = read(&network(&both, &[6], 1, &[], 17));
+    let again = read(&write(&g).unwrap());
+    let names = |g: &Graph| g.outputs().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&g), ["y", "y_count"]);
+    assert_eq!(names(&again), names(&g));
+    let x = Tensor::vector(vec![0f32, 2.0, 0.0, -1.0, 2.0, 0.5]);
+    assert_eq!(eval(&again, std::slice::from_ref(&x)).unwrap(), eval(&g, &[x]).unwrap());
+}
