@@ -28,7 +28,9 @@ impl Datum {
         let is_known = shape.len() < 2 && count <= MOST_ELEMENTS && bytes.len() == count * dtype.size();
         let value = is_known.then(|| {
             let array = runtime::Tensor { dtype, shape: shape.to_vec(), bytes: bytes.to_vec().into() };
-            Tensor::try_from(&array).ok()
+            // Inputs of 16-bit floats are those of 32 bits in the graph.
+            let wide = if dtype == runtime::DType::F16 { array.to_floats(runtime::DType::F32) } else { None };
+            Tensor::try_from(wide.as_ref().unwrap_or(&array)).ok()
         });
         Datum { name, shape: shape.to_vec(), value: value.flatten() }
     }

@@ -306,3 +306,22 @@ fn blocks_beyond_all_numbers_are_refused() {
     let file = network(nodes, &[4], FLOAT, &[("s", &[0, 1 << 40, 1 << 40])], 17);
     refused(&file, "(ConstantOfShape): its result is f32[0,1099511627776,1099511627776], which is more than");
 }
+
+#[test]
+fn scales_of_quantized_products_can_be_inputs() {
+    let (bytes, one) =
+        (|v: &[i8], shape: &[usize]| Tensor::new(shape, v.to_vec()).unwrap(), |x: f32| Tensor::scalar(x));
+    let operands = [
+        bytes(&[1, 2], &[1, 2]),
+        one(0.5),
+        Tensor::scalar(1i8),
+        bytes(&[3, 4], &[2, 1]),
+        one(0.25),
+        Tensor::scalar(0i8),
+        one(0.125),
+        Tensor::scalar(-2i8),
+    ];
+    // (0, 0.5) times (0.75, 1) is 0.5, which is 4 steps from the zero point.
+    let y = of_one("QLinearMatMul", &[], &operands.map(Operand::Given), 21);
+    assert_eq!(y, bytes(&[2], &[1, 1]));
+}

@@ -72,7 +72,7 @@ fn real(
 ) -> Result<ValueId, Reason> {
     let v = n.input(data)?;
     let given = n.input(scale)?;
-    if n.shape(given)?.iter().filter(|&&size| size != 1).count() > 1 {
+    if !both_known(n, scale, zero_point) || n.shape(given)?.iter().filter(|&&size| size != 1).count() > 1 {
         return real_by_parts(n, what, [data, scale, zero_point]);
     }
     let mut p = parameters(n, scale, zero_point)?;
@@ -108,6 +108,9 @@ fn real_by_parts(n: &mut NodeContext, what: &str, [data, scale, zero_point]: [us
 
 /// Quantizes the result with the scale and zero point in these operands, and makes it the node's output.
 fn finish(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> Result<(), Reason> {
+    if !both_known(n, scale, zero_point) {
+        return finish_by_parts(n, v, scale, zero_point);
+    }
     let mut p = parameters(n, scale, zero_point)?;
     let dtype = p.dtype.unwrap_or(DType::U8);
     if p.dtype.is_none() {
@@ -127,6 +130,35 @@ fn finish(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> R
     if dtype == DType::U8 {
         n.cx.unsigned.insert(v);
     }
+    n.output(v)
+}
+
+/// True if scale and zero point in these operands are constants.
+fn both_known(n: &NodeContext, scale: usize, zero_point: usize) -> bool {
+    n.known(scale).is_some() && (!n.has_input(zero_point) || n.known(zero_point).is_some())
+}
+
+/// Like [`finish`], with one scale and one zero point that are known only when the model runs.
+fn finish_by_parts(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: usize) -> Result<(), Reason> {
+    let to = if n.has_input(zero_point) { n.element(zero_point)?.dtype } else { DType::U8 };
+    if !matches!(to, DType::I8 | DType::U8) {
+        return Err(format!("its result must be of type i8 or u8, found {to}").into());
+    }
+    let one = |n: &mut NodeContext, name: &str, i: usize| {
+        let v = n.plain(i)?;
+        let v = n.cast(name, v, DType::F32)?;
+        n.reshape(name, v, &[])
+    };
+    let scale = one(n, "scale", scale)?;
+    let v = n.binary("div", BinaryKind::Div, v, scale)?;
+    let mut v = n.unary("round", UnaryKind::Round, v)?;
+    if n.has_input(zero_point) {
+        let zero = one(n, "zero_point", zero_point)?;
+        v = n.add("add", v, zero)?;
+    }
+    let (lo, hi) = Element::plain(to).range();
+    let v = n.node("clip", Clip { lo: lo as f32, hi: hi as f32 }, &[v])?;
+    let v = n.cast("", v, to)?;
     n.output(v)
 }
 
