@@ -28,7 +28,7 @@ def arg_reduce(
     name: str = "",
 ) -> BuilderValue:
     """The index, i32 or i64, of the greatest or least element along a dimension. If there is a NaN, it is the NaN's
-    index. Data: f32, i8, u8, i32 or i64.
+    index. Data: any numbers.
 
     axis: The dimension. Takes an integer (usize).
 
@@ -106,6 +106,14 @@ def binary(a: Operand, b: Operand, *, kind: Any, name: str = "") -> BuilderValue
     return node("binary", [a, b], name, {"kind": kind})
 
 
+def bitcast(data: Operand, *, dtype: Any, name: str = "") -> BuilderValue:
+    """The elements of another type with the same bits. Both types have the same size, and neither is bool.
+
+    dtype: The element type of the result. Takes an element type.
+    """
+    return node("bitcast", [data], name, {"dtype": dtype})
+
+
 def cast(data: Operand, *, dtype: Any, name: str = "") -> BuilderValue:
     """Each element converted to another type: floats become integers by truncation and saturation (NaN becomes 0),
     integers wrap, and a boolean is true for anything but 0.
@@ -116,7 +124,7 @@ def cast(data: Operand, *, dtype: Any, name: str = "") -> BuilderValue:
 
 
 def clip(data: Operand, *, lo: Any, hi: Any, name: str = "") -> BuilderValue:
-    """`min(max(data, lo), hi)`, f32 or i8; NaN stays NaN. With i8 data the bounds are 8-bit integers.
+    """`min(max(data, lo), hi)`, numbers; NaN stays NaN. With integers the bounds are integers of the data's type.
 
     lo: Lower bound. Takes a number.
 
@@ -337,7 +345,7 @@ def layer_norm(
     name: str = "",
 ) -> BuilderValue:
     """`(data - mean) / sqrt(variance + epsilon)`, with mean and variance over the dimensions from `axis` on, times
-    `scale`, plus `bias`. Both are optional, and have the sizes of these dimensions; all are f32.
+    `scale`, plus `bias`. Both are optional, and have the sizes of these dimensions; all are floats of one type.
 
     axis: The first dimension that is normalized. Takes an integer (usize).
 
@@ -352,7 +360,7 @@ def lookup(data: Operand, table: Operand, *, name: str = "") -> BuilderValue:
 
 
 def matmul(a: Operand, b: Operand, *, name: str = "") -> BuilderValue:
-    """`a [..., M, K]` times `b [..., K, N]`, f32; the outer dimensions broadcast."""
+    """`a [..., M, K]` times `b [..., K, N]`, floats; the outer dimensions broadcast."""
     return node("matmul", [a, b], name, {})
 
 
@@ -366,8 +374,8 @@ def max_pool2d(
     layout: Any = None,
     name: str = "",
 ) -> BuilderValue:
-    """The greatest element of each window over height and width, f32 (NaN if one is NaN) or i8. Padding is less than
-    any element.
+    """The greatest element of each window over height and width, floats (NaN if one is NaN) or i8. Padding is less
+    than any element.
 
     kernel: Height and width of the window. Takes a list of the operator's length.
 
@@ -382,14 +390,26 @@ def max_pool2d(
     return node("max_pool2d", [data], name, {"kernel": kernel, "strides": strides, "pads": pads, "dilations": dilations, "layout": layout})
 
 
+def narrow(data: Operand, *, float: Any, saturate: Any = None, name: str = "") -> BuilderValue:
+    """Each f32 rounded to the nearest number of a narrower type, ties to even; it stays an f32. For `f8e8m0` it is
+    the least power of two that is not less.
+
+    float: The narrower type. Takes a float type of at most 16 bits, such as `bf16`.
+
+    saturate: A number beyond the greatest becomes the greatest. Otherwise it becomes infinity, or NaN if the type
+    has no infinity. `f4e2m1` always saturates, and has -0 for NaN. Takes `true` or `false` (default false).
+    """
+    return node("narrow", [data], name, {"float": float, "saturate": saturate})
+
+
 def pad(data: Operand, *, before: Any, after: Any, value: Any = None, name: str = "") -> BuilderValue:
-    """`data` with `before` and `after` elements of `value` added to each dimension, f32 or i8.
+    """`data` with `before` and `after` elements of `value` added to each dimension, of any type.
 
     before: Elements added at the start, one number per dimension. Takes a list.
 
     after: Elements added at the end, one number per dimension. Takes a list.
 
-    value: The border's value; an 8-bit integer with i8 data. Takes a number (default 0.0).
+    value: The border's value, which the data's type must have. Takes a number (default 0.0).
     """
     return node("pad", [data], name, {"before": before, "after": after, "value": value})
 
@@ -538,7 +558,7 @@ def quantize(
 
 
 def reduce(data: Operand, *, kind: Any, axes: Any, keep_dims: Any = None, name: str = "") -> BuilderValue:
-    """Reduces all elements along some dimensions to one value: f32, i32 and i64; for `max` and `min` also i8 and u8.
+    """Reduces all elements along some dimensions to one value.
 
     kind: The function. Takes `sum`, `mean`, `max` or `min`.
 
@@ -551,7 +571,7 @@ def reduce(data: Operand, *, kind: Any, axes: Any, keep_dims: Any = None, name: 
 
 
 def relu(data: Operand, *, name: str = "") -> BuilderValue:
-    """`max(data, 0)`, f32; NaN stays NaN."""
+    """`max(data, 0)` of numbers; NaN stays NaN."""
     return node("relu", [data], name, {})
 
 
@@ -714,7 +734,8 @@ def transpose(data: Operand, *, perm: Any, name: str = "") -> BuilderValue:
 
 
 def unary(data: Operand, *, kind: Any, alpha: Any = None, beta: Any = None, name: str = "") -> BuilderValue:
-    """A function of each f32; `abs`, `neg` and `sign` also of i32 and i64 (wrapping), `not` only of bool.
+    """A function of each float; `abs`, `neg` and `sign` also of integers (wrapping), `not` only of booleans and of
+    each bit of integers.
 
     kind: The function. Takes a function such as `exp`.
 

@@ -12,9 +12,11 @@ use crate::value::Value;
 /// What the names of these functions begin with.
 pub const PREFIX: &str = "tilewright.";
 
+type Body = fn(&Args) -> Result<Value, AnyError>;
+
 /// The functions by name.
 static FUNCTIONS: LazyLock<BTreeMap<String, Function>> = LazyLock::new(|| {
-    let all: [(&str, fn(&Args) -> Result<Value, AnyError>); 4] = [
+    let all: [(&str, Body); 4] = [
         ("tilewright.non_max_suppression", non_max_suppression),
         ("tilewright.non_zero", non_zero),
         ("tilewright.compress", compress),
