@@ -50,24 +50,19 @@ fn same_size(graph: &Graph, first: Option<&NodeId>, second: NodeId) -> bool {
 
 /// Returns whether an operator computes each element only from the operands' elements at the same place.
 pub fn is_elementwise(op: &Op) -> bool {
-    matches!(
+    let others = matches!(
         op,
         Op::Requantize(_)
             | Op::Rescale(_)
-            | Op::Relu(_)
-            | Op::Clip(_)
             | Op::Add(_)
-            | Op::Unary(_)
             | Op::Binary(_)
             | Op::Select(_)
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Narrow(_)
             | Op::QAdd(_)
             | Op::QMul(_)
             | Op::Lookup(_)
             | Op::Quantize(_)
             | Op::Dequantize(_)
             | Op::ShiftSign(_)
-    )
+    );
+    others || op.is_map()
 }

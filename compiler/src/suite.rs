@@ -146,12 +146,6 @@ type MadeProblem = (Op, Vec<TensorType>, Vec<(usize, Tensor)>);
 
 type ProblemMaker = fn(&mut Numbers, Layout) -> MadeProblem;
 
-/// Types that a `bitcast` takes.
-const SAME_BITS: [DType; 10] = {
-    use DType::*;
-    [F32, I8, U8, I32, I64, F64, I16, U16, U32, U64]
-};
-
 fn any(n: &mut Numbers, types: &[DType]) -> DType {
     types[n.size(0, types.len() - 1)]
 }
@@ -280,8 +274,8 @@ const KINDS: &[ProblemMaker] = &[
     },
     |n, _| (Relu {}.into(), vec![ty(any(n, DType::NUMBERS), &[n.size(1, 40), 3])], vec![]),
     |n, _| {
-        let (from, to) = (any(n, &SAME_BITS), n.size(0, SAME_BITS.len() - 1));
-        let to = SAME_BITS.iter().cycle().skip(to).find(|t| t.size_bytes() == from.size_bytes());
+        let (from, to) = (any(n, DType::NUMBERS), n.size(0, DType::NUMBERS.len() - 1));
+        let to = DType::NUMBERS.iter().cycle().skip(to).find(|t| t.size_bytes() == from.size_bytes());
         (Bitcast { dtype: *to.unwrap_or(&from) }.into(), vec![ty(from, &[n.size(1, 40), 3])], vec![])
     },
     |n, _| {

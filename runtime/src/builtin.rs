@@ -9,25 +9,27 @@ use crate::function::{AnyError, Args, Function};
 use crate::tensor::{DType, Number, Tensor};
 use crate::value::Value;
 
-/// What the names of these functions begin with.
-pub const PREFIX: &str = "tilewright.";
+/// Keeps boxes that do not overlap better ones.
+pub const NON_MAX_SUPPRESSION: &str = "tilewright.non_max_suppression";
+/// Finds the elements that are not 0.
+pub const NON_ZERO: &str = "tilewright.non_zero";
+/// Keeps the parts for which a condition holds.
+pub const COMPRESS: &str = "tilewright.compress";
+/// Finds the different parts.
+pub const UNIQUE: &str = "tilewright.unique";
 
 type Body = fn(&Args) -> Result<Value, AnyError>;
 
 /// The functions by name.
-static FUNCTIONS: LazyLock<BTreeMap<String, Function>> = LazyLock::new(|| {
-    let all: [(&str, Body); 4] = [
-        ("tilewright.non_max_suppression", non_max_suppression),
-        ("tilewright.non_zero", non_zero),
-        ("tilewright.compress", compress),
-        ("tilewright.unique", unique),
-    ];
-    all.into_iter().map(|(name, f)| (name.to_string(), Function::new(name, move |args| f(&args)))).collect()
+static FUNCTIONS: LazyLock<BTreeMap<&str, Function>> = LazyLock::new(|| {
+    let all: [(&str, Body); 4] =
+        [(NON_MAX_SUPPRESSION, non_max_suppression), (NON_ZERO, non_zero), (COMPRESS, compress), (UNIQUE, unique)];
+    all.into_iter().map(|(name, f)| (name, Function::new(name, move |args| f(&args)))).collect()
 });
 
 /// The function of this name.
 pub fn get(name: &str) -> Option<Function> {
-    name.starts_with(PREFIX).then(|| FUNCTIONS.get(name).cloned()).flatten()
+    FUNCTIONS.get(name).cloned()
 }
 
 /// The attributes, which are the last argument.
@@ -43,6 +45,12 @@ impl<'a> Attributes<'a> {
             Some(Value::Integer(value)) => Some(*value),
             _ => None,
         }
+    }
+
+    /// The dimension of the parts, if they are not elements.
+    fn axis(&self) -> Result<Option<usize>, AnyError> {
+        let axis = |axis| usize::try_from(axis).map_err(|_| "the attribute `axis` is below 0".into());
+        self.integer("axis").map(axis).transpose()
     }
 
     /// The most rows that there can be.
@@ -151,13 +159,11 @@ fn non_zero(args: &Args) -> Result<Value, AnyError> {
     Ok([integers(&[x.shape.len(), most], &rows)?, count(found.len())?].into_iter().collect())
 }
 
-/// The parts of a tensor along a dimension, or its elements: for each the places of its elements.
-fn parts(x: &Tensor, axis: Option<i64>) -> Result<Vec<Vec<usize>>, AnyError> {
-    let Some(axis) = axis else { return Ok((0..x.len()).map(|i| vec![i]).collect()) };
-    let axis = usize::try_from(axis).ok().filter(|axis| *axis < x.shape.len());
-    let axis = axis.ok_or("there is no such dimension")?;
-    let (count, inner): (usize, usize) = (x.shape[axis], x.shape[axis + 1..].iter().product());
-    let outer: usize = x.shape[..axis].iter().product();
+/// The parts of a shape along a dimension, or its elements: for each the places of its elements.
+fn parts(shape: &[usize], axis: Option<usize>) -> Result<Vec<Vec<usize>>, AnyError> {
+    let Some(axis) = axis else { return Ok((0..shape.iter().product()).map(|i| vec![i]).collect()) };
+    let count = *shape.get(axis).ok_or("there is no such dimension")?;
+    let [outer, inner] = [&shape[..axis], &shape[axis + 1..]].map(|sizes| sizes.iter().product::<usize>());
     let part = |k: usize| {
         let place = move |(o, i): (usize, usize)| (o * count + k) * inner + i;
         (0..outer).flat_map(move |o| (0..inner).map(move |i| (o, i))).map(place).collect()
@@ -165,20 +171,18 @@ fn parts(x: &Tensor, axis: Option<i64>) -> Result<Vec<Vec<usize>>, AnyError> {
     Ok((0..count).map(part).collect())
 }
 
-/// A tensor of `most` parts, of which the first are these.
-fn of_parts(x: &Tensor, axis: Option<i64>, most: usize, chosen: &[&Vec<usize>]) -> Result<Value, AnyError> {
-    let size = x.dtype.size();
-    let shape = match axis.and_then(|axis| usize::try_from(axis).ok()) {
-        None => vec![most],
-        Some(axis) => [&x.shape[..axis], &[most], &x.shape[axis + 1..]].concat(),
-    };
+/// The chosen parts of a tensor, filled up with zeros to `most` parts.
+fn of_parts(x: &Tensor, axis: Option<usize>, most: usize, chosen: &[&Vec<usize>]) -> Result<Value, AnyError> {
     if chosen.len() > most {
         return Err("there are more rows than the model has room for".into());
     }
-    let target = Tensor { dtype: x.dtype, bytes: bytes::Bytes::new(), shape: shape.clone() };
+    let (size, mut shape) = (x.dtype.size(), x.shape.clone());
+    match axis {
+        Some(axis) => shape[axis] = most,
+        None => shape = vec![most],
+    }
     let mut bytes = vec![0; shape.iter().product::<usize>() * size];
-    let places = parts(&Tensor { bytes: vec![0; bytes.len()].into(), ..target }, axis)?;
-    for (part, places) in chosen.iter().zip(&places) {
+    for (part, places) in chosen.iter().zip(&parts(&shape, axis)?) {
         for (from, to) in part.iter().zip(places) {
             bytes[to * size..][..size].copy_from_slice(&x.bytes[from * size..][..size]);
         }
@@ -189,8 +193,8 @@ fn of_parts(x: &Tensor, axis: Option<i64>, most: usize, chosen: &[&Vec<usize>]) 
 /// The parts of a tensor for which a condition holds (ONNX, Compress).
 fn compress(args: &Args) -> Result<Value, AnyError> {
     let (x, condition, attributes) = (args.get::<Tensor>(0)?, args.get::<Tensor>(1)?, Attributes::of(args)?);
-    let (axis, most) = (attributes.integer("axis"), attributes.most()?);
-    let parts = parts(x, axis)?;
+    let (axis, most) = (attributes.axis()?, attributes.most()?);
+    let parts = parts(&x.shape, axis)?;
     let holds = |i: usize| i < condition.len() && condition.get_f64(i) != 0.0;
     let chosen: Vec<&Vec<usize>> = parts.iter().enumerate().filter(|(i, _)| holds(*i)).map(|(_, part)| part).collect();
     Ok([of_parts(x, axis, most, &chosen)?, count(chosen.len())?].into_iter().collect())
@@ -211,8 +215,8 @@ fn order(a: Number, b: Number) -> Ordering {
 /// there; in their order, or in that of their first places (ONNX, Unique).
 fn unique(args: &Args) -> Result<Value, AnyError> {
     let (x, attributes) = (args.get::<Tensor>(0)?, Attributes::of(args)?);
-    let (axis, most) = (attributes.integer("axis"), attributes.most()?);
-    let parts = parts(x, axis)?;
+    let (axis, most) = (attributes.axis()?, attributes.most()?);
+    let parts = parts(&x.shape, axis)?;
     let compare = |a: usize, b: usize| {
         let pairs = parts[a].iter().zip(&parts[b]);
         pairs.map(|(a, b)| order(x.number(*a), x.number(*b))).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
@@ -274,7 +278,7 @@ mod tests {
         let one = |x: f32| floats(&[], &[x]);
         let kept = |most: f32, threshold: f32| {
             let given = vec![boxes.clone(), scores.clone(), one(most), one(0.5), one(threshold)];
-            let found = call("tilewright.non_max_suppression", given, &[("most", 4)]);
+            let found = call(NON_MAX_SUPPRESSION, given, &[("most", 4)]);
             let rows = found[1].get_f64(0) as usize;
             assert_eq!(found[0].shape, [4, 3]);
             (0..rows).map(|row| found[0].get_f64(row * 3 + 2)).collect::<Vec<_>>()
@@ -288,22 +292,22 @@ mod tests {
     #[test]
     fn parts_are_chosen_and_counted() {
         let x = floats(&[2, 3], &[1.0, 0.0, 1.0, 2.0, 5.0, 2.0]);
-        let found = call("tilewright.non_zero", vec![x.clone()], &[("most", 6)]);
+        let found = call(NON_ZERO, vec![x.clone()], &[("most", 6)]);
         assert_eq!((found[1].get_f64(0), &found[0].shape[..]), (5.0, &[2, 6][..]));
         assert_eq!(found[0].to_f64(), [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, 2.0, 0.0, 1.0, 2.0, 0.0]);
-        let found = call("tilewright.unique", vec![x.clone()], &[("most", 3), ("axis", 1)]);
+        let found = call(UNIQUE, vec![x.clone()], &[("most", 3), ("axis", 1)]);
         assert_eq!(found[0].to_f64(), [0.0, 1.0, 0.0, 5.0, 2.0, 0.0], "columns, in order, then zeros");
         assert_eq!(
             [&found[1], &found[2], &found[3]].map(|t| t.to_f64()),
             [[1.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 2.0, 0.0]]
         );
         let nan = floats(&[4], &[f32::NAN, 3.0, f32::NAN, 1.0]);
-        let found = call("tilewright.unique", vec![nan], &[("most", 4), ("sorted", 0)]);
+        let found = call(UNIQUE, vec![nan], &[("most", 4), ("sorted", 0)]);
         assert_eq!((found[4].get_f64(0), found[1].to_f64()), (3.0, vec![0.0, 1.0, 3.0, 0.0]));
         let condition = Tensor::new(DType::Bool, vec![2], vec![0, 1]).unwrap();
-        let found = call("tilewright.compress", vec![x.clone(), condition.clone()], &[("most", 2), ("axis", 1)]);
+        let found = call(COMPRESS, vec![x.clone(), condition.clone()], &[("most", 2), ("axis", 1)]);
         assert_eq!((found[0].to_f64(), found[1].get_f64(0)), (vec![0.0, 0.0, 5.0, 0.0], 1.0));
-        let found = call("tilewright.compress", vec![x, condition], &[("most", 2)]);
+        let found = call(COMPRESS, vec![x, condition], &[("most", 2)]);
         assert_eq!((found[0].to_f64(), found[1].get_f64(0)), (vec![0.0, 0.0], 1.0));
     }
 }

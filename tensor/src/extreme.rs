@@ -15,18 +15,18 @@ pub fn below<T: PartialOrd>(a: T, b: T) -> bool {
 }
 
 /// A float type.
-pub trait Bits: PartialOrd + Copy {
+pub trait Float: PartialOrd + Copy {
     /// The number whose bits are those of either.
     fn either(a: Self, b: Self) -> Self;
 }
 
-impl Bits for f32 {
+impl Float for f32 {
     fn either(a: f32, b: f32) -> f32 {
         f32::from_bits(a.to_bits() | b.to_bits())
     }
 }
 
-impl Bits for f64 {
+impl Float for f64 {
     fn either(a: f64, b: f64) -> f64 {
         f64::from_bits(a.to_bits() | b.to_bits())
     }
@@ -34,18 +34,18 @@ impl Bits for f64 {
 
 /// The greater of two numbers.
 #[inline]
-pub fn greatest<T: Bits>(a: T, b: T) -> T {
+pub fn greatest<T: Float>(a: T, b: T) -> T {
     join(a, b, above(a, b))
 }
 
 /// The lesser of two numbers.
 #[inline]
-pub fn least<T: Bits>(a: T, b: T) -> T {
+pub fn least<T: Float>(a: T, b: T) -> T {
     join(a, b, below(a, b))
 }
 
 /// `b` if `second`, else `a`. Equal numbers have equal bits except for the sign of 0.
-fn join<T: Bits>(a: T, b: T, second: bool) -> T {
+fn join<T: Float>(a: T, b: T, second: bool) -> T {
     match second {
         true => b,
         false if a == b => T::either(a, b),

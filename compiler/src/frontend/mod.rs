@@ -10,6 +10,7 @@ mod error;
 mod format;
 mod kind;
 pub mod onnx;
+mod packed_bits;
 mod reason;
 mod room;
 mod semantic;

@@ -48,7 +48,7 @@ pub trait Element: Copy + Default + PartialEq + PartialOrd + Send + Sync + 'stat
 }
 
 /// A Rust type for floats.
-pub trait Real: Element + tilewright_tensor::extreme::Bits {}
+pub trait Real: Element + tilewright_tensor::extreme::Float {}
 
 impl Real for f32 {}
 impl Real for f64 {}

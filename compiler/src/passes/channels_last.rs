@@ -112,14 +112,8 @@ fn sink(view: &View, node: &Node) -> Option<Patch> {
 fn within(view: &View, node: &Node) -> Option<(Op, usize)> {
     let op = node.op.clone();
     Some(match op {
-        Op::Relu(_)
-        | Op::Clip(_)
-        | Op::Unary(_)
-        | Op::Cast(_)
-        | Op::Bitcast(_)
-        | Op::Narrow(_)
-        | Op::Rescale(_)
-        | Op::ShiftSign(_) => (op, 1),
+        Op::Rescale(_) | Op::ShiftSign(_) => (op, 1),
+        _ if op.is_map() => (op, 1),
         Op::Lookup(_) => (op, 1),
         Op::Add(_) | Op::Binary(_) | Op::QAdd(_) | Op::QMul(_) | Op::QSquaredDifference(_) => (op, 2),
         Op::Select(_) => (op, 3),

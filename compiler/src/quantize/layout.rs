@@ -68,14 +68,8 @@ fn moved(op: &Op) -> Option<Op> {
         Op::MaxPool2d(o) => o.layout = Layout::Nchw,
         Op::AvgPool2d(o) => o.layout = Layout::Nchw,
         Op::GlobalAvgPool(o) => o.layout = Layout::Nchw,
-        Op::Unary(_)
-        | Op::Clip(_)
-        | Op::Relu(_)
-        | Op::Cast(_)
-        | Op::Bitcast(_)
-        | Op::Add(_)
-        | Op::Binary(_)
-        | Op::Select(_) => {}
+        Op::Add(_) | Op::Binary(_) | Op::Select(_) => {}
+        map if map.is_map() => {}
         Op::Concat(o) => o.axis = axis(o.axis),
         Op::Softmax(o) => o.axis = axis(o.axis),
         Op::Resample(o) => o.axis = axis(o.axis),

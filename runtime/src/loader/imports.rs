@@ -10,50 +10,36 @@ pub struct ImportTable {
     addresses: BTreeMap<&'static str, u64>,
 }
 
+/// The functions for a float type. The evaluators compute with the same ones, so that compiled code and reference agree.
 macro_rules! functions {
+    ($module:ident, $t:ident, $erf:path) => {
+        mod $module {
+            functions! { $t:
+                exp = x => x.exp();
+                log = x => x.ln();
+                sqrt = x => x.sqrt();
+                sin = x => x.sin();
+                cos = x => x.cos();
+                tanh = x => x.tanh();
+                erf = x => $erf(x);
+                pow = x, y => x.powf(y);
+                floor = x => x.floor();
+                ceil = x => x.ceil();
+                trunc = x => x.trunc();
+                round = x => x.round();
+                round_even = x => x.round_ties_even();
+                remainder = x, y => x % y;
+            }
+        }
+    };
     ($t:ident: $($name:ident = $($arg:ident),* => $value:expr;)*) => {
-        $(extern "C" fn $name($($arg: $t),*) -> $t {
+        $(pub extern "C" fn $name($($arg: $t),*) -> $t {
             $value
         })*
     };
 }
-
-// The evaluators compute with the same functions, so that compiled code and reference agree.
-functions! {
-    f32:
-    exp = x => x.exp();
-    log = x => x.ln();
-    sqrt = x => x.sqrt();
-    sin = x => x.sin();
-    cos = x => x.cos();
-    tanh = x => x.tanh();
-    erf = x => libm::erff(x);
-    pow = x, y => x.powf(y);
-    floor = x => x.floor();
-    ceil = x => x.ceil();
-    trunc = x => x.trunc();
-    round = x => x.round();
-    round_even = x => x.round_ties_even();
-    remainder = x, y => x % y;
-}
-
-functions! {
-    f64:
-    exp_double = x => x.exp();
-    log_double = x => x.ln();
-    sqrt_double = x => x.sqrt();
-    sin_double = x => x.sin();
-    cos_double = x => x.cos();
-    tanh_double = x => x.tanh();
-    erf_double = x => libm::erf(x);
-    pow_double = x, y => x.powf(y);
-    floor_double = x => x.floor();
-    ceil_double = x => x.ceil();
-    trunc_double = x => x.trunc();
-    round_double = x => x.round();
-    round_even_double = x => x.round_ties_even();
-    remainder_double = x, y => x % y;
-}
+functions!(single, f32, libm::erff);
+functions!(double, f64, libm::erf);
 
 /// A loop body of compiled code: context and index.
 type Body = extern "C" fn(*mut u8, i64);
@@ -98,51 +84,31 @@ impl ImportTable {
     /// of them under names of their own), and `tw_parallel_for(body, context, count)`.
     pub fn standard() -> ImportTable {
         let mut t = ImportTable::default();
-        let unary: [(&'static str, extern "C" fn(f32) -> f32); 13] = [
-            ("expf", exp),
-            ("logf", log),
-            ("sqrtf", sqrt),
-            ("tw_sinf", sin),
-            ("tw_cosf", cos),
-            ("tanhf", tanh),
-            ("erff", erf),
-            ("floorf", floor),
-            ("ceilf", ceil),
-            ("truncf", trunc),
-            ("roundf", round),
-            ("roundevenf", round_even),
-            ("rintf", round_even),
-        ];
-        for (name, f) in unary {
-            t.addresses.insert(name, f as usize as u64);
+        macro_rules! add {
+            ($f:ident, 1: $single:literal $double:literal) => {
+                t.addresses.insert($single, single::$f as extern "C" fn(f32) -> f32 as usize as u64);
+                t.addresses.insert($double, double::$f as extern "C" fn(f64) -> f64 as usize as u64);
+            };
+            ($f:ident, 2: $single:literal $double:literal) => {
+                t.addresses.insert($single, single::$f as extern "C" fn(f32, f32) -> f32 as usize as u64);
+                t.addresses.insert($double, double::$f as extern "C" fn(f64, f64) -> f64 as usize as u64);
+            };
         }
-        let binary: [(&'static str, extern "C" fn(f32, f32) -> f32); 2] = [("tw_powf", pow), ("fmodf", remainder)];
-        for (name, f) in binary {
-            t.addresses.insert(name, f as usize as u64);
-        }
-        let unary: [(&'static str, extern "C" fn(f64) -> f64); 13] = [
-            ("tw_exp", exp_double),
-            ("tw_log", log_double),
-            ("tw_sin", sin_double),
-            ("tw_cos", cos_double),
-            ("tw_tanh", tanh_double),
-            ("tw_erf", erf_double),
-            ("sqrt", sqrt_double),
-            ("floor", floor_double),
-            ("ceil", ceil_double),
-            ("trunc", trunc_double),
-            ("round", round_double),
-            ("roundeven", round_even_double),
-            ("rint", round_even_double),
-        ];
-        for (name, f) in unary {
-            t.addresses.insert(name, f as usize as u64);
-        }
-        let binary: [(&'static str, extern "C" fn(f64, f64) -> f64); 2] =
-            [("tw_pow", pow_double), ("fmod", remainder_double)];
-        for (name, f) in binary {
-            t.addresses.insert(name, f as usize as u64);
-        }
+        add!(exp, 1: "expf" "tw_exp");
+        add!(log, 1: "logf" "tw_log");
+        add!(sqrt, 1: "sqrtf" "sqrt");
+        add!(sin, 1: "tw_sinf" "tw_sin");
+        add!(cos, 1: "tw_cosf" "tw_cos");
+        add!(tanh, 1: "tanhf" "tw_tanh");
+        add!(erf, 1: "erff" "tw_erf");
+        add!(floor, 1: "floorf" "floor");
+        add!(ceil, 1: "ceilf" "ceil");
+        add!(trunc, 1: "truncf" "trunc");
+        add!(round, 1: "roundf" "round");
+        add!(round_even, 1: "roundevenf" "roundeven");
+        add!(round_even, 1: "rintf" "rint");
+        add!(pow, 2: "tw_powf" "tw_pow");
+        add!(remainder, 2: "fmodf" "fmod");
         t.addresses.insert("tw_parallel_for", parallel_for as extern "C" fn(Body, *mut u8, i64) as usize as u64);
         #[cfg(unix)]
         {

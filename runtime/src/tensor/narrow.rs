@@ -120,6 +120,12 @@ impl NarrowFloat {
 
     /// The number with these bits.
     pub fn widen(self, bits: u16) -> f32 {
+        // Files can have many of these.
+        match self {
+            NarrowFloat::F16 => return half::f16::from_bits(bits).to_f32(),
+            NarrowFloat::Bf16 => return half::bf16::from_bits(bits).to_f32(),
+            _ => {}
+        }
         let (_, exponent_bits, fraction_bits, bias, special) = self.row();
         let magnitude = bits & ((1 << (exponent_bits + fraction_bits)) - 1);
         let ones = (1 << (exponent_bits + fraction_bits)) - 1;

@@ -97,7 +97,7 @@ pub fn binary(op: BinOp, a: Scalar, b: Scalar, t: DType) -> Scalar {
 
 fn float_binary<T>(op: BinOp, a: T, b: T, wrap: fn(T) -> Scalar) -> Scalar
 where
-    T: extreme::Bits + From<f32> + Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T>,
+    T: extreme::Float + From<f32> + Add<Output = T> + Sub<Output = T> + Mul<Output = T> + Div<Output = T>,
 {
     wrap(match op {
         BinOp::Add => a + b,

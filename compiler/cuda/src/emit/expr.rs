@@ -62,8 +62,10 @@ impl Kernel<'_> {
             Expr::Pick(list, index) => self.expr(&by_choices(list, index))?,
             Expr::Call(f, args) => {
                 let args = args.iter().map(|a| self.expr(a)).collect::<Result<Vec<_>, _>>()?;
-                let doubles = e.dtype() == DType::F64;
-                format!("{}({})", if doubles { double_function(*f)? } else { function(*f) }, args.join(", "))
+                // In C the functions of doubles have the names without the last letter, f.
+                let name = function(*f);
+                let name = if e.dtype() == DType::F64 { name.strip_suffix('f').unwrap_or(name) } else { name };
+                format!("{name}({})", args.join(", "))
             }
         })
     }
@@ -259,23 +261,4 @@ fn function(f: Func) -> &'static str {
         Func::DoublingHighMul => "tw_doubling_high_mul",
         Func::RoundingShift => "tw_rounding_shift",
     }
-}
-
-fn double_function(f: Func) -> Result<&'static str, EmitError> {
-    Ok(match f {
-        Func::Exp => "exp",
-        Func::Log => "log",
-        Func::Sqrt => "sqrt",
-        Func::Sin => "sin",
-        Func::Cos => "cos",
-        Func::Tanh => "tanh",
-        Func::Erf => "erf",
-        Func::Pow => "pow",
-        Func::Floor => "floor",
-        Func::Ceil => "ceil",
-        Func::RoundEven => "rint",
-        Func::RoundAway => "round",
-        Func::Abs => "fabs",
-        _ => return Err(EmitError::Program(format!("{} is not a function of floats", f.name()))),
-    })
 }

@@ -19,8 +19,7 @@ pub fn about(bytes: &[u8]) -> Option<About> {
     });
     let bgr = property("Image.BitmapPixelFormat").is_some_and(|format| format.starts_with("Bgr"));
     let edge = |info: &ValueInfoProto| {
-        let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-        let floats = ty.and_then(|ty| tensor::element(ty.elem_type).ok()?.float);
+        let floats = info.tensor_type().and_then(|ty| tensor::element(ty.elem_type).ok()?.float);
         Edge { floats, ..Edge::default() }
     };
     let graph = model.graph.as_ref();

@@ -210,13 +210,13 @@ impl Context<'_> {
         if let Some(noted) = self.scopes[scope].narrow.get(name) {
             return Some(*noted);
         }
-        let dtype = match self.find(name)? {
-            (Named::Constant(t), _) => t.dtype(),
-            (Named::Value(v), depth) => match self.graph_at(depth) {
+        let dtype = match &self.scopes[scope].names[name] {
+            Named::Constant(t) => t.dtype(),
+            Named::Value(v) => match self.graph_at(self.depth_of(scope)) {
                 (_, unsigned) if unsigned.contains(v) => DType::U8,
                 (graph, _) => graph.ty(*v).dtype,
             },
-            (Named::LeftOut(_), _) => return None,
+            Named::LeftOut(_) => return None,
         };
         Some(Element::plain(dtype))
     }
@@ -268,8 +268,7 @@ impl Context<'_> {
                 let reason = format!("its input `{}` is {ty}, which is more than 2^31 elements", info.name);
                 return Err(self.malformed(reason));
             }
-            let declared = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-            let element = declared.and_then(|t| tensor::element(t.elem_type).ok());
+            let element = info.tensor_type().and_then(|t| tensor::element(t.elem_type).ok());
             element.into_iter().for_each(|element| self.note(&info.name, element));
             let mut v = self.net.graph.input(&info.name, ty.clone());
             let twice = |_| ImportError::malformed(self.file, format!("two inputs have the name `{}`", info.name));
@@ -329,8 +328,7 @@ impl Declared<'_> {
     /// The type of a value.
     fn ty(&self, info: &ValueInfoProto) -> Result<TensorType, String> {
         let (what, name) = (self.what, &info.name);
-        let ty = info.r#type.as_ref().and_then(|t| t.tensor_type.as_ref());
-        let ty = ty.ok_or_else(|| format!("{what} `{name}` is not a tensor"))?;
+        let ty = info.tensor_type().ok_or_else(|| format!("{what} `{name}` is not a tensor"))?;
         let dtype = tensor::dtype(ty.elem_type).map_err(|e| format!("{what} `{name}`: {e}"))?;
         let symbol = |i: usize| Dim::Symbol(format!("{}_{i}", self.open));
         let missing = || format!("{what} `{name}` has no shape; {}", self.remedy);

@@ -48,6 +48,13 @@ pub(super) struct FunctionProto {
     pub overload: String,
 }
 
+impl ValueInfoProto {
+    /// The type, if it is a tensor's.
+    pub fn tensor_type(&self) -> Option<&TensorTypeProto> {
+        self.r#type.as_ref()?.tensor_type.as_ref()
+    }
+}
+
 impl ModelProto {
     /// Decodes a file. Text that is not UTF-8 is rewritten so that different texts stay different.
     ///

@@ -2,6 +2,7 @@
 
 use super::external;
 use super::proto::{SparseTensorProto, TensorProto};
+use crate::frontend::packed_bits;
 use crate::frontend::room::Room;
 use crate::graph::op::rank_in_bounds;
 use crate::graph::{DType, Tensor, TensorData, TensorType};
@@ -97,6 +98,11 @@ pub(super) fn element(data_type: i32) -> Result<Element, String> {
             Err(format!("element type {name} (number {n}) is not supported; use integers, floats or BOOL"))
         }
     }
+}
+
+/// The number in the format of an element type of the graph.
+pub(super) fn number(dtype: DType) -> i32 {
+    (1..NAMES.len() as i32).find(|n| element(*n) == Ok(Element::plain(dtype))).unwrap_or(0)
 }
 
 /// The graph's element type for a type number of the format.
@@ -202,23 +208,19 @@ fn read(t: &TensorProto, folders: &[&Path]) -> Result<Tensor, String> {
 /// their low bits on.
 fn of_bytes(element: Element, shape: &[usize], bytes: &[u8]) -> Option<Tensor> {
     let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d))?;
-    if count.checked_mul(element.width())?.div_ceil(8) != bytes.len() {
+    let width = element.width();
+    if !packed_bits::fill(bytes, width, count) {
         return None;
     }
-    let part = |i: usize| {
-        let width = element.width();
-        let at = i * width;
-        bytes[at / 8] >> (at % 8) & ((1u16 << width) - 1) as u8
-    };
+    let part = |i: usize| packed_bits::unsigned(bytes, width, i);
     match (element.float, element.bits) {
         (Some(float), _) if float.size() == 2 => {
             let word = |i: usize| u16::from_le_bytes([bytes[2 * i], bytes[2 * i + 1]]);
             Some(Tensor::from_fn(shape, |i| float.widen(word(i))))
         }
         (Some(float), _) => Some(Tensor::from_fn(shape, |i| float.widen(part(i).into()))),
-        (_, Some(bits)) if element.dtype == DType::I8 => {
-            let unused = 8 - bits as u32;
-            Some(Tensor::from_fn(shape, |i| (part(i) << unused).cast_signed() >> unused))
+        (_, Some(_)) if element.dtype == DType::I8 => {
+            Some(Tensor::from_fn(shape, |i| packed_bits::signed(bytes, width, i)))
         }
         (_, Some(_)) => Some(Tensor::from_fn(shape, part)),
         (None, None) => Tensor::from_bytes(element.dtype, shape, bytes),

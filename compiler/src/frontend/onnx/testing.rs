@@ -1,7 +1,8 @@
 //! Builds ONNX files for tests.
 
 use super::proto::*;
-use crate::graph::{DType, Tensor};
+use super::tensor::number;
+use crate::graph::Tensor;
 use prost::Message;
 
 /// The file of a graph with operators of the default domain.
@@ -248,23 +249,6 @@ pub(in crate::frontend) enum Operand {
     Constant(Tensor),
     /// The node has no operand here.
     Missing,
-}
-
-/// The number of an element type in the format.
-fn number(dtype: DType) -> i32 {
-    match dtype {
-        DType::F32 => 1,
-        DType::U8 => 2,
-        DType::I8 => 3,
-        DType::I32 => 6,
-        DType::I64 => 7,
-        DType::Bool => 9,
-        DType::F64 => 11,
-        DType::I16 => 5,
-        DType::U16 => 4,
-        DType::U32 => 12,
-        DType::U64 => 13,
-    }
 }
 
 /// A network with one node named `node`, operands `in0`, `in1`, … and results `out0`, ….

@@ -182,7 +182,8 @@ impl SemanticBuilder {
     /// Adds a node; the one that computes the output has an empty suffix.
     pub fn node(&mut self, suffix: &str, op: impl Into<Op>, inputs: &[ValueId]) -> Result<ValueId, Reason> {
         let (label, op) = (self.label(suffix), op.into());
-        let inputs = &self.doubled(&label, &op, inputs)[..];
+        let doubled = self.doubled(&op, inputs)?;
+        let inputs = doubled.as_deref().unwrap_or(inputs);
         if let Some(t) = self.folded(&op, inputs) {
             return Ok(self.graph.constant(&label, t));
         }
@@ -197,8 +198,9 @@ impl SemanticBuilder {
         Ok(v)
     }
 
-    /// The operands, with constants of f32 next to doubles converted: the import makes its own constants as f32.
-    fn doubled(&mut self, label: &str, op: &Op, inputs: &[ValueId]) -> Vec<ValueId> {
+    /// The operands, with constants of f32 next to doubles converted: the import makes its own constants as f32. `None` if
+    /// they stay as they are.
+    fn doubled(&mut self, op: &Op, inputs: &[ValueId]) -> Result<Option<Vec<ValueId>>, Reason> {
         let same = matches!(
             op,
             Op::Add(_)
@@ -213,15 +215,11 @@ impl SemanticBuilder {
                 | Op::LayerNorm(_)
         );
         if !same || inputs.iter().all(|&v| self.ty(v).dtype != DType::F64) {
-            return inputs.to_vec();
+            return Ok(None);
         }
-        let double = |v: &ValueId| {
-            let wide = self.graph.constant_of(*v).filter(|t| t.dtype() == DType::F32).map(|t| t.doubles());
-            let Some(wide) = wide else { return *v };
-            let shape = self.ty(*v).shape().unwrap_or_default();
-            self.graph.constant(&format!("{label}/double"), Tensor::from_fn(&shape, |i| wide[i]))
-        };
-        inputs.iter().map(double).collect()
+        let single = |n: &Self, v: ValueId| n.ty(v).dtype == DType::F32 && n.graph.constant_of(v).is_some();
+        let double = |v: &ValueId| if single(self, *v) { self.cast("double", *v, DType::F64) } else { Ok(*v) };
+        inputs.iter().map(double).collect::<Result<_, _>>().map(Some)
     }
 
     /// A constant made by the import; `f` computes elements from their row-major index.

@@ -3,6 +3,7 @@
 use super::flat::{Result, Table};
 use super::names::type_name;
 use super::sparsity;
+use crate::frontend::packed_bits;
 use crate::frontend::room::Room;
 use std::borrow::Cow;
 
@@ -227,14 +228,13 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
 /// The number of the type of integers of 4 bits.
 const INT4: i8 = 17;
 
-/// The integers of 4 bits as bytes. The first of two is in the low half of a byte.
+/// The integers of 4 bits as bytes.
 fn fours(packed: &[u8], shape: &[usize]) -> Result<Vec<u8>> {
     let count: usize = shape.iter().product();
-    if count.div_ceil(2) != packed.len() {
+    if !packed_bits::fill(packed, 4, count) {
         return Err(format!("{} bytes do not fit {count} elements of 4 bits", packed.len()));
     }
-    let four = |i: usize| (packed[i / 2] << (4 - 4 * (i % 2))).cast_signed() >> 4;
-    Ok((0..count).map(|i| four(i).cast_unsigned()).collect())
+    Ok((0..count).map(|i| packed_bits::signed(packed, 4, i).cast_unsigned()).collect())
 }
 
 /// A buffer's bytes, which can be outside the tables.

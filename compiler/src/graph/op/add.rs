@@ -1,9 +1,10 @@
 //! `add`: the sum of two tensors.
 
+use super::arithmetic::Arithmetic;
 use super::check;
 use super::matmul::broadcast_steps;
-use crate::graph::tensor::{strides, walk};
-use crate::graph::{DType, Element, OpError, Tensor, TensorData, TensorType};
+use crate::graph::tensor::{strides, walk, with_element};
+use crate::graph::{DType, OpError, Tensor, TensorType};
 
 operator! {
     /// `a + b`; integers wrap, shapes broadcast as in NumPy.
@@ -21,26 +22,11 @@ impl Add {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("a", &self.infer(&[&inputs[0].ty(), &inputs[1].ty()])?)?;
         let (ia, ib) = broadcast_index(inputs[0].shape(), inputs[1].shape(), &shape);
-        Ok(match inputs[0].data() {
-            TensorData::I8(a) => sums(a, inputs[1], &shape, &ia, &ib, i8::wrapping_add)?,
-            TensorData::U8(a) => sums(a, inputs[1], &shape, &ia, &ib, u8::wrapping_add)?,
-            TensorData::I32(a) => sums(a, inputs[1], &shape, &ia, &ib, i32::wrapping_add)?,
-            TensorData::I64(a) => sums(a, inputs[1], &shape, &ia, &ib, i64::wrapping_add)?,
-            TensorData::I16(a) => sums(a, inputs[1], &shape, &ia, &ib, i16::wrapping_add)?,
-            TensorData::U16(a) => sums(a, inputs[1], &shape, &ia, &ib, u16::wrapping_add)?,
-            TensorData::U32(a) => sums(a, inputs[1], &shape, &ia, &ib, u32::wrapping_add)?,
-            TensorData::U64(a) => sums(a, inputs[1], &shape, &ia, &ib, u64::wrapping_add)?,
-            TensorData::F64(a) => sums(a, inputs[1], &shape, &ia, &ib, |a, b| a + b)?,
-            _ => sums(inputs[0].as_slice::<f32>()?, inputs[1], &shape, &ia, &ib, |a, b| a + b)?,
+        with_element!(inputs[0].dtype(), T => {
+            let (a, b) = (inputs[0].as_slice::<T>()?, inputs[1].as_slice::<T>()?);
+            Ok(Tensor::from_fn(&shape, |i| a[ia[i]].sum(b[ib[i]])))
         })
     }
-}
-
-fn sums<T: Element>(
-    a: &[T], b: &Tensor, shape: &[usize], ia: &[usize], ib: &[usize], add: fn(T, T) -> T,
-) -> Result<Tensor, OpError> {
-    let b = b.as_slice::<T>()?;
-    Ok(Tensor::from_fn(shape, |i| add(a[ia[i]], b[ib[i]])))
 }
 
 /// For each element of the broadcast shape, the flat index into each operand.

@@ -2,7 +2,8 @@
 
 use super::add::broadcast_index;
 use super::attr::words;
-use super::{check, extreme};
+use super::arithmetic::Arithmetic;
+use super::check;
 use crate::graph::tensor::with_element;
 use crate::graph::{DType, Element, OpError, Tensor, TensorType};
 
@@ -104,7 +105,7 @@ impl Binary {
             if self.kind.compares() {
                 return Ok(Tensor::from_fn(&shape, |i| compared(self.kind, a[at(i).0], b[at(i).1])));
             }
-            Ok(Tensor::from_fn(&shape, |i| Arithmetic::of(self.kind, a[at(i).0], b[at(i).1])))
+            Ok(Tensor::from_fn(&shape, |i| T::binary(self.kind, a[at(i).0], b[at(i).1])))
         })
     }
 }
@@ -114,70 +115,5 @@ fn compared<T: Element>(kind: BinaryKind, x: T, y: T) -> bool {
         BinaryKind::Equal => x == y,
         BinaryKind::Less => x < y,
         _ => x <= y,
-    }
-}
-
-/// The functions of two numbers of a type.
-trait Arithmetic: Element {
-    fn of(kind: BinaryKind, a: Self, b: Self) -> Self;
-}
-
-macro_rules! floats {
-    ($($t:ty)*) => {
-        $(impl Arithmetic for $t {
-            fn of(kind: BinaryKind, a: $t, b: $t) -> $t {
-                match kind {
-                    BinaryKind::Sub => a - b,
-                    BinaryKind::Mul => a * b,
-                    BinaryKind::Div => a / b,
-                    BinaryKind::Min => extreme::least(a, b),
-                    BinaryKind::Max => extreme::greatest(a, b),
-                    BinaryKind::Pow => a.powf(b),
-                    _ => a,
-                }
-            }
-        })*
-    };
-}
-
-macro_rules! integers {
-    ($($t:ty)*) => {
-        $(impl Arithmetic for $t {
-            fn of(kind: BinaryKind, a: $t, b: $t) -> $t {
-                match kind {
-                    BinaryKind::Sub => a.wrapping_sub(b),
-                    BinaryKind::Mul => a.wrapping_mul(b),
-                    BinaryKind::Div | BinaryKind::Mod if b == 0 => 0,
-                    BinaryKind::Div => a.wrapping_div(b),
-                    BinaryKind::Mod => {
-                        let r = a.wrapping_rem(b);
-                        #[allow(unused_comparisons, reason = "also for types without a sign")]
-                        let apart = (r < 0) != (b < 0);
-                        if r != 0 && apart { r.wrapping_add(b) } else { r }
-                    }
-                    BinaryKind::Min => a.min(b),
-                    BinaryKind::Max => a.max(b),
-                    BinaryKind::And => a & b,
-                    BinaryKind::Or => a | b,
-                    BinaryKind::Xor => a ^ b,
-                    BinaryKind::ShiftLeft => a.wrapping_shl(b as u32),
-                    BinaryKind::ShiftRight => a.wrapping_shr(b as u32),
-                    _ => a,
-                }
-            }
-        })*
-    };
-}
-
-floats! { f32 f64 }
-integers! { i8 u8 i16 u16 i32 u32 i64 u64 }
-
-impl Arithmetic for bool {
-    fn of(kind: BinaryKind, a: bool, b: bool) -> bool {
-        match kind {
-            BinaryKind::And => a && b,
-            BinaryKind::Or => a || b,
-            _ => a != b,
-        }
     }
 }

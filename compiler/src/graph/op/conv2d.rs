@@ -1,6 +1,6 @@
 //! `conv2d`: two-dimensional convolution with groups.
 
-use super::window::{Image, Window};
+use super::window::{Image, Window, biased};
 use super::{Layout, Pad, check};
 use crate::graph::tensor::with_real;
 use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
@@ -77,14 +77,8 @@ impl Conv2d {
         }
         // 64-bit sums, so that a faster implementation can sum in another order.
         with_real!(inputs[0].dtype(), T => {
-            let mut out = self.sums(inputs, &shape, |acc: f64, x: T, w: T| acc + x.double() * w.double())?;
-            if let Some(bias) = inputs.get(2) {
-                let (bias, o) = (bias.as_slice::<T>()?, Image::new(&shape, self.layout));
-                for (i, v) in out.iter_mut().enumerate() {
-                    *v += bias[i / o.sc % o.c].double();
-                }
-            }
-            Ok(Tensor::from_fn(&shape, |i| T::of_double(out[i])))
+            let out = self.sums(inputs, &shape, |acc: f64, x: T, w: T| acc + x.double() * w.double())?;
+            biased::<T>(&out, inputs.get(2), &shape, self.layout)
         })
     }
 

@@ -3,6 +3,7 @@
 //! Image data are `[N,H,W,C]` or `[N,C,H,W]`, depending on the attribute [`Layout`]. Convolution weights are always
 //! `[O, KH, KW, I/groups]`, weights of `dense` `[N, K]`.
 
+mod arithmetic;
 pub mod attr;
 mod check;
 mod signature;
@@ -176,6 +177,14 @@ macro_rules! operators {
                     Op::Loop(op) => Op::Loop(op.bind(sizes)),
                     other => other.clone(),
                 }
+            }
+
+            /// Whether each element is a function of the same element of the only operand, and of nothing else.
+            pub fn is_map(&self) -> bool {
+                matches!(
+                    self,
+                    Op::Unary(_) | Op::Cast(_) | Op::Bitcast(_) | Op::Narrow(_) | Op::Relu(_) | Op::Clip(_)
+                )
             }
 
             /// Attributes in the order of the text form, without a constant's value.

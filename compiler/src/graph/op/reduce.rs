@@ -1,11 +1,10 @@
 //! `reduce`: the sum, mean, minimum or maximum over some dimensions.
 
-use std::ops::Neg;
-
 use super::attr::words;
-use super::{check, extreme};
-use crate::graph::tensor::{Real, strides, walk};
-use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorData, TensorType};
+use super::arithmetic::Arithmetic;
+use super::{BinaryKind, check};
+use crate::graph::tensor::{strides, walk, with_element};
+use crate::graph::{DType, Dim, Element, OpError, Tensor, TensorType};
 
 /// The function of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,53 +61,22 @@ impl Reduce {
     pub(crate) fn eval(&self, inputs: &[&Tensor]) -> Result<Tensor, OpError> {
         let shape = check::known("data", &self.infer(&[&inputs[0].ty()])?)?;
         let count: usize = self.axes.iter().map(|&a| inputs[0].shape()[a]).product();
-        match inputs[0].data() {
-            TensorData::F32(v) => self.floats(inputs[0], &shape, v, count, f32::INFINITY),
-            TensorData::F64(v) => self.floats(inputs[0], &shape, v, count, f64::INFINITY),
-            TensorData::I8(v) => self.integers(inputs[0], &shape, v, (i8::MIN, i8::MAX), i8::wrapping_add),
-            TensorData::U8(v) => self.integers(inputs[0], &shape, v, (u8::MIN, u8::MAX), u8::wrapping_add),
-            TensorData::I16(v) => self.integers(inputs[0], &shape, v, (i16::MIN, i16::MAX), i16::wrapping_add),
-            TensorData::U16(v) => self.integers(inputs[0], &shape, v, (u16::MIN, u16::MAX), u16::wrapping_add),
-            TensorData::I32(v) => self.integers(inputs[0], &shape, v, (i32::MIN, i32::MAX), i32::wrapping_add),
-            TensorData::U32(v) => self.integers(inputs[0], &shape, v, (u32::MIN, u32::MAX), u32::wrapping_add),
-            TensorData::I64(v) => self.integers(inputs[0], &shape, v, (i64::MIN, i64::MAX), i64::wrapping_add),
-            TensorData::U64(v) => self.integers(inputs[0], &shape, v, (u64::MIN, u64::MAX), u64::wrapping_add),
-            TensorData::Bool(_) => Err(OpError::operand("data", "a number", inputs[0].ty())),
-        }
-    }
-
-    fn floats<T: Real + Neg<Output = T>>(
-        &self, x: &Tensor, shape: &[usize], v: &[T], count: usize, infinity: T,
-    ) -> Result<Tensor, OpError> {
-        match self.kind {
-            ReduceKind::Sum | ReduceKind::Mean => {
-                let sums = self.fold(x, |acc: f64, i| acc + v[i].double(), 0.0);
-                let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
-                Ok(Tensor::from_fn(shape, |i| T::of_double(sums[i] / n)))
-            }
-            ReduceKind::Max => self.extreme(x, shape, v, -infinity, extreme::greatest),
-            ReduceKind::Min => self.extreme(x, shape, v, infinity, extreme::least),
-        }
-    }
-
-    fn integers<T: Element + Ord>(
-        &self, x: &Tensor, shape: &[usize], v: &[T], (least, greatest): (T, T), add: fn(T, T) -> T,
-    ) -> Result<Tensor, OpError> {
-        match self.kind {
-            ReduceKind::Max => self.extreme(x, shape, v, least, Ord::max),
-            ReduceKind::Min => self.extreme(x, shape, v, greatest, Ord::min),
-            _ => {
-                let sums = self.fold(x, |acc: T, i| add(acc, v[i]), T::default());
-                Ok(Tensor::from_fn(shape, |i| sums[i]))
-            }
-        }
-    }
-
-    fn extreme<T: Element>(
-        &self, x: &Tensor, shape: &[usize], v: &[T], first: T, join: impl Fn(T, T) -> T,
-    ) -> Result<Tensor, OpError> {
-        let found = self.fold(x, |best: T, i| join(best, v[i]), first);
-        Ok(Tensor::from_fn(shape, |i| found[i]))
+        with_element!(inputs[0].dtype(), T => {
+            let v = inputs[0].as_slice::<T>()?;
+            let folded = |first: T, join: fn(T, T) -> T| self.fold(inputs[0], |acc: T, i| join(acc, v[i]), first);
+            let found = match self.kind {
+                ReduceKind::Max => folded(T::LEAST, |a, b| T::binary(BinaryKind::Max, a, b)),
+                ReduceKind::Min => folded(T::GREATEST, |a, b| T::binary(BinaryKind::Min, a, b)),
+                ReduceKind::Sum if !T::DTYPE.is_float() => folded(T::default(), T::sum),
+                // Sums of floats have 64 bits, so that a faster implementation can sum in another order.
+                ReduceKind::Sum | ReduceKind::Mean => {
+                    let n = if self.kind == ReduceKind::Mean { count as f64 } else { 1.0 };
+                    let sums = self.fold(inputs[0], |acc: f64, i| acc + v[i].double(), 0.0);
+                    sums.iter().map(|sum| T::of_double(sum / n)).collect()
+                }
+            };
+            Ok(Tensor::from_fn(&shape, |i| found[i]))
+        })
     }
 
     /// Folds over the flat indices of the elements of each result; results in row-major order.

@@ -1,8 +1,8 @@
 //! Windows of convolution and pooling over the height and width of an image.
 
 use super::{Layout, check};
-use crate::graph::tensor::strides;
-use crate::graph::{Dim, OpError, TensorType};
+use crate::graph::tensor::{Real, strides};
+use crate::graph::{Dim, OpError, Tensor, TensorType};
 
 /// A window. Kernel, strides and dilations are `[height, width]`, pads are `[top, left, bottom, right]`.
 pub(crate) struct Window<'a> {
@@ -57,6 +57,18 @@ impl Window<'_> {
         let place = |k: usize| (o * self.strides[i] + k * self.dilations[i]).checked_sub(self.pads[i]);
         (0..self.kernel[i]).filter_map(|k| Some((k, place(k).filter(|&p| p < size)?))).collect()
     }
+}
+
+/// The sums of an image of floats, with the bias of their channel added.
+pub(super) fn biased<T: Real>(
+    sums: &[f64],
+    bias: Option<&&Tensor>,
+    shape: &[usize],
+    layout: Layout,
+) -> Result<Tensor, OpError> {
+    let (bias, o) = (bias.map(|bias| bias.as_slice::<T>()).transpose()?, Image::new(shape, layout));
+    let of_channel = |i: usize| bias.map_or(0.0, |bias| bias[i / o.sc % o.c].double());
+    Ok(Tensor::from_fn(shape, |i| T::of_double(sums[i] + of_channel(i))))
 }
 
 /// Sizes of an image tensor and the stride of each dimension.

@@ -3,7 +3,7 @@
 use crate::frontend::onnx::body::check_outputs;
 use crate::frontend::onnx::context::Named;
 use crate::frontend::onnx::node::NodeContext;
-use crate::frontend::onnx::proto::GraphProto;
+use crate::frontend::onnx::proto::{GraphProto, ValueInfoProto};
 use crate::frontend::onnx::region::{Typed, joined};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{Range, sliced};
@@ -50,7 +50,7 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// The number of dimensions that a graph declares for one of its inputs.
 fn declared_rank(graph: &GraphProto, i: usize) -> usize {
-    let ty = graph.input.get(i).and_then(|info| info.r#type.as_ref()?.tensor_type.as_ref());
+    let ty = graph.input.get(i).and_then(ValueInfoProto::tensor_type);
     ty.and_then(|ty| ty.shape.as_ref()).map_or(0, |shape| shape.dim.len())
 }
 

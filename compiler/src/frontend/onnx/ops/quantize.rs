@@ -150,16 +150,34 @@ fn finish_by_parts(n: &mut NodeContext, v: ValueId, scale: usize, zero_point: us
         n.reshape(name, v, &[])
     };
     let scale = one(n, "scale", scale)?;
-    let v = n.binary("div", BinaryKind::Div, v, scale)?;
-    let mut v = n.unary("round", UnaryKind::Round, v)?;
-    if n.has_input(zero_point) {
-        let zero = one(n, "zero_point", zero_point)?;
+    let zero = if n.has_input(zero_point) { Some(one(n, "zero_point", zero_point)?) } else { None };
+    let v = stepped(n, v, scale, zero, Element::plain(to))?;
+    n.output(v)
+}
+
+/// The value divided by the scale, rounded, moved by the zero point, and saturated.
+fn stepped(
+    n: &mut NodeContext,
+    v: ValueId,
+    scale: ValueId,
+    zero: Option<ValueId>,
+    to: Element,
+) -> Result<ValueId, Reason> {
+    let mut v = n.binary("div", BinaryKind::Div, v, scale)?;
+    if to.float.is_none() {
+        v = n.unary("round", UnaryKind::Round, v)?;
+    }
+    if let Some(zero) = zero {
         v = n.add("add", v, zero)?;
     }
-    let (lo, hi) = Element::plain(to).range();
+    if to.float.is_some() {
+        let saturate = n.int("saturate").unwrap_or(1) != 0;
+        return n.converted(v, to, saturate);
+    }
+    n.without_effect("saturate");
+    let (lo, hi) = to.range();
     let v = n.node("clip", Clip { lo: lo as f32, hi: hi as f32 }, &[v])?;
-    let v = n.cast("", v, to)?;
-    n.output(v)
+    n.cast("", v, to.dtype)
 }
 
 /// True if scale and zero point are known and not blocked, and the zero point has one of these types.
@@ -290,30 +308,15 @@ fn dequantize_by_parts(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 fn quantize_by_parts(n: &mut NodeContext, data: ValueId, to: Element) -> Result<(), Reason> {
+    if to.float.is_none() && !matches!(to.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16) {
+        return Err(format!("its result must be an integer of at most 16 bits, or a float of 8, found {to}").into());
+    }
     let shape = n.shape(data)?;
     let data = n.cast("float", data, DType::F32)?;
     let scale = n.plain(1)?;
     let scale = parameter(n, "scale", scale, &shape)?;
-    let mut v = n.binary("div", BinaryKind::Div, data, scale)?;
-    if to.float.is_none() {
-        v = n.unary("round", UnaryKind::Round, v)?;
-    }
-    if n.has_input(2) {
-        let zero = n.plain(2)?;
-        let zero = parameter(n, "zero_point", zero, &shape)?;
-        v = n.add("add", v, zero)?;
-    }
-    let v = if to.float.is_some() {
-        let saturate = n.int("saturate").unwrap_or(1) != 0;
-        n.converted(v, to, saturate)?
-    } else if matches!(to.dtype, DType::I8 | DType::U8 | DType::I16 | DType::U16) {
-        n.without_effect("saturate");
-        let (lo, hi) = to.range();
-        let v = n.node("clip", Clip { lo: lo as f32, hi: hi as f32 }, &[v])?;
-        n.cast("", v, to.dtype)?
-    } else {
-        return Err(format!("its result must be an integer of at most 16 bits, or a float of 8, found {to}").into());
-    };
+    let zero = n.optional(2)?.map(|zero| parameter(n, "zero_point", zero, &shape)).transpose()?;
+    let v = stepped(n, data, scale, zero, to)?;
     n.output(v)
 }
 

@@ -23,7 +23,7 @@ fn counted(
     }
     types.push(TensorType::new(DType::I64, &[]));
     let attributes = attributes.iter().map(|(name, value)| (name.to_string(), Attr::Int(*value)));
-    let function = format!("{}{function}", builtin::PREFIX);
+    let function = function.to_owned();
     let op = Op::Packed(Packed { function, attributes: attributes.collect::<BTreeMap<_, _>>(), types });
     let name = n.name().to_owned();
     let mut values = n.graph.node_outputs(&name, op, operands)?;
@@ -32,10 +32,6 @@ fn counted(
         n.counted(values[*result], *axis, number);
     }
     Ok(values)
-}
-
-fn rows(dtype: DType, shape: &[usize]) -> TensorType {
-    TensorType::new(dtype, shape)
 }
 
 /// The boxes that do not overlap better ones too much.
@@ -59,7 +55,8 @@ pub(super) fn non_max_suppression(n: &mut NodeContext) -> Result<(), Reason> {
     if most == 0 {
         return n.output_known(Tensor::from_fn(&[0, 3], |_| 0i64));
     }
-    n.reserve(&rows(DType::I64, &[most, 3]))?;
+    let ty = TensorType::new(DType::I64, &[most, 3]);
+    n.reserve(&ty)?;
     let limit = n.plain(2)?;
     let overlap = if n.has_input(3) { n.plain(3)? } else { n.scalar("iou_threshold", 0.0) };
     let mut operands = vec![boxes, scores, limit, overlap];
@@ -67,18 +64,18 @@ pub(super) fn non_max_suppression(n: &mut NodeContext) -> Result<(), Reason> {
         operands.push(n.plain(4)?);
     }
     let attributes = [("most", most as i64), ("center_point_box", center)];
-    let types = vec![rows(DType::I64, &[most, 3])];
-    let values = counted(n, "non_max_suppression", &operands, &attributes, types, &[(0, 0)])?;
+    let values = counted(n, builtin::NON_MAX_SUPPRESSION, &operands, &attributes, vec![ty], &[(0, 0)])?;
     n.output(values[0])
 }
 
 /// The places of the elements that are not 0.
 pub(super) fn non_zero(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.plain(0)?;
-    let (shape, most) = (n.shape(data)?, n.shape(data)?.iter().product::<usize>());
-    n.reserve(&rows(DType::I64, &[shape.len(), most]))?;
-    let types = vec![rows(DType::I64, &[shape.len(), most])];
-    let values = counted(n, "non_zero", &[data], &[("most", most as i64)], types, &[(0, 1)])?;
+    let shape = n.shape(data)?;
+    let most = shape.iter().product::<usize>();
+    let ty = TensorType::new(DType::I64, &[shape.len(), most]);
+    n.reserve(&ty)?;
+    let values = counted(n, builtin::NON_ZERO, &[data], &[("most", most as i64)], vec![ty], &[(0, 1)])?;
     n.output(values[0])
 }
 
@@ -105,16 +102,16 @@ pub(super) fn compress(n: &mut NodeContext) -> Result<(), Reason> {
     let mut attributes = vec![("most", most as i64)];
     attributes.extend(axis.map(|axis| ("axis", axis as i64)));
     let types = vec![parts_type(n.ty(data).dtype, &shape, axis, most)];
-    let values = counted(n, "compress", &[data, condition], &attributes, types, &[(0, axis.unwrap_or(0))])?;
+    let values = counted(n, builtin::COMPRESS, &[data, condition], &attributes, types, &[(0, axis.unwrap_or(0))])?;
     n.output(values[0])
 }
 
 /// The type of so many parts along a dimension, or of so many elements.
 fn parts_type(dtype: DType, shape: &[usize], axis: Option<usize>, most: usize) -> TensorType {
-    let Some(axis) = axis else { return rows(dtype, &[most]) };
+    let Some(axis) = axis else { return TensorType::new(dtype, &[most]) };
     let mut shape = shape.to_vec();
     shape[axis] = most;
-    rows(dtype, &shape)
+    TensorType::new(dtype, &shape)
 }
 
 /// The different parts of the data, the first place of each, the place of each part among them, and how often each is
@@ -127,9 +124,9 @@ pub(super) fn unique(n: &mut NodeContext) -> Result<(), Reason> {
     let sorted = n.int("sorted").unwrap_or(1);
     let mut attributes = vec![("most", most as i64), ("sorted", sorted)];
     attributes.extend(axis.map(|axis| ("axis", axis as i64)));
-    let list = || rows(DType::I64, &[most]);
+    let list = || TensorType::new(DType::I64, &[most]);
     let types = vec![parts_type(n.ty(data).dtype, &shape, axis, most), list(), list(), list()];
     let with_rows = [(0, axis.unwrap_or(0)), (1, 0), (3, 0)];
-    let values = counted(n, "unique", &[data], &attributes, types, &with_rows)?;
+    let values = counted(n, builtin::UNIQUE, &[data], &attributes, types, &with_rows)?;
     n.outputs(&values)
 }

@@ -7,6 +7,7 @@ mod flow;
 mod ops;
 
 use super::proto::*;
+use super::tensor::number;
 use crate::graph::{DType, Graph, Node, Op, Tensor, TensorType, ValueId};
 use prost::Message;
 use std::collections::{BTreeSet, HashSet};
@@ -105,23 +106,6 @@ pub fn write(graph: &Graph) -> Result<Vec<u8>, WriteError> {
     Ok(model.encode_to_vec())
 }
 
-/// The number of an element type in the format.
-fn element(dtype: DType) -> i32 {
-    match dtype {
-        DType::F32 => 1,
-        DType::U8 => 2,
-        DType::I8 => 3,
-        DType::I32 => 6,
-        DType::I64 => 7,
-        DType::Bool => 9,
-        DType::F64 => 11,
-        DType::I16 => 5,
-        DType::U16 => 4,
-        DType::U32 => 12,
-        DType::U64 => 13,
-    }
-}
-
 fn int(name: &str, i: i64) -> AttributeProto {
     AttributeProto { name: name.into(), i, r#type: 2, ..Default::default() }
 }
@@ -193,7 +177,7 @@ impl Writer<'_> {
         let open = || WriteError::OpenShape { value: name.to_string(), shape: ty.to_string() };
         let dim = |n: usize| DimensionProto { dim_value: Some(n as i64), dim_param: None };
         let shape = TensorShapeProto { dim: ty.shape().ok_or_else(open)?.into_iter().map(dim).collect() };
-        let tensor_type = Some(TensorTypeProto { elem_type: element(ty.dtype), shape: Some(shape) });
+        let tensor_type = Some(TensorTypeProto { elem_type: number(ty.dtype), shape: Some(shape) });
         Ok(ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }), ..Default::default() })
     }
 
@@ -235,7 +219,7 @@ impl Writer<'_> {
     fn constant_named(&mut self, name: &str, t: &Tensor) {
         self.constants.push(TensorProto {
             dims: t.shape().iter().map(|&n| n as i64).collect(),
-            data_type: element(t.dtype()),
+            data_type: number(t.dtype()),
             name: name.into(),
             raw_data: t.to_bytes(),
             ..Default::default()

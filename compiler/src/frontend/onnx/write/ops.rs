@@ -1,7 +1,8 @@
 //! Writes each operator.
 
 use super::super::proto::{AttributeProto, NodeProto};
-use super::{OPSET, WriteError, Writer, element, float, int, ints, word};
+use super::super::tensor::number;
+use super::{OPSET, WriteError, Writer, float, int, ints, word};
 use crate::graph::op::{
     ArgReduce, Attr, BinaryKind, Conv2d, ConvTranspose2d, Layout, Packed, QuantRounding, ReduceKind, Unary, UnaryKind,
 };
@@ -33,10 +34,21 @@ fn attribute(node: &Node, name: &str, value: &Attr) -> Result<AttributeProto, Wr
     })
 }
 
+/// The operator that a function of the runtime computes.
+fn selection(function: &str) -> Option<&'static str> {
+    Some(match function {
+        builtin::NON_MAX_SUPPRESSION => "NonMaxSuppression",
+        builtin::NON_ZERO => "NonZero",
+        builtin::COMPRESS => "Compress",
+        builtin::UNIQUE => "Unique",
+        _ => return None,
+    })
+}
+
 /// Whether a value is the number of rows of a function's results; reading the written operator makes it again.
 pub(super) fn is_row_count(graph: &Graph, v: ValueId) -> bool {
     graph.def_node(v).is_some_and(|(_, node)| match &node.op {
-        Op::Packed(op) => op.function.starts_with(builtin::PREFIX) && node.outputs.last() == Some(&v),
+        Op::Packed(op) => selection(&op.function).is_some() && node.outputs.last() == Some(&v),
         _ => false,
     })
 }
@@ -48,8 +60,8 @@ impl Writer<'_> {
         for &v in &node.inputs {
             input.push(self.value(v)?);
         }
-        if let Some(name) = op.function.strip_prefix(builtin::PREFIX) {
-            return self.selection(node, op, (name, input));
+        if let Some(op_type) = selection(&op.function) {
+            return self.selection(node, op, (op_type, input));
         }
         let mut output = Vec::with_capacity(node.outputs.len());
         for &v in &node.outputs {
@@ -76,17 +88,7 @@ impl Writer<'_> {
     }
 
     /// Writes a function of the runtime as the operator that it computes, which has no result for the number of rows.
-    fn selection(&mut self, node: &Node, op: &Packed, (name, input): (&str, Vec<String>)) -> Result<(), WriteError> {
-        let op_type = match name {
-            "non_max_suppression" => "NonMaxSuppression",
-            "non_zero" => "NonZero",
-            "compress" => "Compress",
-            "unique" => "Unique",
-            other => {
-                let reason = format!("ONNX has no operator for the function {other}");
-                return Err(WriteError::NoForm { node: node.name.clone(), op: node.op.name(), reason });
-            }
-        };
+    fn selection(&mut self, node: &Node, op: &Packed, (op_type, input): (&str, Vec<String>)) -> Result<(), WriteError> {
         let results = &node.outputs[..node.outputs.len().saturating_sub(1)];
         let output = results.iter().map(|&v| self.result_name(node, v)).collect();
         let given = op.attributes.iter().filter(|(name, _)| *name != "most");
@@ -162,7 +164,7 @@ impl Writer<'_> {
             }
             Op::Unary(u) if u.kind == UnaryKind::Not && dtype != DType::Bool => return Err(no_form(no_bits)),
             Op::Unary(u) => self.unary(u, (inputs[0], dtype), out),
-            Op::Cast(c) => self.emit("Cast", &inputs, out, vec![int("to", element(c.dtype).into())]),
+            Op::Cast(c) => self.emit("Cast", &inputs, out, vec![int("to", number(c.dtype).into())]),
             Op::Select(_) => self.emit("Where", &inputs, out, vec![]),
             Op::Relu(_) => self.emit("Relu", &inputs, out, vec![]),
             Op::Clip(c) if c.lo == 0.0 && c.hi == f32::INFINITY => self.emit("Relu", &inputs, out, vec![]),
@@ -441,7 +443,7 @@ impl Writer<'_> {
             return self.emit(op, &[x], out, attributes);
         }
         let index = self.part(&format!("{out}/index"), op, &[x], attributes);
-        self.emit("Cast", &[&index], out, vec![int("to", element(a.dtype).into())]);
+        self.emit("Cast", &[&index], out, vec![int("to", number(a.dtype).into())]);
     }
 
     /// Writes a sum over taps, each a `Gather` times weights.

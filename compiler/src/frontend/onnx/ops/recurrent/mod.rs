@@ -130,13 +130,8 @@ fn check_length(n: &NodeContext, x: ValueId, mut axis: usize) -> Result<(), Reas
         let next = match &node.op {
             Op::Transpose(t) => t.perm.get(axis).copied(),
             // An element-wise operator has the steps of its data.
-            Op::Unary(_)
-            | Op::Cast(_)
-            | Op::Bitcast(_)
-            | Op::Relu(_)
-            | Op::Clip(_)
-            | Op::Quantize(_)
-            | Op::Dequantize(_) => Some(axis),
+            Op::Quantize(_) | Op::Dequantize(_) => Some(axis),
+            map if map.is_map() => Some(axis),
             _ => None,
         };
         let (Some(&data), Some(next)) = (node.inputs.first(), next) else {
