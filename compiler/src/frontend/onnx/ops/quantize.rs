@@ -245,7 +245,8 @@ pub(super) fn dequantize_linear(n: &mut NodeContext) -> Result<(), Reason> {
     if let Some(other) = asked(n, "output_dtype")?.filter(|to| !is_single(to, &[NarrowFloat::F16, NarrowFloat::Bf16])) {
         return Err(format!("its output_dtype {other} is not supported; use FLOAT, FLOAT16 or BFLOAT16").into());
     }
-    if !simple(n, &[DType::I8, DType::U8, DType::I32]) {
+    let types = [DType::I8, DType::U8, DType::I32];
+    if !simple(n, &types) || !types.contains(&n.element(0)?.dtype) {
         return dequantize_by_parts(n);
     }
     let p = parameters(n, 1, 2)?;
