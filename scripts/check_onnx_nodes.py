@@ -44,13 +44,22 @@ def aside(model):
     return False
 
 
-def value(path, proto):
-    """Reads a tensor; None if it is a sequence or an optional value."""
-    if proto.type.WhichOneof("value") != "tensor_type":
+READERS = {
+    "tensor_type": (onnx.TensorProto, numpy_helper.to_array),
+    "sequence_type": (onnx.SequenceProto, numpy_helper.to_list),
+    "optional_type": (onnx.OptionalProto, numpy_helper.to_optional),
+}
+
+
+def values(path, proto):
+    """Reads a tensor, or the tensors of a sequence, by the names that the command line gives them; None for nothing."""
+    message, read = READERS[proto.type.WhichOneof("value")]
+    message = message()
+    message.ParseFromString(path.read_bytes())
+    found = read(message)
+    if found is None:
         return None
-    tensor = onnx.TensorProto()
-    tensor.ParseFromString(path.read_bytes())
-    return numpy_helper.to_array(tensor)
+    return {f"{proto.name}_{i}": v for i, v in enumerate(found)} if isinstance(found, list) else {proto.name: found}
 
 
 def same(got, want):
@@ -74,16 +83,23 @@ def run(case):
         return "aside"
     data = case / "test_data_set_0"
     command = [TILEWRIGHT, "run", str(case / "model.onnx"), "--device", "cpu", "--quiet"]
+    has_sequences = any(proto.type.WhichOneof("value") != "tensor_type" for proto in model.graph.input)
     with tempfile.TemporaryDirectory() as folder:
         for i, proto in enumerate(model.graph.input):
-            array = value(data / f"input_{i}.pb", proto)
-            if array is None or array.dtype.kind == "O":
-                return f"refused: input of type {array.dtype if array is not None else proto.type.WhichOneof('value')}"
-            if array.dtype.name.lstrip("u") in ("int4", "int2"):
-                # Integers of less than a byte are given as bytes.
-                array = array.astype(np.uint8 if array.dtype.name.startswith("u") else np.int8)
-            np.save(os.path.join(folder, f"{i}.npy"), array)
-            command += ["--input", f"{proto.name}={folder}/{i}.npy"]
+            arrays = values(data / f"input_{i}.pb", proto)
+            if arrays is None:
+                return "refused: input without a value"
+            for name, array in arrays.items():
+                if array.dtype.kind == "O":
+                    return f"refused: input of type {array.dtype}"
+                if array.dtype.name.lstrip("u") in ("int4", "int2"):
+                    # Integers of less than a byte are given as bytes.
+                    array = array.astype(np.uint8 if array.dtype.name.startswith("u") else np.int8)
+                np.save(os.path.join(folder, f"input_{name}.npy"), array)
+                command += ["--input", f"{name}={folder}/input_{name}.npy"]
+                if has_sequences and array.ndim:
+                    # The outermost sizes of tensors in a sequence are none of runs.
+                    command += ["--shape", f"{name}={'x'.join(map(str, array.shape))}"]
         out = os.path.join(folder, "out")
         try:
             done = subprocess.run(command + ["--output-dir", out], capture_output=True, text=True, timeout=120)
@@ -96,15 +112,15 @@ def run(case):
             # The remedy stands behind the reason.
             return "refused: " + re.sub(r"^error: ", "", text).split("; ")[0]
         for i, proto in enumerate(model.graph.output):
-            want = value(data / f"output_{i}.pb", proto)
-            path = os.path.join(out, f"{proto.name}.npy")
-            if want is None or not os.path.exists(path):
-                return f"wrong: no output {proto.name}"
-            found = same(np.load(path), want)
-            if found and case.name in LIKE_RUNTIME:
-                return "differs: as ONNX Runtime does (docs/onnx.md)"
-            if found:
-                return f"wrong: output {proto.name}: {found}"
+            for name, want in values(data / f"output_{i}.pb", proto).items():
+                path = os.path.join(out, f"{name}.npy")
+                if not os.path.exists(path):
+                    return f"wrong: no output {name}"
+                found = same(np.load(path), want)
+                if found and case.name in LIKE_RUNTIME:
+                    return "differs: as ONNX Runtime does (docs/onnx.md)"
+                if found:
+                    return f"wrong: output {name}: {found}"
     return "right"
 
 

@@ -44,11 +44,11 @@ pub trait Format: Sync {
     /// lists all of these.
     fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError>;
 
-    /// The inputs, with the sizes that the file leaves open.
+    /// The inputs, with the sizes that the file leaves open. How many tensors a sequence has, the options say.
     ///
     /// # Errors
     /// When the file is damaged.
-    fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError>;
+    fn open_inputs(&self, file: &ModelFile, options: &ImportOptions) -> Result<Vec<(String, TensorType)>, ImportError>;
 
     /// What the file says of its inputs and outputs, as much as can be read.
     fn about(&self, bytes: &[u8]) -> Option<About>;

@@ -41,6 +41,13 @@ pub struct ImportOptions {
     pub packed: BTreeSet<String>,
 }
 
+impl ImportOptions {
+    /// Whether they give a shape, data or a value for an input of this name.
+    pub(super) fn gives(&self, input: &str) -> bool {
+        self.values.contains_key(input) || self.sizes.names(input)
+    }
+}
+
 impl From<Sizes> for ImportOptions {
     fn from(sizes: Sizes) -> ImportOptions {
         ImportOptions { sizes, ..ImportOptions::default() }
@@ -87,7 +94,7 @@ pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(
     loop {
         match format.import(&file, &options) {
             Err(ImportError::NeedsValue { inputs, node }) => {
-                let at_hand = values_at_hand(format, &file, &options.sizes)?;
+                let at_hand = values_at_hand(format, &file, &options)?;
                 let known: BTreeMap<_, _> = at_hand.into_iter().filter(|(name, _)| inputs.contains(name)).collect();
                 let is_given = inputs.iter().all(|name| options.values.contains_key(name));
                 if known.len() < inputs.len() || is_given {
@@ -104,11 +111,11 @@ pub fn import_traced(path: &Path, options: impl Into<ImportOptions>) -> Result<(
 fn values_at_hand(
     format: &dyn Format,
     file: &ModelFile,
-    sizes: &Sizes,
+    options: &ImportOptions,
 ) -> Result<BTreeMap<String, Tensor>, ImportError> {
-    let open = format.open_inputs(file)?;
+    let open = format.open_inputs(file, options)?;
     let types: Vec<(&str, &TensorType)> = open.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
-    Ok(sizes.values(&types))
+    Ok(options.sizes.values(&types))
 }
 
 /// A model's inputs, with the sizes that its file leaves open.
@@ -118,7 +125,7 @@ fn values_at_hand(
 pub fn open_inputs(path: &Path) -> Result<Vec<(String, TensorType)>, ImportError> {
     let (bytes, name) = read(path)?;
     let file = ModelFile { bytes: &bytes, name: &name, path };
-    recognized(&file)?.open_inputs(&file)
+    recognized(&file)?.open_inputs(&file, &ImportOptions::default())
 }
 
 /// Whether a model has constants in other files than its own.

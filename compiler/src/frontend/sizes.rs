@@ -131,6 +131,11 @@ impl Sizes {
         Ok(bound)
     }
 
+    /// Whether they have a shape or data for an input of this name.
+    pub(super) fn names(&self, input: &str) -> bool {
+        self.inputs.contains_key(input) || self.data.iter().any(|data| data.name.as_deref() == Some(input))
+    }
+
     /// How many dimensions inputs have by what is given for them, where the file does not say it.
     pub(super) fn ranks(&self, inputs: &[&str]) -> Vec<Option<usize>> {
         let data = self.data_of(inputs);

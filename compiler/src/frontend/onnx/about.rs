@@ -61,7 +61,7 @@ mod tests {
     fn widths_of_floats_are_told_in_the_order_of_inputs_and_outputs() {
         let value = |name: &str, elem_type| {
             let tensor_type = Some(TensorTypeProto { elem_type, shape: None });
-            ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+            ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }) }
         };
         let weight = TensorProto { name: "w".into(), ..TensorProto::default() };
         let graph = GraphProto {

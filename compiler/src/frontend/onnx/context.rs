@@ -7,19 +7,24 @@ use super::tensor::{self, Element};
 use crate::frontend::ImportOptions;
 use crate::frontend::error::ImportError;
 use crate::frontend::semantic::{SemanticBuilder, reasonable};
-use crate::frontend::sizes::Sizes;
 use crate::graph::op::ShiftSign;
 use crate::graph::{DType, Dim, Tensor, TensorData, TensorType, ValueId};
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::rc::Rc;
 
 /// The meaning of a name of the file.
+#[derive(Clone)]
 pub(super) enum Named {
     Value(ValueId),
     /// A constant as in the file; it is added to the graph at its first use.
     Constant(Tensor),
+    /// A sequence of these tensors. The graph has none: what is done with them is done during the import.
+    Sequence(Vec<ValueId>),
+    /// An optional value that is not there.
+    Nothing,
     /// An unsupported output, with the node that computes it.
     LeftOut(String),
 }
@@ -127,6 +132,8 @@ impl Context<'_> {
             Some(Named::LeftOut(maker)) => {
                 return Err(format!("`{name}` is not supported: it is an additional output of {maker}"));
             }
+            Some(Named::Sequence(_)) => return Err(format!("`{name}` is a sequence; it must be a tensor")),
+            Some(Named::Nothing) => return Err(format!("`{name}` is an optional value that is not there")),
             Some(Named::Constant(t)) => std::mem::replace(t, Tensor::vector(Vec::<f32>::new())),
             None => return Err(undefined()),
         };
@@ -156,8 +163,12 @@ impl Context<'_> {
     /// The meaning of a name; a constant is added to the graph.
     pub fn meaning(&mut self, name: &str) -> Result<Named, String> {
         match self.find(name) {
-            Some((Named::LeftOut(maker), _)) => Ok(Named::LeftOut(maker.clone())),
-            _ => self.value(name).map(Named::Value),
+            Some((Named::Sequence(list), depth)) => {
+                let list = list.clone();
+                Ok(Named::Sequence(list.into_iter().map(|v| self.captured(v, depth)).collect()))
+            }
+            Some((Named::Constant(_) | Named::Value(_), _)) | None => self.value(name).map(Named::Value),
+            Some((other, _)) => Ok(other.clone()),
         }
     }
 
@@ -166,7 +177,7 @@ impl Context<'_> {
         let (v, depth) = match self.find(name)? {
             (Named::Constant(t), _) => return Some(t.clone()),
             (Named::Value(v), depth) => (*v, depth),
-            (Named::LeftOut(_), _) => return None,
+            _ => return None,
         };
         let (graph, unsigned) = self.graph_at(depth);
         let t = graph.constant_of(v)?;
@@ -216,7 +227,7 @@ impl Context<'_> {
                 (_, unsigned) if unsigned.contains(v) => DType::U8,
                 (graph, _) => graph.ty(*v).dtype,
             },
-            Named::LeftOut(_) => return None,
+            _ => return None,
         };
         Some(Element::plain(dtype))
     }
@@ -231,16 +242,26 @@ impl Context<'_> {
     pub fn declared_inputs<'g>(
         &self,
         graph: &'g GraphProto,
-        sizes: &Sizes,
-    ) -> Result<Vec<(&'g ValueInfoProto, TensorType)>, ImportError> {
-        let is_constant = |info: &&ValueInfoProto| self.find(&info.name).is_some();
-        let places = graph.input.iter().enumerate().filter(|(_, info)| !is_constant(info));
-        let given: Vec<(usize, &ValueInfoProto)> = places.collect();
+        options: &ImportOptions,
+    ) -> Result<Vec<(Cow<'g, ValueInfoProto>, TensorType)>, ImportError> {
+        let mut given = Vec::new();
+        for (i, info) in graph.input.iter().enumerate().filter(|(_, info)| self.find(&info.name).is_none()) {
+            match info.of_sequence() {
+                Some(of) => {
+                    let tensors = tensors_of(&of, options).map_err(|e| self.malformed(e))?;
+                    let tensors = tensors.into_iter().map(Cow::Owned).enumerate();
+                    given.extend(tensors.map(|(tensor, info)| (format!("input_{i}_{tensor}"), info)));
+                }
+                None => given.push((format!("input_{i}"), Cow::Borrowed(info))),
+            }
+        }
         let names: Vec<&str> = given.iter().map(|(_, info)| info.name.as_str()).collect();
-        let declared = given.iter().zip(sizes.ranks(&names)).map(|(&(i, info), rank)| {
-            let (open, remedy) = (format!("input_{i}"), format!("give it with --shape {}=SIZExSIZE…", info.name));
+        let ranks = options.sizes.ranks(&names);
+        let declared = given.into_iter().zip(ranks).map(|((open, info), rank)| {
+            let remedy = format!("give it with --shape {}=SIZExSIZE…", info.name);
             let declared = Declared { what: "input", open: &open, remedy: &remedy, rank };
-            Ok((info, declared.ty(info).map_err(|e| self.malformed(e))?))
+            let ty = declared.ty(&info).map_err(|e| self.malformed(e))?;
+            Ok((info, ty))
         });
         declared.collect()
     }
@@ -252,7 +273,7 @@ impl Context<'_> {
         graph: &GraphProto,
         options: &ImportOptions,
     ) -> Result<BTreeMap<String, Tensor>, ImportError> {
-        let inputs = self.declared_inputs(graph, &options.sizes)?;
+        let inputs = self.declared_inputs(graph, options)?;
         let types: Vec<(&str, &TensorType)> = inputs.iter().map(|(i, ty)| (i.name.as_str(), ty)).collect();
         let (sizes, values) = options.sizes.with_values(&options.values, &types, self.file)?;
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
@@ -285,6 +306,13 @@ impl Context<'_> {
             }
             self.define(&info.name, Named::Value(v)).map_err(twice)?;
         }
+        for info in graph.input.iter().filter(|info| info.of_sequence().is_some()) {
+            let names = (0..).map(|i| element(&info.name, i)).take_while(|name| self.find(name).is_some());
+            let names: Vec<String> = names.collect();
+            let list = names.iter().map(|name| self.value(name)).collect::<Result<Vec<_>, _>>();
+            let list = list.map_err(|e| self.malformed(e))?;
+            self.define(&info.name, Named::Sequence(list)).map_err(|e| self.malformed(e))?;
+        }
         Ok(values)
     }
 
@@ -292,6 +320,17 @@ impl Context<'_> {
     pub fn outputs(&mut self, graph: &GraphProto) -> Result<(), String> {
         let mut given: HashMap<&str, ValueId> = HashMap::new();
         for info in &graph.output {
+            if let Named::Sequence(list) = self.meaning(&info.name)? {
+                if list.is_empty() {
+                    return Err(format!("its output `{}` is a sequence of no tensors", info.name));
+                }
+                for (i, v) in list.into_iter().enumerate() {
+                    let name = element(&info.name, i);
+                    let v = if self.unsigned.contains(&v) { self.sign_shifted(&name, v)? } else { v };
+                    self.net.graph.output(&name, v);
+                }
+                continue;
+            }
             let v = match given.get(info.name.as_str()) {
                 // An output that is listed again is the same value.
                 Some(&known) => known,
@@ -310,6 +349,33 @@ impl Context<'_> {
     fn sign_shifted(&mut self, name: &str, v: ValueId) -> Result<ValueId, String> {
         self.net.graph.node(&format!("{name}/shift_sign"), ShiftSign {}, &[v]).map_err(|e| e.to_string())
     }
+}
+
+/// The name of a tensor of a sequence at the network's edge.
+fn element(sequence: &str, i: usize) -> String {
+    format!("{sequence}_{i}")
+}
+
+/// The tensors of an input that is a sequence: as many as are given something.
+fn tensors_of(of: &ValueInfoProto, options: &ImportOptions) -> Result<Vec<ValueInfoProto>, String> {
+    let names = (0..).map(|i| element(&of.name, i)).take_while(|name| options.gives(name));
+    let own = |(i, name)| {
+        let mut info = ValueInfoProto { name, ..of.clone() };
+        // Sizes of one name can differ from tensor to tensor.
+        let ty = info.r#type.as_mut().and_then(|ty| ty.tensor_type.as_mut());
+        let dims = ty.and_then(|ty| ty.shape.as_mut()).into_iter().flat_map(|shape| &mut shape.dim);
+        dims.filter_map(|dim| dim.dim_param.as_mut()).for_each(|symbol| *symbol = element(symbol, i));
+        info
+    };
+    let tensors: Vec<ValueInfoProto> = names.enumerate().map(own).collect();
+    if tensors.is_empty() {
+        let name = &of.name;
+        return Err(format!(
+            "its input `{name}` is a sequence; say how many tensors it has by giving each one's shape or data, as {name}_0, \
+             {name}_1 and so on"
+        ));
+    }
+    Ok(tensors)
 }
 
 /// How types of values are read.

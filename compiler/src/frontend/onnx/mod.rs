@@ -78,8 +78,8 @@ impl Format for Onnx {
         import_traced(file.bytes, file.name, &folders, options)
     }
 
-    fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError> {
-        open_inputs(file.bytes, file.name)
+    fn open_inputs(&self, file: &ModelFile, options: &ImportOptions) -> Result<Vec<(String, TensorType)>, ImportError> {
+        open_inputs(file.bytes, file.name, options)
     }
 
     fn about(&self, bytes: &[u8]) -> Option<About> {
@@ -175,14 +175,14 @@ fn message(bytes: &[u8], file: &str) -> Result<ModelProto, ImportError> {
 ///
 /// # Errors
 /// When the file is damaged.
-fn open_inputs(bytes: &[u8], file: &str) -> Result<Vec<(String, TensorType)>, ImportError> {
-    let (model, options) = (message(bytes, file)?, ImportOptions::default());
-    let (mut cx, graph) = context(&model, bytes, file, &[], &options)?;
+fn open_inputs(bytes: &[u8], file: &str, options: &ImportOptions) -> Result<Vec<(String, TensorType)>, ImportError> {
+    let model = message(bytes, file)?;
+    let (mut cx, graph) = context(&model, bytes, file, &[], options)?;
     for name in graph.constants() {
         // Only whether there is a value matters here.
         let _ = cx.define(name, Named::LeftOut(String::new()));
     }
-    let inputs = cx.declared_inputs(graph, &options.sizes)?;
+    let inputs = cx.declared_inputs(graph, options)?;
     Ok(inputs.into_iter().map(|(info, ty)| (info.name.clone(), ty)).collect())
 }
 

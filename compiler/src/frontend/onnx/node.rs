@@ -55,6 +55,18 @@ impl NodeContext<'_, '_> {
         self.as_plain(v)
     }
 
+    /// What an operand is: a tensor, a sequence, or an optional value that is not there.
+    pub fn meaning(&mut self, i: usize) -> Result<Named, Reason> {
+        self.used.operand(i);
+        let name = self.proto.input.get(i).filter(|s| !s.is_empty());
+        let name = name.ok_or_else(|| Reason(format!("operand {i} is missing")))?;
+        match self.cx.meaning(name)? {
+            // The error says what is left out.
+            Named::LeftOut(_) => Ok(Named::Value(self.cx.value(name)?)),
+            found => Ok(found),
+        }
+    }
+
     /// The element type of an operand in the file, as far as it is known; otherwise that of the graph.
     pub fn element(&self, i: usize) -> Result<Element, Reason> {
         self.used.operand(i);
@@ -192,6 +204,24 @@ impl NodeContext<'_, '_> {
         }
         let name = self.proto.output.first().filter(|s| !s.is_empty()).ok_or("it has no output")?;
         Ok(self.cx.define(name, Named::Value(v))?)
+    }
+
+    /// Makes what an operand or a result of a graph within is the node's output.
+    pub fn output_meaning(&mut self, meaning: Named) -> Result<(), Reason> {
+        self.output_meanings(vec![meaning])
+    }
+
+    /// The same for several outputs.
+    pub fn output_meanings(&mut self, meanings: Vec<Named>) -> Result<(), Reason> {
+        let names = &self.proto.output;
+        if let Some(more) = names.iter().skip(meanings.len()).find(|s| !s.is_empty()) {
+            return Err(format!("its output `{more}` is not supported").into());
+        }
+        let named = names.iter().zip(meanings).filter(|(name, _)| !name.is_empty());
+        for (name, meaning) in named {
+            self.cx.define(name, meaning)?;
+        }
+        Ok(())
     }
 
     /// Makes a known tensor, for which memory is reserved already, the node's output.

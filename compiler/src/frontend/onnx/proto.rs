@@ -49,9 +49,22 @@ pub(super) struct FunctionProto {
 }
 
 impl ValueInfoProto {
-    /// The type, if it is a tensor's.
+    /// The type, if it is a tensor's, or that of a tensor that may be left out.
     pub fn tensor_type(&self) -> Option<&TensorTypeProto> {
-        self.r#type.as_ref()?.tensor_type.as_ref()
+        self.r#type.as_ref()?.present().tensor_type.as_ref()
+    }
+
+    /// The same with the type of the tensors, if the value is a sequence of them.
+    pub fn of_sequence(&self) -> Option<ValueInfoProto> {
+        let elements = self.r#type.as_ref()?.present().sequence_type.as_ref()?.elem_type.as_deref()?;
+        Some(ValueInfoProto { name: self.name.clone(), r#type: Some(elements.clone()) })
+    }
+}
+
+impl TypeProto {
+    /// The type of a value that is there.
+    fn present(&self) -> &TypeProto {
+        self.optional_type.as_ref().and_then(|of| of.elem_type.as_deref()).unwrap_or(self)
     }
 }
 
@@ -227,6 +240,19 @@ pub(super) struct ValueInfoProto {
 pub(super) struct TypeProto {
     #[prost(message, optional, tag = "1")]
     pub tensor_type: Option<TensorTypeProto>,
+    /// The value is a sequence.
+    #[prost(message, optional, tag = "4")]
+    pub sequence_type: Option<TypeOf>,
+    /// The value can be left out.
+    #[prost(message, optional, tag = "9")]
+    pub optional_type: Option<TypeOf>,
+}
+
+/// The type of what a sequence or an optional value holds.
+#[derive(Clone, PartialEq, prost::Message)]
+pub(super) struct TypeOf {
+    #[prost(message, optional, boxed, tag = "1")]
+    pub elem_type: Option<Box<TypeProto>>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -69,7 +69,8 @@ pub(in crate::frontend) fn external_constant(location: &str, len: usize) -> Vec<
     let entry = |key: &str, value: String| StringStringEntryProto { key: key.into(), value };
     let dim = DimensionProto { dim_value: Some(len as i64), dim_param: None };
     let shape = TensorShapeProto { dim: vec![dim] };
-    let ty = TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 1, shape: Some(shape) }) };
+    let ty =
+        TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 1, shape: Some(shape) }), ..TypeProto::default() };
     let value = |name: &str| ValueInfoProto { name: name.into(), r#type: Some(ty.clone()) };
     let c = TensorProto {
         name: "c".into(),
@@ -199,7 +200,7 @@ pub(crate) fn network(nodes: &[Made], x: &[i64], element: i32, constants: &[(&st
         };
         let shape = TensorShapeProto { dim: shape.iter().enumerate().map(dim).collect() };
         let tensor_type = Some(TensorTypeProto { elem_type: element, shape: Some(shape) });
-        ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+        ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }) }
     };
     let attribute = |(name, v): &(&str, &[i64])| match v {
         [one] => AttributeProto { name: (*name).into(), i: *one, r#type: 2, ..Default::default() },
@@ -290,7 +291,10 @@ pub(in crate::frontend) fn single(
                 let dim = |d| DimensionProto { dim_value: Some(d), dim_param: None };
                 let shape = Some(TensorShapeProto { dim: sizes(t).into_iter().map(dim).collect() });
                 let tensor_type = Some(TensorTypeProto { elem_type: number(t.dtype()), shape });
-                input.push(ValueInfoProto { name: name.clone(), r#type: Some(TypeProto { tensor_type }) });
+                input.push(ValueInfoProto {
+                    name: name.clone(),
+                    r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }),
+                });
             }
         }
         names.push(name);

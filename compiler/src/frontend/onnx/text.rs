@@ -166,7 +166,7 @@ mod tests {
         };
         let dim = DimensionProto { dim_value: None, dim_param: Some(text()) };
         let shape = Some(TensorShapeProto { dim: vec![dim] });
-        let ty = TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 1, shape }) };
+        let ty = TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 1, shape }), ..TypeProto::default() };
         let mut value = || ValueInfoProto { name: text(), r#type: Some(ty.clone()) };
         let (input, output) = (vec![value()], vec![value()]);
         let mut node = |attribute: Vec<AttributeProto>| NodeProto {

@@ -34,6 +34,11 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
   arithmetic, MatMul. Others are refused by name, and so are these four within If, Loop and Scan. An output with such
   rows is cut to their number, which is a further output, `NAME_count`. A caller that gives memory for the outputs gets
   the most rows that there can be, filled up with zeros.
+- **Sequences and optional values** are known at import: how many tensors a sequence holds, and whether an optional value
+  is there. A position for SequenceAt can be computed at run time if all tensors have one shape. SequenceMap, and a Loop
+  that carries a sequence, are imported step by step, a Loop up to 1,024 steps, which must be known. At the network's
+  edge a sequence `x` is the tensors `x_0`, `x_1` and so on. An input has as many as are given a shape
+  (`--shape x_0=2x3`) or data (`--input x_0=FILE`). An optional input is there.
 - **Constants** can be sparse (`sparse_initializer`, `sparse_value`) or in external data files. These must be in the
   folder of the model's path or, if that path is a symbolic link, in the folder of its target.
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of

@@ -65,14 +65,14 @@ impl Format for Tflite {
             let (graph, sources) = import_traced(file.bytes, file.name, &BTreeMap::new())?;
             return Ok((options.sizes.bind(graph, file.name)?, sources));
         }
-        let open = self.open_inputs(file)?;
+        let open = self.open_inputs(file, options)?;
         let types: Vec<_> = open.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
         let (sizes, values) = options.sizes.with_values(&options.values, &types, file.name)?;
         let (graph, sources) = import_traced(file.bytes, file.name, &values)?;
         Ok((sizes.bind(graph, file.name)?, sources))
     }
 
-    fn open_inputs(&self, file: &ModelFile) -> Result<Vec<(String, TensorType)>, ImportError> {
+    fn open_inputs(&self, file: &ModelFile, _: &ImportOptions) -> Result<Vec<(String, TensorType)>, ImportError> {
         let graph = import(file.bytes, file.name)?;
         Ok(graph.inputs().map(|(name, v)| (name.to_string(), graph.ty(v).clone())).collect())
     }

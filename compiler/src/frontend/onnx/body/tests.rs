@@ -5,6 +5,8 @@ use crate::graph::{Graph, Tensor, eval};
 use prost::Message;
 use std::time::{Duration, Instant};
 
+mod sequences;
+
 /// A model from floats `x`, f32[2,3], to `y`, with the booleans `yes` and `no`, the number `two` and `three` integers.
 fn model(nodes: Vec<NodeProto>, functions: Vec<FunctionProto>) -> ModelProto {
     let mut model = ModelProto::read(&network(&[], &[2, 3], 1, &[("three", &[3])], 18)).unwrap();
@@ -210,7 +212,10 @@ fn a_loop_collects_a_value_of_each_step_and_can_change_sizes() {
     let body = &mut model.graph.as_mut().unwrap().node[0].attribute[0].g.as_mut().unwrap().input[0];
     let dim = DimensionProto { dim_value: Some(1), dim_param: None };
     let shape = TensorShapeProto { dim: vec![dim] };
-    body.r#type = Some(TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 7, shape: Some(shape) }) });
+    body.r#type = Some(TypeProto {
+        tensor_type: Some(TensorTypeProto { elem_type: 7, shape: Some(shape) }),
+        ..TypeProto::default()
+    });
     assert_eq!(run(&model)[0].as_slice::<f32>().unwrap(), [-6.0, -5.0, -4.0, 2.0, 3.0, 4.0]);
 }
 

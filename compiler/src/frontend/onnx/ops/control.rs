@@ -31,7 +31,12 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
     let condition = n.input(0)?;
     let condition = n.truth(condition)?;
     [then, otherwise].into_iter().try_for_each(|graph| check_outputs(graph, n.proto))?;
-    let regions = [n.cx.region(then, &label, |_| Ok(()))?, n.cx.region(otherwise, &label, |_| Ok(()))?];
+    let mut build = |graph| {
+        let built = n.cx.region(graph, &label, |_| Ok(()));
+        // Of a branch that is not taken, nothing must be known.
+        built.inspect_err(|_| n.cx.must_know(&n.proto.input[0]))
+    };
+    let regions = [build(then)?, build(otherwise)?];
     let types = |at: usize| regions[at].results.iter().map(|(ty, _)| ty.to_string()).collect::<Vec<_>>().join(", ");
     if regions[0].results != regions[1].results {
         n.cx.must_know(&n.proto.input[0]);
@@ -62,7 +67,7 @@ fn of_rank(value: Tensor, rank: usize) -> Tensor {
 pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     let body = n.graph("body").ok_or("its attribute `body` is missing")?;
     let first = 2.min(n.proto.input.len());
-    let initial = (first..n.proto.input.len()).map(|i| n.input(i)).collect::<Result<Vec<_>, _>>()?;
+    let initial = (first..n.proto.input.len()).map(|i| n.meaning(i)).collect::<Result<Vec<_>, _>>()?;
     let carried = initial.len();
     let (takes, returns) = (body.input.len(), body.output.len());
     if takes != carried + 2 || returns < carried + 1 {
@@ -75,6 +80,23 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
         Some(known) => known.map(|t| t.as_slice::<bool>().is_ok_and(|v| v == [true])),
     };
     let label = n.name().to_owned();
+    // What the graph cannot compute in a step can be known if the steps are.
+    let few = limit.filter(|limit| *limit <= MOST_UNROLLED).zip(starts);
+    let tensor = |meaning: &Named| if let Named::Value(v) = meaning { Some(*v) } else { None };
+    let initial: Vec<ValueId> = match initial.iter().map(tensor).collect::<Option<_>>() {
+        Some(values) => values,
+        None => {
+            let Some((limit, starts)) = few else {
+                n.cx.must_know(n.proto.input.first().map_or("", String::as_str));
+                return Err(format!(
+                    "it carries a sequence or an optional value, so its limit must be a constant of at most {MOST_UNROLLED} \
+                     steps"
+                )
+                .into());
+            };
+            return unrolled(n, body, initial, if starts { limit } else { 0 });
+        }
+    };
     let types: Vec<Typed> = initial.iter().map(|&v| (n.ty(v).clone(), n.unsigned(v))).collect();
     let built = n.cx.region(body, &label, |cx| {
         let step = cx.net.graph.free_input("step", TensorType::new(DType::I64, &[]));
@@ -88,13 +110,11 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
         }
         Ok(())
     });
-    // What the graph cannot compute in a step can be known if the steps are.
-    let few = limit.filter(|limit| *limit <= MOST_UNROLLED).zip(starts);
     let region = match (built, few) {
         (Ok(region), _) => region,
         (Err(_), Some((limit, starts))) => {
             n.cx.inner.set(None);
-            return unrolled(n, body, initial, if starts { limit } else { 0 });
+            return unrolled(n, body, values(initial), if starts { limit } else { 0 });
         }
         (Err(reason), None) => return Err(reason),
     };
@@ -104,7 +124,7 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     if let Some((((found, _), (expected, _)), info)) = changed {
         // Sizes that differ from step to step are known if the steps are.
         if let Some((limit, starts)) = few {
-            return unrolled(n, body, initial, if starts { limit } else { 0 });
+            return unrolled(n, body, values(initial), if starts { limit } else { 0 });
         }
         n.cx.must_know(n.proto.input.first().map_or("", String::as_str));
         return Err(format!(
@@ -150,37 +170,59 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     n.flow_outputs(&results, &unsigned)
 }
 
-/// Imports a loop step by step.
-fn unrolled(n: &mut NodeContext, body: &GraphProto, mut carried: Vec<ValueId>, limit: i64) -> Result<(), Reason> {
+fn values(values: Vec<ValueId>) -> Vec<Named> {
+    values.into_iter().map(Named::Value).collect()
+}
+
+/// Imports a graph of the node with these meanings of its inputs, and reads what it is asked for within it.
+pub(super) fn within<T>(
+    n: &mut NodeContext,
+    body: &GraphProto,
+    step: impl std::fmt::Display,
+    inputs: impl IntoIterator<Item = Named>,
+    read: impl FnOnce(&mut NodeContext) -> Result<T, Reason>,
+) -> Result<T, Reason> {
     let label = n.name().to_owned();
+    n.reserve_nodes(body.node.len())?;
+    n.cx.enter_branch(body, &format!("{label}/{step}"))?;
+    for (info, meaning) in body.input.iter().zip(inputs) {
+        n.cx.define(&info.name, meaning)?;
+    }
+    n.cx.inside(body)?;
+    let found = read(n);
+    n.cx.scopes.pop();
+    n.cx.begin(&label);
+    found
+}
+
+/// Imports a loop step by step.
+fn unrolled(n: &mut NodeContext, body: &GraphProto, mut carried: Vec<Named>, limit: i64) -> Result<(), Reason> {
     let mut collected: Vec<Vec<ValueId>> = vec![Vec::new(); body.output.len() - 1 - carried.len()];
+    let (returned, rows) = body.output[1..].split_at(carried.len());
     for step in 0..limit {
-        n.reserve_nodes(body.node.len())?;
-        n.cx.enter_branch(body, &format!("{label}/{step}"))?;
-        let number = of_rank(Tensor::scalar(step), declared_rank(body, 0));
-        n.cx.define(&body.input[0].name, Named::Constant(number))?;
-        n.cx.define(&body.input[1].name, Named::Constant(of_rank(Tensor::scalar(true), declared_rank(body, 1))))?;
-        for (info, v) in body.input[2..].iter().zip(&carried) {
-            n.cx.define(&info.name, Named::Value(*v))?;
-        }
-        n.cx.inside(body)?;
-        let goes_on = n.cx.known(&body.output[0].name);
-        let made = body.output[1..].iter().map(|info| n.cx.value(&info.name)).collect::<Result<Vec<_>, _>>()?;
-        n.cx.scopes.pop();
-        n.cx.begin(&label);
-        let (next, rows) = made.split_at(carried.len());
-        carried.copy_from_slice(next);
-        for (all, &row) in collected.iter_mut().zip(rows) {
+        let number = Named::Constant(of_rank(Tensor::scalar(step), declared_rank(body, 0)));
+        let goes_on = Named::Constant(of_rank(Tensor::scalar(true), declared_rank(body, 1)));
+        let inputs = [number, goes_on].into_iter().chain(carried);
+        let (goes_on, next, rows) = within(n, body, step, inputs, |n| {
+            let goes_on = n.cx.known(&body.output[0].name);
+            let carried = returned.iter().map(|info| n.cx.meaning(&info.name)).collect::<Result<Vec<_>, _>>()?;
+            let rows = rows.iter().map(|info| n.cx.value(&info.name)).collect::<Result<Vec<_>, _>>()?;
+            Ok((goes_on, carried, rows))
+        })?;
+        carried = next;
+        for (all, row) in collected.iter_mut().zip(rows) {
             let shape = [&[1], n.shape(row)?.as_slice()].concat();
-            all.push(n.reshape("row", row, &shape)?);
+            let first = n.reshape("row", row, &shape)?;
+            if n.unsigned(row) {
+                n.cx.unsigned.insert(first);
+            }
+            all.push(first);
         }
         match goes_on.as_ref().map(Tensor::as_slice::<bool>) {
             Some(Ok([true])) => {}
             Some(Ok([false])) => break,
             _ => {
-                return Err(
-                    "sizes of its carried values change, so its condition must be known when it is imported".into()
-                );
+                return Err("it is imported step by step, so its condition must be known when it is imported".into());
             }
         }
     }
@@ -188,9 +230,13 @@ fn unrolled(n: &mut NodeContext, body: &GraphProto, mut carried: Vec<ValueId>, l
         if rows.is_empty() {
             return Err("it collects values of no step, whose sizes are not known".into());
         }
-        carried.push(n.node("collected", Concat { axis: 0 }, &rows)?);
+        let all = n.node("collected", Concat { axis: 0 }, &rows)?;
+        if n.unsigned(rows[0]) {
+            n.cx.unsigned.insert(all);
+        }
+        carried.push(Named::Value(all));
     }
-    n.outputs(&carried)
+    n.output_meanings(carried)
 }
 
 pub(super) fn scan(n: &mut NodeContext) -> Result<(), Reason> {

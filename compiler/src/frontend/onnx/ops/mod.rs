@@ -20,6 +20,7 @@ mod resize;
 mod sample;
 mod scatter;
 mod selection;
+mod sequence;
 mod shape;
 mod spectral;
 mod unary;
@@ -104,6 +105,7 @@ registry! {
     "Col2Im" pool::col_to_im ["dilations", "pads", "strides"];
     "Compress" selection::compress ["axis"];
     "Concat" movement::concat ["axis"];
+    "ConcatFromSequence" sequence::concat ["axis", "new_axis"];
     "Constant" shape::constant ["sparse_value", "value", "value_float", "value_floats", "value_int", "value_ints"];
     "ConstantOfShape" shape::constant_of_shape ["value"];
     "Conv" conv::conv CONV;
@@ -189,6 +191,9 @@ registry! {
     "NonZero" shape::non_zero [];
     "Not" unary::not [];
     "OneHot" reduce::one_hot ["axis"];
+    "Optional" sequence::optional [] ignored ["type"];
+    "OptionalGetElement" sequence::get_element [];
+    "OptionalHasElement" sequence::has_element [];
     "Or" binary::or [];
     "PRelu" unary::prelu [];
     "Pad" pad::pad ["mode", "pads", "value"];
@@ -229,6 +234,13 @@ registry! {
     "ScatterElements" scatter::elements ["axis", "reduction"];
     "ScatterND" scatter::nd ["reduction"];
     "Selu" unary::selu ["alpha", "gamma"];
+    "SequenceAt" sequence::at [];
+    "SequenceConstruct" sequence::construct [];
+    "SequenceEmpty" sequence::empty [] ignored ["dtype"];
+    "SequenceErase" sequence::erase [];
+    "SequenceInsert" sequence::insert [];
+    "SequenceLength" sequence::length [];
+    "SequenceMap" sequence::map ["body"];
     "Shape" shape::shape ["end", "start"];
     "Shrink" unary::shrink ["bias", "lambd"];
     "Sigmoid" unary::sigmoid [];
@@ -243,6 +255,7 @@ registry! {
     "Softsign" unary::softsign [];
     "SpaceToDepth" movement::space_to_depth ["blocksize"];
     "Split" movement::split ["axis", "num_outputs", "split"];
+    "SplitToSequence" sequence::split ["axis", "keepdims"];
     "Sqrt" unary::sqrt [];
     "Squeeze" movement::squeeze ["axes"];
     "Sub" binary::sub ["axis", "broadcast"];

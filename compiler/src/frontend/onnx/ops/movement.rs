@@ -23,6 +23,12 @@ pub(super) fn concat(n: &mut NodeContext) -> Result<(), Reason> {
     let rank = n.ty(first).rank();
     let axis = if n.opset() < 4 { n.int("axis").unwrap_or(1) } else { n.int("axis").ok_or("it has no `axis`")? };
     let axis = n.axis(axis, rank)?;
+    let v = concatenated(n, parts, axis)?;
+    n.output_like(v, first)
+}
+
+/// Tensors joined along an axis that the first has.
+pub(super) fn concatenated(n: &mut NodeContext, parts: Vec<ValueId>, axis: usize) -> Result<ValueId, Reason> {
     // Many writers use one-dimensional tensors without elements for nothing.
     let parts: Vec<ValueId> = match parts.len() {
         1 => parts,
@@ -31,11 +37,10 @@ pub(super) fn concat(n: &mut NodeContext) -> Result<(), Reason> {
             if some.is_empty() { parts } else { some }
         }
     };
-    let v = match parts.as_slice() {
-        [one] => *one,
-        _ => n.node("", Concat { axis }, &parts)?,
-    };
-    n.output_like(v, first)
+    match parts.as_slice() {
+        [one] => Ok(*one),
+        _ => n.node("", Concat { axis }, &parts),
+    }
 }
 
 pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
@@ -49,26 +54,37 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
         n.ints("split").map(<[i64]>::to_vec)
     };
     let sizes = match given {
-        Some(list) => list
-            .iter()
-            .map(|&s| usize::try_from(s))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|_| "its `split` must not be negative")?,
+        Some(list) => list.into_iter().map(i128::from).collect(),
         None => {
             let count = match n.int("num_outputs") {
                 Some(k) => usize::try_from(k).ok().filter(|&k| k > 0).ok_or("its `num_outputs` must be positive")?,
                 None => outputs.max(1),
             };
             let each = size.div_ceil(count);
-            (0..count).map(|i| size.saturating_sub(i.saturating_mul(each)).min(each)).collect()
+            (0..count).map(|i| size.saturating_sub(i.saturating_mul(each)).min(each) as i128).collect::<Vec<_>>()
         }
     };
-    if sizes.len() < outputs || sizes.iter().try_fold(0usize, |n, &s| n.checked_add(s)) != Some(size) {
-        return Err(format!("its `split` {sizes:?} does not match {outputs} outputs of {size} elements").into());
+    let parts = parts(n, data, axis, &sizes, outputs)?;
+    n.outputs(&parts)
+}
+
+/// The first parts, `count` of them, of a tensor that is split into parts of these sizes along an axis.
+pub(super) fn parts(
+    n: &mut NodeContext,
+    data: ValueId,
+    axis: usize,
+    sizes: &[i128],
+    count: usize,
+) -> Result<Vec<ValueId>, Reason> {
+    let size = n.shape(data)?[axis];
+    let negative = |_| "its `split` must not be negative";
+    let sizes = sizes.iter().map(|&s| usize::try_from(s)).collect::<Result<Vec<_>, _>>().map_err(negative)?;
+    if sizes.len() < count || sizes.iter().try_fold(0usize, |n, &s| n.checked_add(s)) != Some(size) {
+        return Err(format!("its `split` {sizes:?} does not match {count} outputs of {size} elements").into());
     }
     let mut start = 0;
     let mut parts = Vec::new();
-    for (i, &s) in sizes.iter().enumerate().take(outputs) {
+    for (i, &s) in sizes.iter().enumerate().take(count) {
         let v = part(n, &format!("{i}"), data, axis, start, s)?;
         if n.unsigned(data) {
             n.cx.unsigned.insert(v);
@@ -76,7 +92,7 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
         parts.push(v);
         start += s;
     }
-    n.outputs(&parts)
+    Ok(parts)
 }
 
 pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {

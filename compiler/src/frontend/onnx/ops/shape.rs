@@ -49,8 +49,8 @@ pub(super) fn constant_of_shape(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn identity(n: &mut NodeContext) -> Result<(), Reason> {
-    let v = n.input(0)?;
-    n.output_like(v, v)
+    let same = n.meaning(0)?;
+    n.output_meaning(same)
 }
 
 /// Inference drops nothing, whatever the ratio is.

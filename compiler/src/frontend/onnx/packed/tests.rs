@@ -13,7 +13,7 @@ fn info(name: &str, elem_type: i32, shape: &[Result<i64, &str>]) -> ValueInfoPro
     let dim = |d: &Result<i64, &str>| DimensionProto { dim_value: d.ok(), dim_param: d.err().map(Into::into) };
     let shape = TensorShapeProto { dim: shape.iter().map(dim).collect() };
     let tensor_type = Some(TensorTypeProto { elem_type, shape: Some(shape) });
-    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }) }
+    ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }) }
 }
 
 /// A model of these nodes from `x`, of `element` and [n, 4], with declared types, and constants `c`.
@@ -102,7 +102,10 @@ fn what_a_function_cannot_be_is_refused_with_a_remedy() {
     assert!(e.contains("its output `a` is f32[m,4], but no input has the size `m`; declare it as"), "{e}");
     let no_shape = ValueInfoProto {
         name: "a".into(),
-        r#type: Some(TypeProto { tensor_type: Some(TensorTypeProto { elem_type: 1, shape: None }) }),
+        r#type: Some(TypeProto {
+            tensor_type: Some(TensorTypeProto { elem_type: 1, shape: None }),
+            ..TypeProto::default()
+        }),
     };
     let e = refused(&["a = my.ops.F(x)", "y = Neg(a)"], &[no_shape]);
     assert!(e.contains("value `a` has no shape; declare one"), "{e}");

@@ -178,7 +178,11 @@ impl Writer<'_> {
         let dim = |n: usize| DimensionProto { dim_value: Some(n as i64), dim_param: None };
         let shape = TensorShapeProto { dim: ty.shape().ok_or_else(open)?.into_iter().map(dim).collect() };
         let tensor_type = Some(TensorTypeProto { elem_type: number(ty.dtype), shape: Some(shape) });
-        Ok(ValueInfoProto { name: name.into(), r#type: Some(TypeProto { tensor_type }), ..Default::default() })
+        Ok(ValueInfoProto {
+            name: name.into(),
+            r#type: Some(TypeProto { tensor_type, ..TypeProto::default() }),
+            ..Default::default()
+        })
     }
 
     /// A name that is not used yet.
