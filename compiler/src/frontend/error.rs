@@ -142,8 +142,16 @@ fn needed(inputs: &[String]) -> String {
     format!("{word} {}, and the model can be compiled for one value: {}", names.join(", "), given.join(" "))
 }
 
+/// The domain of operators that ONNX Runtime chooses for the processor on which it optimizes.
+const OF_ONE_PROCESSOR: &str = "com.microsoft.nchwc";
+
 /// What can be done about operators of these domains.
 fn functions(domains: &[String]) -> String {
+    if domains.iter().any(|domain| domain == OF_ONE_PROCESSOR) {
+        return format!(
+            "; {OF_ONE_PROCESSOR} is the layout of one processor: save the optimized model at ORT_ENABLE_EXTENDED"
+        );
+    }
     let given: Vec<String> = domains.iter().map(|domain| format!("--packed {domain}")).collect();
     if given.is_empty() {
         return String::new();

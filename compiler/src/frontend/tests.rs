@@ -14,6 +14,7 @@ mod onnx_nodes;
 mod onnx_operators;
 mod onnx_recurrent;
 mod onnx_resize;
+mod onnx_runtime;
 mod onnx_scatter;
 mod onnx_special;
 mod operator_pages;

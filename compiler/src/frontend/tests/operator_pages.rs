@@ -39,6 +39,9 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
   that carries a sequence, are imported step by step, a Loop up to 1,024 steps, which must be known. At the network's
   edge a sequence `x` is the tensors `x_0`, `x_1` and so on. An input has as many as are given a shape
   (`--shape x_0=2x3`) or data (`--input x_0=FILE`). An optional input is there.
+- **Operators of ONNX Runtime** (`com.microsoft`): those that its optimizer writes at `ORT_ENABLE_EXTENDED`, and those of
+  its quantized models. At `ORT_ENABLE_ALL` it can also write a layout for its own processor (`com.microsoft.nchwc`),
+  which is refused. GroupQueryAttention and masks of four dimensions are not there.
 - **Constants** can be sparse (`sparse_initializer`, `sparse_value`) or in external data files. These must be in the
   folder of the model's path or, if that path is a symbolic link, in the folder of its target.
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of
@@ -100,6 +103,7 @@ NaN, infinities and signed zeros give the results of ONNX Runtime, except for th
 | Max, Min, ReduceMax, ReduceMin, MaxPool of -0 and 0 | -0 | either, by the position |
 | Cast of a float outside the range of an integer | the nearest integer of the type, 0 for NaN | depends on the processor |
 | QuantizeLinear of NaN | the zero point | depends on the processor |
+| products of bytes, uint8 with int8 | exact | on processors without VNNI, sums of two products end at the bounds of 16 bits |
 | Selu, Celu of -0 | -0 | 0 |
 | PRelu with a constant slope of 0 or below, for a result of 0 | 0 | 0 or -0 |
 | ConvTranspose with infinite or NaN weights | NaN also in the gaps of a stride | only the products of the data |

@@ -49,7 +49,7 @@ pub(super) fn product(n: &mut NodeContext, a: ValueId, b: ValueId, c: Option<Val
 }
 
 /// A value times a factor.
-fn scaled(n: &mut NodeContext, what: &str, v: ValueId, factor: f32) -> Result<ValueId, Reason> {
+pub(super) fn scaled(n: &mut NodeContext, what: &str, v: ValueId, factor: f32) -> Result<ValueId, Reason> {
     if factor == 1.0 {
         return Ok(v);
     }

@@ -212,26 +212,37 @@ pub(super) fn matmul_integer(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// Makes integers times both scales, plus a bias if there is one, the node's output.
-fn to_floats(n: &mut NodeContext, v: ValueId, scales: [ValueId; 2], bias: usize) -> Result<(), Reason> {
+/// Integers times both scales, plus a bias if there is one.
+fn to_floats(n: &mut NodeContext, v: ValueId, scales: [ValueId; 2], bias: usize) -> Result<ValueId, Reason> {
     let v = n.cast("float", v, DType::F32)?;
     let scale = n.binary("scale", BinaryKind::Mul, scales[0], scales[1])?;
     let last = n.has_input(bias);
-    let mut v = n.binary(if last { "scaled" } else { "" }, BinaryKind::Mul, v, scale)?;
-    if last {
-        let bias = n.plain(bias)?;
-        v = n.add("", v, bias)?;
+    let v = n.binary(if last { "scaled" } else { "" }, BinaryKind::Mul, v, scale)?;
+    match n.optional(bias)? {
+        Some(bias) => n.add("", v, bias),
+        None => Ok(v),
     }
-    n.output(v)
+}
+
+/// The product of operands of bytes as floats, with the operands that are their scales and zero points, and a bias.
+pub(super) fn floats(
+    n: &mut NodeContext,
+    data: [usize; 2],
+    scales: [usize; 2],
+    zeros: [usize; 2],
+    bias: usize,
+) -> Result<ValueId, Reason> {
+    let (a, b) = (n.input(data[0])?, n.input(data[1])?);
+    let (za, zb) = (zero_point(n, zeros[0], a)?, zero_point(n, zeros[1], b)?);
+    let v = product(n, a, b, za, zb)?;
+    let scales = [n.plain(scales[0])?, n.plain(scales[1])?];
+    to_floats(n, v, scales, bias)
 }
 
 /// `MatMulIntegerToFloat`: a, b, their scales, their zero points, bias.
 pub(super) fn matmul_integer_to_float(n: &mut NodeContext) -> Result<(), Reason> {
-    let (a, b) = (n.input(0)?, n.input(1)?);
-    let (za, zb) = (zero_point(n, 4, a)?, zero_point(n, 5, b)?);
-    let v = product(n, a, b, za, zb)?;
-    let scales = [n.plain(2)?, n.plain(3)?];
-    to_floats(n, v, scales, 6)
+    let v = floats(n, [0, 1], [2, 3], [4, 5], 6)?;
+    n.output(v)
 }
 
 /// `DynamicQuantizeMatMul`: floats, then b with scale and zero point, bias.
@@ -241,7 +252,8 @@ pub(super) fn dynamic_quantize_matmul(n: &mut NodeContext) -> Result<(), Reason>
     let [a, scale, za] = dynamically_quantized(n, data)?;
     let v = product(n, a, b, ZeroPoint::Value(za), zb)?;
     let scales = [scale, n.plain(2)?];
-    to_floats(n, v, scales, 4)
+    let v = to_floats(n, v, scales, 4)?;
+    n.output(v)
 }
 
 /// Quantizes to uint8 with scale and zero point from the range of the data, extended to 0.

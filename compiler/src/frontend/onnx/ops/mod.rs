@@ -17,6 +17,7 @@ mod quantize;
 mod recurrent;
 mod reduce;
 mod resize;
+mod runtime;
 mod sample;
 mod scatter;
 mod selection;
@@ -29,8 +30,8 @@ use super::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::volume::Sliding3;
 use crate::frontend::semantic::window::{self, Padding, Sliding, Window};
-use crate::graph::TensorType;
-use crate::graph::op::Layout;
+use crate::graph::op::{Layout, Transpose};
+use crate::graph::{TensorType, ValueId};
 
 type Import = fn(&mut NodeContext) -> Result<(), Reason>;
 
@@ -245,6 +246,7 @@ registry! {
     "Shrink" unary::shrink ["bias", "lambd"];
     "Sigmoid" unary::sigmoid [];
     "Sign" unary::sign [];
+    "SimplifiedLayerNormalization" runtime::rms ["axis", "epsilon"] ignored ["stash_type"];
     "Sin" unary::sin [];
     "Sinh" unary::sinh [];
     "Size" shape::size [];
@@ -274,15 +276,35 @@ registry! {
     "Upsample" resize::upsample ["height_scale", "mode", "scales", "width_scale"];
     "Where" binary::select [];
     "Xor" binary::xor [];
+    "com.microsoft.Attention" runtime::attention
+        ["do_rotary", "mask_filter_value", "num_heads", "past_present_share_buffer", "qkv_hidden_sizes", "scale",
+         "unidirectional"];
+    "com.microsoft.BiasGelu" runtime::bias_gelu [];
     "com.microsoft.DequantizeLinear" quantize::dequantize_linear ["axis"];
     "com.microsoft.DynamicQuantizeMatMul" integer::dynamic_quantize_matmul [];
+    "com.microsoft.EmbedLayerNormalization" runtime::embed ["epsilon"] ignored ["mask_index_type"];
+    "com.microsoft.FastGelu" runtime::fast_gelu [];
+    "com.microsoft.FusedConv" runtime::fused_conv
+        ["activation", "activation_params", "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides"];
+    "com.microsoft.FusedGemm" runtime::fused_gemm
+        ["activation", "activation_alpha", "activation_beta", "alpha", "beta", "transA", "transB"]
+        ignored ["activation_gamma"];
+    "com.microsoft.FusedMatMul" runtime::fused_matmul ["alpha", "transA", "transB", "transBatchA", "transBatchB"];
     "com.microsoft.Gelu" unary::gelu [];
     "com.microsoft.MatMulIntegerToFloat" integer::matmul_integer_to_float [];
+    "com.microsoft.MatMulNBits" runtime::matmul_n_bits ["K", "N", "bits", "block_size"] ignored ["accuracy_level"];
+    "com.microsoft.MultiHeadAttention" runtime::multi_head ["mask_filter_value", "num_heads", "scale", "unidirectional"];
+    "com.microsoft.NhwcMaxPool" pool::max_pool_of_last
+        ["auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "storage_order", "strides"];
+    "com.microsoft.QAttention" runtime::quantized
+        ["do_rotary", "mask_filter_value", "num_heads", "scale", "unidirectional"];
     "com.microsoft.QGemm" quantize::qgemm ["alpha", "transA", "transB"];
     "com.microsoft.QLinearAdd" quantize::qlinear_add [];
     "com.microsoft.QLinearAveragePool" quantize::qlinear_average
         ["auto_pad", "ceil_mode", "channels_last", "count_include_pad", "kernel_shape", "pads", "strides"];
     "com.microsoft.QLinearConcat" quantize::qlinear_concat ["axis"];
+    "com.microsoft.QLinearConv" quantize::qlinear_conv
+        ["auto_pad", "channels_last", "dilations", "group", "kernel_shape", "pads", "strides"];
     "com.microsoft.QLinearGlobalAveragePool" quantize::qlinear_global_average ["channels_last"];
     "com.microsoft.QLinearLeakyRelu" quantize::qlinear_leaky_relu ["alpha"];
     "com.microsoft.QLinearMul" quantize::qlinear_mul [];
@@ -292,6 +314,10 @@ registry! {
     "com.microsoft.QLinearWhere" quantize::qlinear_where [];
     "com.microsoft.QuantizeLinear" quantize::quantize_linear ["axis"];
     "com.microsoft.QuickGelu" unary::quick_gelu ["alpha"];
+    "com.microsoft.RotaryEmbedding" runtime::rotary
+        ["interleaved", "is_packed_batching", "num_heads", "rotary_embedding_dim", "scale"];
+    "com.microsoft.SkipLayerNormalization" runtime::skip_layer ["epsilon"];
+    "com.microsoft.SkipSimplifiedLayerNormalization" runtime::skip_rms ["epsilon"];
 }
 
 /// The operator with this name, which includes a domain other than the default one.
@@ -307,6 +333,34 @@ pub(super) fn all() -> &'static [Operator] {
 /// Names of the operators that can be imported.
 pub(super) fn names() -> Vec<&'static str> {
     REGISTRY.iter().map(|o| o.name).collect()
+}
+
+/// Applies what takes channels behind the batch, if `channels_last` says that the node's data have them last.
+fn in_layout(
+    n: &mut NodeContext,
+    data: ValueId,
+    f: impl FnOnce(&mut NodeContext, ValueId) -> Result<ValueId, Reason>,
+) -> Result<ValueId, Reason> {
+    if n.int("channels_last").unwrap_or(0) == 0 { f(n, data) } else { channels_last(n, data, f) }
+}
+
+/// Applies what takes channels behind the batch to data that have them last.
+fn channels_last(
+    n: &mut NodeContext,
+    data: ValueId,
+    f: impl FnOnce(&mut NodeContext, ValueId) -> Result<ValueId, Reason>,
+) -> Result<ValueId, Reason> {
+    let rank = n.ty(data).rank();
+    if rank < 3 {
+        return Err(format!("its data must have 3 dimensions or more, found {}", n.ty(data)).into());
+    }
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm[1..].rotate_right(1);
+    let first = n.node("channels_first", Transpose { perm }, &[data])?;
+    let v = f(n, first)?;
+    let mut perm: Vec<usize> = (0..rank).collect();
+    perm[1..].rotate_left(1);
+    n.node("channels_last", Transpose { perm }, &[v])
 }
 
 /// A size attribute for height and width; data with only a width get `default` as height.

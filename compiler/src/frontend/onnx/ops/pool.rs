@@ -1,7 +1,7 @@
 //! MaxPool, AveragePool and the global pools.
 
 use super::conv::{as_data, as_image};
-use super::{NCHW, spatial, window, window_3d};
+use super::{NCHW, channels_last, spatial, window, window_3d};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
@@ -43,6 +43,20 @@ pub(super) fn max_pool(n: &mut NodeContext) -> Result<(), Reason> {
     let places = sliding::greatest_places(n, data, kernel, &w, by_columns)?;
     let places = as_data(n, places, line)?;
     n.outputs(&[v, places])
+}
+
+/// MaxPool of data that have their channels last.
+pub(super) fn max_pool_of_last(n: &mut NodeContext) -> Result<(), Reason> {
+    let given = n.input(0)?;
+    n.without_effect("storage_order");
+    let v = channels_last(n, given, |n, data| {
+        let (data, line) = as_image(n, "data", data)?;
+        let kernel = kernel(n, line)?;
+        let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), kernel, line)?;
+        let v = n.node("pool", MaxPool2d { kernel, strides, pads, dilations, layout: NCHW }, &[data])?;
+        as_data(n, v, line)
+    })?;
+    n.output_like(v, given)
 }
 
 /// Puts elements back to the places that MaxPool found them at; the rest is 0.

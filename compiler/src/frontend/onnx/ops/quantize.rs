@@ -1,7 +1,7 @@
 //! QuantizeLinear, DequantizeLinear, and operators on integers with scales as operands, which become float operators
 //! between a dequantization and a quantization.
 
-use super::{conv, gemm, pool};
+use super::{conv, gemm, in_layout, pool};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::onnx::tensor::Element;
 use crate::frontend::reason::Reason;
@@ -333,7 +333,7 @@ pub(super) fn qlinear_conv(n: &mut NodeContext) -> Result<(), Reason> {
     } else {
         None
     };
-    let v = conv::convolution(n, x, w, bias)?;
+    let v = in_layout(n, x, |n, x| conv::convolution(n, x, w, bias))?;
     finish(n, v, 6, 7)
 }
 
@@ -371,7 +371,6 @@ pub(super) fn qlinear_mul(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Operators of one operand: data, scale, zero point, scale, zero point.
 fn one(n: &mut NodeContext, f: impl Fn(&mut NodeContext, ValueId) -> Result<ValueId, Reason>) -> Result<(), Reason> {
-    n.only("channels_last", 0)?;
     let x = real(n, "data", 0, 1, 2, 0)?;
     let v = f(n, x)?;
     finish(n, v, 3, 4)
@@ -403,11 +402,11 @@ pub(super) fn qlinear_softmax(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn qlinear_global_average(n: &mut NodeContext) -> Result<(), Reason> {
-    one(n, |n, x| global_averages(n, "pool", x))
+    one(n, |n, x| in_layout(n, x, |n, x| global_averages(n, "pool", x)))
 }
 
 pub(super) fn qlinear_average(n: &mut NodeContext) -> Result<(), Reason> {
-    one(n, |n, x| pool::averages(n, "pool", x))
+    one(n, |n, x| in_layout(n, x, |n, x| pool::averages(n, "pool", x)))
 }
 
 /// Axes are an attribute in every operator set.
