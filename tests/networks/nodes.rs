@@ -25,7 +25,7 @@ const REFUSED: &[(&str, usize)] = &[
     ("element type", 2),
     ("must have one or two dimensions in addition to batch and channels", 1),
     ("`training_mode` of 1 is not supported", 2),
-    ("is not a tensor", 2),
+    ("is a sequence", 2),
 ];
 
 fn tensors(case: &Path, kind: &str) -> Result<Vec<Tensor>, String> {

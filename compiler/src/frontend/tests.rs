@@ -23,6 +23,7 @@ mod tflite_floats;
 mod tflite_meaning;
 mod tflite_models;
 mod tflite_scales;
+mod tflite_wide;
 
 /// A folder of the repository's test models.
 fn models(folder: &str) -> PathBuf {

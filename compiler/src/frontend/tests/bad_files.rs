@@ -108,7 +108,7 @@ fn tflite_messages_name_tensor_attribute_and_what_is_supported() {
         whole[i] = old;
     }
     any(&found, &["net.tflite: node `", "(CONV_2D)", "fused_activation_function is TANH; supported are NONE, RELU"]);
-    any(&found, &["is quantized to INT16, which is not supported; use INT8"]);
+    any(&found, &["is of 16 bits, so its zero point must be 0, not "]);
     any(&found, &["is neither computed before its use nor a constant"]);
 }
 

@@ -128,7 +128,7 @@ fn attributes_types_and_sets_that_are_not_supported_are_named() {
         &nodes,
         &[4],
         &[],
-        "Bernoulli (nodes `t1`, `t2`, `t3` and 2 more), Det (node `y`; similar to DFT); docs/onnx.md lists the 1",
+        "Bernoulli (nodes `t1`, `t2`, `t3` and 2 more), Det (node `y`; similar to DFT); docs/onnx.md lists the 2",
     );
 }
 

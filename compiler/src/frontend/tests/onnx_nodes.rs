@@ -9,7 +9,7 @@ const REFUSED: &[(&str, usize)] = &[
     ("element type", 2),
     ("must have one or two dimensions in addition to batch and channels", 1),
     ("its attribute `training_mode` of 1 is not supported", 2),
-    ("is not a tensor", 2),
+    ("is a sequence", 2),
 ];
 
 /// Cases with the results of ONNX's evaluator, which uses the fractional size for `align_corners`. ONNX Runtime and

@@ -146,7 +146,10 @@ const TFLITE_FIELDS: &[(&str, &str)] = &[
     ("`Tensor.external_buffer`", "refused: data in another file"),
     ("`Tensor.sparsity`", "expanded for FLOAT32, FLOAT16, INT8 and INT32; damaged tables are refused"),
     ("`Tensor.is_variable`", "refused if the network would read a value of an earlier run"),
-    ("`Tensor.shape_signature`", "ignored: sizes are those of `shape`, as in TFLite if nobody resizes the inputs"),
+    (
+        "`Tensor.shape_signature`",
+        "inputs have the sizes of `shape`, as in TFLite if nobody resizes them; open sizes of results follow from the operators",
+    ),
     ("`Tensor.has_rank`", "without it, a result with an empty shape must be a scalar; others are refused"),
     ("`Tensor.variant_tensors`", "ignored: the type VARIANT is refused"),
     ("`QuantizationParameters.min`, `max`", "ignored, as by TFLite's kernels"),
@@ -181,11 +184,13 @@ The importer reads networks of these kinds:
 - float, with constant or computed weights;
 - float with float16 or int8 weights that go through DEQUANTIZE;
 - float activations with int8 weights;
+- int16 activations with int8 weights (16x8), on the CPU;
 - weights of 4 bits in place of 8.
 
 Operands that give shapes, axes and the like must be constants.
 
-Results of 8 bits equal those of LiteRT's reference kernels bit for bit; softmax and logistic can be one step off.
+Results of 8 and 16 bits equal those of LiteRT's reference kernels bit for bit; softmax and logistic of 8 bits can
+be one step off.
 `make check-tflite` compares all of them. With a factor of 256 or more, every sum except 0 saturates. Two cases are
 refused with an error that names the operator:
 
@@ -198,6 +203,7 @@ refused with an error that names the operator:
 |---|---|
 | float | FLOAT32 and FLOAT16 |
 | 8 bits | INT8 and UINT8 with a scale and a zero point |
+| 16 bits | INT16 with a scale and the zero point 0 |
 | all | all of these, FLOAT64, integers without a scale, and BOOL |
 
 | operator | data types | requirements |

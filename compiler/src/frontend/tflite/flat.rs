@@ -77,6 +77,11 @@ impl<'a> Table<'a> {
         Ok(self.scalar(id)?.map_or(0, i8::from_le_bytes))
     }
 
+    /// A truth value with a given default.
+    pub fn bool_or(&self, id: usize, default: bool) -> Result<bool> {
+        Ok(self.scalar(id)?.map_or(default, |[byte]: [u8; 1]| byte != 0))
+    }
+
     /// A signed 32-bit number; 0 if absent.
     pub fn i32(&self, id: usize) -> Result<i32> {
         Ok(self.scalar(id)?.map_or(0, i32::from_le_bytes))

@@ -13,6 +13,7 @@ mod quant;
 mod scaling;
 mod schema;
 mod sparsity;
+mod wide;
 
 use super::error::{ImportError, UnsupportedNode};
 use super::reason::Reason;
@@ -350,9 +351,6 @@ fn dtype(info: &TensorInfo) -> Result<DType, String> {
         Type::I64 => Ok(DType::I64),
         Type::Bool => Ok(DType::Bool),
         Type::I8 => Ok(DType::I8),
-        Type::I16 if info.quantization.is_some() => {
-            Err(format!("tensor `{}` is quantized to INT16, which is not supported; use INT8", info.name))
-        }
         Type::I16 => Ok(DType::I16),
         Type::U16 => Ok(DType::U16),
         Type::U32 => Ok(DType::U32),
@@ -424,6 +422,12 @@ impl<'a> NodeContext<'_, 'a> {
     fn output_info_at(&self, i: usize) -> Result<&'a TensorInfo<'a>, Reason> {
         let t = self.op.outputs.get(i).ok_or_else(|| format!("it has no output {i}"))?;
         Ok(&self.cx.model.tensors[*t])
+    }
+
+    /// The shape of the `i`-th output, if the file says all of it.
+    fn declared_shape(&self, i: usize) -> Result<Option<Vec<usize>>, Reason> {
+        let info = self.output_info_at(i)?;
+        Ok(Some(info.shape.clone()).filter(|_| !info.is_open))
     }
 
     fn has_input(&self, i: usize) -> bool {
@@ -510,7 +514,10 @@ impl<'a> NodeContext<'_, 'a> {
         let place = self.op.outputs[i];
         let found = self.ty(v);
         let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
-        if found.dtype != declared || found.shape().as_deref() != Some(&info.shape) {
+        // Sizes that the file leaves open follow from the operators.
+        let suits =
+            if info.is_open { found.rank() == info.shape.len() } else { found.shape().as_deref() == Some(&info.shape) };
+        if found.dtype != declared || !suits {
             if info.shape.is_empty() && !info.has_rank && found.rank() > 0 {
                 return Err(format!("the file does not declare the shape of its result, which is {found}").into());
             }

@@ -130,12 +130,17 @@ impl Activation {
 
     /// Bounds of the int8 values (`CalculateActivationRangeQuantized`).
     pub fn range(self, q: PerTensor) -> (i32, i32) {
+        self.range_in(q, (-128, 127))
+    }
+
+    /// Bounds of values in a range.
+    pub fn range_in(self, q: PerTensor, (least, most): (i32, i32)) -> (i32, i32) {
         let quantize = |x: f32| {
             if x.is_infinite() { None } else { Some(q.zero_point.saturating_add((x / q.scale).round() as i32)) }
         };
         let (lo, hi) = self.bounds();
-        let lo = quantize(lo).map_or(-128, |v| v.clamp(-128, 127));
-        (lo, quantize(hi).map_or(127, |v| v.clamp(lo, 127)))
+        let lo = quantize(lo).map_or(least, |v| v.clamp(least, most));
+        (lo, quantize(hi).map_or(most, |v| v.clamp(lo, most)))
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Quantization {
 pub(super) struct TensorInfo<'a> {
     pub name: String,
     pub shape: Vec<usize>,
+    /// Whether the file leaves sizes open; `shape` then has a number in their place.
+    pub is_open: bool,
     pub ty: Type,
     pub quantization: Option<Quantization>,
     /// Bytes of a constant; a sparse one is expanded.
@@ -222,7 +224,8 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
         _ => ty,
     };
     let (variable, has_rank) = (t.i8(5)? != 0, t.i8(8)? != 0);
-    Ok(TensorInfo { name, shape, ty, quantization, data, variable, has_rank })
+    let is_open = t.vector::<4>(7)?.words().any(|size| i32::from_le_bytes(size) < 0);
+    Ok(TensorInfo { name, shape, is_open, ty, quantization, data, variable, has_rank })
 }
 
 /// The number of the type of integers of 4 bits.

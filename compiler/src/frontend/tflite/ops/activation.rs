@@ -5,15 +5,24 @@ use crate::frontend::reason::Reason;
 use crate::frontend::semantic::{norm, reduce};
 use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
+use crate::frontend::tflite::wide::{self, Sigmoid};
 use crate::graph::op::{BinaryKind, Lookup, Unary, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{byte_multiplier, offset_clamp, quantize_multiplier, scale_double};
 
 pub(super) fn logistic(n: &mut NodeContext) -> Result<(), Reason> {
+    if wide::is_wide(n.input_info(0)?) {
+        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, wide::scale(n.output_info()?)?, 0..=0)?;
+        return by_table(n, |x| of.logistic(x));
+    }
     function(n, UnaryKind::Sigmoid, 0.0, |x| 1.0 / (1.0 + (-x).exp()))
 }
 
 pub(super) fn tanh(n: &mut NodeContext) -> Result<(), Reason> {
+    if wide::is_wide(n.input_info(0)?) {
+        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, wide::scale(n.output_info()?)?, 0..=1)?;
+        return by_table(n, |x| of.tanh(x));
+    }
     function(n, UnaryKind::Tanh, 0.0, f32::tanh)
 }
 
@@ -45,8 +54,9 @@ pub(super) fn rsqrt(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
+/// Bytes below 0 have the least result, as at 0.
 pub(super) fn log(n: &mut NodeContext) -> Result<(), Reason> {
-    float(n, UnaryKind::Log)
+    function(n, UnaryKind::Log, 0.0, |x| x.max(0.0).ln())
 }
 
 pub(super) fn floor(n: &mut NodeContext) -> Result<(), Reason> {
@@ -134,6 +144,13 @@ fn function(n: &mut NodeContext, kind: UnaryKind, alpha: f32, f: impl Fn(f32) ->
     n.output(v)
 }
 
+/// Makes a function of integers of 16 bits the output.
+fn by_table(n: &mut NodeContext, f: impl Fn(i32) -> i32) -> Result<(), Reason> {
+    let data = n.input(0)?;
+    let v = wide::table(n, "", data, f)?;
+    n.output(v)
+}
+
 /// Applies a function of bytes to `data`, as a table.
 pub(super) fn lookup(
     n: &mut NodeContext,
@@ -149,20 +166,31 @@ pub(super) fn lookup(
 pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
     let alpha = n.op.options.map_or(Ok(0.0), |o| o.f32(0))?;
     let data = n.input(0)?;
-    if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
+    if dtype == DType::F32 {
         let v = n.node("", Unary { kind: UnaryKind::LeakyRelu, alpha, beta: 0.0 }, &[data])?;
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
     // Products and quotients in single precision (`LeakyReluPrepare`).
     let (below, above) = (fixed("alpha", from.scale * alpha / to.scale)?, fixed("scales", from.scale / to.scale)?);
+    let scaled = |x: i32, (multiplier, shift), factor: f32| {
+        let scaled = scale_double(x, multiplier, shift);
+        // Like the kernel, changes the sign after rounding.
+        if factor < 0.0 { -scaled } else { scaled }
+    };
+    if dtype == DType::I16 {
+        wide::scale(n.input_info(0)?).and(wide::scale(n.output_info()?))?;
+        let factors = [below, above].map(|factor| (quantize_multiplier(f64::from(factor.abs())), factor));
+        return by_table(n, |x| {
+            let (pair, factor) = factors[usize::from(x >= 0)];
+            scaled(x, pair, factor)
+        });
+    }
     let v = lookup(n, "", data, |x| {
         let x = x - from.zero_point;
         let factor = if x >= 0 { above } else { below };
-        let (multiplier, shift) = byte_multiplier(f64::from(factor.abs()));
-        let scaled = scale_double(x, multiplier, shift);
-        // Like the kernel, changes the sign after rounding.
-        offset_clamp(if factor < 0.0 { -scaled } else { scaled }, to.zero_point, -128, 127)
+        offset_clamp(scaled(x, byte_multiplier(f64::from(factor.abs())), factor), to.zero_point, -128, 127)
     })?;
     n.output(v)
 }

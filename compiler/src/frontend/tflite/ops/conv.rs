@@ -2,11 +2,11 @@
 
 use super::{activate, before, expect, padding, size};
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::names::type_name;
 use crate::frontend::tflite::quant::{Activation, per_tensor, symmetric_weights, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize, requantize_away};
 use crate::frontend::tflite::schema::Type;
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::op::{Conv2d, Dense, HybridConv2d, HybridDense, Layout, Reshape};
 use crate::graph::{DType, Tensor, ValueId};
 
@@ -17,7 +17,7 @@ pub(super) fn conv_2d(n: &mut NodeContext) -> Result<(), Reason> {
     let code = o.i8(3)?;
     let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
     let dilations = [size("dilation", o.i32_or(5, 1)?)?, size("dilation", o.i32_or(4, 1)?)?];
-    integer_sums(o.i8(6)?)?;
+    integer_sums(n, o.i8(6)?, 0)?;
     convolution(n, o.i8(0)?, strides, dilations, Activation::from_code(code)?, false)
 }
 
@@ -38,8 +38,8 @@ fn convolution(
     depthwise: bool,
 ) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
-    let (image, kernel) = (&n.input_info(0)?.shape, &n.input_info(1)?.shape);
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
+    let (image, kernel) = (n.shape(data)?, &n.input_info(1)?.shape);
     let (&[_, h, w, channels], &[outer, kh, kw, inner]) = (image.as_slice(), kernel.as_slice()) else {
         return Err(format!("data and weights must have 4 dimensions, found {image:?} and {kernel:?}").into());
     };
@@ -87,6 +87,13 @@ fn convolution(
     let (scales, zero_point) = weights(n.input_info(1)?, axis, out_channels)?;
     let weight = normal(n.constant_input(1)?)?;
     let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
+    if dtype == DType::I16 {
+        let (data, bias) = (wide::operand(n, 0, data)?, wide::bias(n, 2)?);
+        let weight = wide::weights(n, &weight, zero_point)?;
+        let sums = n.node("conv2d", op, &[data, weight])?;
+        let v = wide::requantized(n, sums, bias, &factors, act)?;
+        return n.output(v);
+    }
     let bias = integer_bias(n, 2, out_channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
     let weight = n.made("weight", weight);
@@ -101,10 +108,10 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
     if o.i8(1)? != 0 {
         return Err("attribute weights_format is SHUFFLED4x16INT8; supported is DEFAULT".into());
     }
-    integer_sums(o.i8(4)?)?;
+    integer_sums(n, o.i8(4)?, 0)?;
     let act = Activation::from_code(o.i8(0)?)?;
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let shape = &n.input_info(1)?.shape;
     let &[rows, columns] = shape.as_slice() else {
         return Err(format!("its weights must have 2 dimensions, found {shape:?}").into());
@@ -116,7 +123,16 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let columns = i64::try_from(columns).map_err(|_| "its weights are too large")?;
         n.node("flatten", Reshape { shape: vec![-1, columns] }, &[data])?
     };
-    let out_shape = n.output_info()?.shape.clone();
+    let mut out_shape = n.output_info()?.shape.clone();
+    if n.output_info()?.is_open {
+        // Either the data's dimensions but for the last, or all of them as rows.
+        let kept = n.shape(data)?;
+        if out_shape.len() == kept.len() {
+            out_shape = kept;
+        }
+        out_shape.pop();
+        out_shape.push(rows);
+    }
     let same = out_shape.len() == 2;
     let hybrid = matches!(n.input_info(1)?.ty, Type::I8 | Type::U8);
     let v = if dtype == DType::F32 && hybrid {
@@ -138,6 +154,15 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
         let info = n.input_info(1)?;
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
+        if dtype == DType::I16 {
+            let (flat, bias, weight) = (wide::operand(n, 0, flat)?, wide::bias(n, 2)?, n.constant_input(1)?);
+            let weight = wide::weights(n, &weight, weight_zero_point)?;
+            let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
+            let sums = n.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[flat, weight])?;
+            let v = wide::requantized_away(n, sums, bias, &factors, act)?;
+            let v = if same { v } else { reshape_to(n, v, &out_shape)? };
+            return n.output(v);
+        }
         let (weight, bias) = (n.constant_input(1)?, integer_bias(n, 2, rows)?);
         let sums = greatest_sums(&weight, weight_zero_point, from.zero_point, &bias);
         let weight = n.made("weight", weight);
@@ -169,11 +194,13 @@ fn bias_or_zeros(n: &mut NodeContext, at: usize, channels: usize) -> Result<Valu
     Ok(given.unwrap_or_else(|| n.made("bias", Tensor::vector(vec![0f32; channels]))))
 }
 
-/// Fails if the type of quantized sums, `quantized_bias_type`, is set to anything but the usual one.
-pub(super) fn integer_sums(code: i8) -> Result<(), Reason> {
+/// Fails if the type of quantized sums, `quantized_bias_type`, is set to one that operand `data` does not have.
+pub(super) fn integer_sums(n: &NodeContext, code: i8, data: usize) -> Result<(), Reason> {
     match code {
         // FLOAT32, the field's default, or INT32.
         0 | 2 => Ok(()),
+        // INT64.
+        4 if wide::is_wide(n.input_info(data)?) => Ok(()),
         n => Err(format!("attribute quantized_bias_type is {}; supported is INT32", type_name(n)).into()),
     }
 }

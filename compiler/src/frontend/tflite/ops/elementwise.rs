@@ -2,8 +2,8 @@
 
 use super::{activate, before, expect, fixed};
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale, UnaryKind};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::{Qadd, QaddOperand, Rounding, byte_multiplier, quantize_multiplier};
@@ -72,7 +72,10 @@ fn sum(n: &NodeContext, act: Activation) -> Result<Qadd, Reason> {
 }
 
 pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
-    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32])?;
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I16, DType::I32])?;
+    if dtype == DType::I16 {
+        return wide_sum(n, both, false, act);
+    }
     if dtype != DType::I8 {
         return plain(n, Add {}, both, act);
     }
@@ -81,9 +84,21 @@ pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
+/// The sum or difference of operands of 16 bits.
+fn wide_sum(n: &mut NodeContext, both: [ValueId; 2], is_difference: bool, act: Activation) -> Result<(), Reason> {
+    if n.op.options.map_or(Ok(true), |o| o.bool_or(1, true))? {
+        return Err("attribute pot_scale_int16 must be false: scales need not be powers of two".into());
+    }
+    let v = wide::sum(n, both, is_difference, act)?;
+    n.output(v)
+}
+
 /// A quantized difference is a sum with a negative multiplier, as in the kernels.
 pub(super) fn sub(n: &mut NodeContext) -> Result<(), Reason> {
-    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])?;
+    if dtype == DType::I16 {
+        return wide_sum(n, both, true, act);
+    }
     if dtype != DType::I8 {
         return plain(n, Binary { kind: BinaryKind::Sub }, both, act);
     }
@@ -94,13 +109,17 @@ pub(super) fn sub(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn mul(n: &mut NodeContext) -> Result<(), Reason> {
-    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
-    if dtype != DType::I8 {
+    let (both, dtype, act) = operands(n, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])?;
+    if !matches!(dtype, DType::I8 | DType::I16) {
         return plain(n, Binary { kind: BinaryKind::Mul }, both, act);
     }
     let [a, b, to] = quantized(n)?;
     // Product and quotient in single precision, as in the kernel's preparation.
     let factor = fixed("scales", a.scale * b.scale / to.scale)?;
+    if dtype == DType::I16 {
+        let v = wide::product(n, both, factor.into(), act)?;
+        return n.output(v);
+    }
     let (multiplier, shift) = byte_multiplier(f64::from(factor));
     let (lo, hi) = act.range(to);
     let op = QMul {
@@ -164,7 +183,8 @@ pub(super) fn minimum(n: &mut NodeContext) -> Result<(), Reason> {
 /// Bytes are compared directly, so operands and result must have the same quantization.
 fn extreme(n: &mut NodeContext, kind: BinaryKind) -> Result<(), Reason> {
     let both = [n.input(0)?, n.input(1)?];
-    if expect(n, both[0], &[DType::F32, DType::I8, DType::I32, DType::I64])? == DType::I8 {
+    let types = [DType::F32, DType::I8, DType::I16, DType::I32, DType::I64];
+    if matches!(expect(n, both[0], &types)?, DType::I8 | DType::I16) {
         let [a, b, to] = quantized(n)?;
         if a != to || b != to {
             return Err("operands and result must have the same scale and zero point".into());
@@ -192,11 +212,17 @@ pub(super) fn relu_0_to_1(n: &mut NodeContext) -> Result<(), Reason> {
 
 fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {
     let data = n.input(0)?;
-    if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
+    if dtype == DType::F32 {
         let v = activate(n, data, act)?;
         return n.output(v);
     }
     let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    if dtype == DType::I16 {
+        let (factor, bounds) = (fixed("scales", from.scale / to.scale)?, act.range_in(to, wide::RANGE));
+        let v = wide::rescaled(n, data, factor.into(), bounds)?;
+        return n.output(v);
+    }
     let (lo, hi) = act.range(to);
     if from == to {
         // 1 times the data, rounded, is the data.

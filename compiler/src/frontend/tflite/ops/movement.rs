@@ -8,8 +8,9 @@ use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{self, BlockOrder, Range, check_indices, sliced};
 use crate::frontend::semantic::pad;
 use crate::frontend::semantic::scatter::{self, Reduction};
-use crate::frontend::tflite::NodeContext;
+use crate::frontend::tflite::flat::Vector;
 use crate::frontend::tflite::quant::{Activation, per_tensor};
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::op::{Clip, Concat, Gather, Layout, Slice};
 use crate::graph::{DType, ValueId};
 use tilewright_hw::num::offset_clamp;
@@ -19,10 +20,16 @@ pub(super) fn concatenation(n: &mut NodeContext) -> Result<(), Reason> {
     let act = Activation::from_code(o.i8(1)?)?;
     let first = n.input(0)?;
     let axis = axis("axis", o.i32(0)?.into(), n.ty(first).rank())?;
-    let integer = n.ty(first).dtype == DType::I8;
+    let (integer, is_wide) = (n.ty(first).dtype == DType::I8, wide::is_wide(n.output_info()?));
+    if is_wide && act != Activation::None {
+        return Err("a fused activation on 16 bits is not supported".into());
+    }
     let mut parts = Vec::with_capacity(n.op.inputs.len());
     for i in 0..n.op.inputs.len() {
         let v = n.input(i)?;
+        if is_wide && wide::scale(n.input_info(i)?)? != wide::scale(n.output_info()?)? {
+            return Err("parts and result of 16 bits must have the same scale".into());
+        }
         parts.push(if integer { to_output_scale(n, i, v)? } else { v });
     }
     let v = n.node(before(act, "concat"), Concat { axis }, &parts)?;
@@ -64,13 +71,15 @@ fn part(
     n.node(suffix, Slice { starts, sizes, steps }, &[v])
 }
 
-/// The results of a split; the file declares their sizes along the axis.
-fn parts(n: &mut NodeContext, v: ValueId, axis: usize) -> Result<(), Reason> {
+/// The results of a split, with these sizes along the axis, or those that the file declares.
+fn parts(n: &mut NodeContext, v: ValueId, axis: usize, sizes: Option<&[usize]>) -> Result<(), Reason> {
     let shape = n.shape(v)?;
     let mut at = 0usize;
     for i in 0..n.op.outputs.len() {
-        let declared = &n.output_info_at(i)?.shape;
-        let size = *declared.get(axis).ok_or("a result has fewer dimensions than its data")?;
+        let size = match sizes {
+            Some(sizes) => *sizes.get(i).ok_or("it has more results than sizes")?,
+            None => *n.output_info_at(i)?.shape.get(axis).ok_or("a result has fewer dimensions than its data")?,
+        };
         let (mut starts, mut sizes) = (vec![0; shape.len()], shape.clone());
         (starts[axis], sizes[axis]) = (at, size);
         let suffix = format!("part_{i}");
@@ -87,13 +96,24 @@ fn parts(n: &mut NodeContext, v: ValueId, axis: usize) -> Result<(), Reason> {
 pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
     let (at, data) = (n.integers(0)?, n.input(1)?);
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
-    parts(n, data, axis)
+    let count = n.op.outputs.len();
+    let equal = vec![n.shape(data)?[axis] / count.max(1); count];
+    parts(n, data, axis, Some(equal.as_slice()).filter(|_| n.output_info().is_ok_and(|info| info.is_open)))
 }
 
 pub(super) fn split_v(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, at) = (n.input(0)?, n.integers(2)?);
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
-    parts(n, data, axis)
+    if !n.output_info()?.is_open {
+        return parts(n, data, axis, None);
+    }
+    // One size can be -1: what is left.
+    let size = i64::try_from(n.shape(data)?[axis]).map_err(|_| "its data are too large")?;
+    let sizes = n.integers(1)?;
+    let left = sizes.iter().filter(|&&s| s >= 0).try_fold(size, |left, &s| left.checked_sub(s));
+    let sizes = sizes.iter().map(|&s| usize::try_from(if s < 0 { left.unwrap_or(-1) } else { s }));
+    let sizes = sizes.collect::<Result<Vec<_>, _>>().map_err(|_| "its sizes are more than its data have")?;
+    parts(n, data, axis, Some(&sizes))
 }
 
 pub(super) fn slice(n: &mut NodeContext) -> Result<(), Reason> {
@@ -197,9 +217,13 @@ pub(super) fn gather(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn pack(n: &mut NodeContext) -> Result<(), Reason> {
     let at = n.op.options.map_or(Ok(0), |o| o.i32(1))?;
-    let shape = n.output_info()?.shape.clone();
-    let axis = axis("axis", at.into(), shape.len())?;
-    let mut one = shape;
+    let mut one = n.output_info()?.shape.clone();
+    let axis = axis("axis", at.into(), one.len())?;
+    if n.output_info()?.is_open {
+        let first = n.input(0)?;
+        one = n.shape(first)?;
+        one.insert(axis.min(one.len()), 1);
+    }
     one[axis] = 1;
     let mut parts = Vec::with_capacity(n.op.inputs.len());
     for i in 0..n.op.inputs.len() {
@@ -224,16 +248,42 @@ pub(super) fn unpack(n: &mut NodeContext) -> Result<(), Reason> {
         (starts[axis], sizes[axis]) = (i, 1);
         let suffix = format!("part_{i}");
         let v = part(n, &suffix, data, starts, sizes)?;
-        let declared = n.output_info_at(i)?.shape.clone();
+        let rest = || shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size).collect();
+        let declared = n.declared_shape(i)?.unwrap_or_else(rest);
         let v = reshape_to(n, v, &declared)?;
         n.output_at(i, v)?;
     }
     Ok(())
 }
 
-/// The same elements with the shape that the file declares.
+/// Without dimensions of 1: those that the options name, or all of them.
 pub(super) fn squeeze(n: &mut NodeContext) -> Result<(), Reason> {
-    super::shape::reshape(n)
+    let data = n.input(0)?;
+    let (shape, options) = (n.shape(data)?, n.op.options);
+    let mut left = Vec::new();
+    for at in options.map(|o| o.vector::<4>(0)).transpose()?.iter().flat_map(Vector::words) {
+        left.push(axis("squeeze_dims", i32::from_le_bytes(at).into(), shape.len())?);
+    }
+    let stays = |&(at, size): &(usize, &usize)| *size != 1 || !(left.is_empty() || left.contains(&at));
+    let computed = shape.iter().enumerate().filter(stays).map(|(_, size)| *size).collect();
+    reshaped(n, data, computed)
+}
+
+/// With a dimension of 1 more.
+pub(super) fn expand_dims(n: &mut NodeContext) -> Result<(), Reason> {
+    let (data, at) = (n.input(0)?, n.integers(1)?);
+    let mut computed = n.shape(data)?;
+    let at = axis("axis", at.first().copied().unwrap_or(0), computed.len() + 1)?;
+    computed.insert(at, 1);
+    reshaped(n, data, computed)
+}
+
+/// The same elements with the shape that the file declares, or this one if it leaves it open.
+fn reshaped(n: &mut NodeContext, data: ValueId, computed: Vec<usize>) -> Result<(), Reason> {
+    same_quantization(n)?;
+    let shape = n.declared_shape(0)?.unwrap_or(computed);
+    let v = n.reshape("", data, &shape)?;
+    n.output(v)
 }
 
 fn block_size(n: &NodeContext) -> Result<usize, Reason> {
@@ -244,7 +294,7 @@ fn block_size(n: &NodeContext) -> Result<usize, Reason> {
 
 pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, block) = (n.input(0)?, block_size(n)?);
-    expect(n, data, &[DType::F32, DType::I8])?;
+    expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     same_quantization(n)?;
     let v = movement::depth_to_space(n, data, block, BlockOrder::Dcr, Layout::Nhwc)?;
     n.output(v)
@@ -252,7 +302,7 @@ pub(super) fn depth_to_space(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn space_to_depth(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, block) = (n.input(0)?, block_size(n)?);
-    expect(n, data, &[DType::F32, DType::I8])?;
+    expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     same_quantization(n)?;
     let v = movement::space_to_depth(n, data, block, Layout::Nhwc)?;
     n.output(v)
@@ -311,7 +361,7 @@ fn blocks(n: &NodeContext) -> Result<(Vec<usize>, pad::Ends), Reason> {
 
 pub(super) fn space_to_batch(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let (sizes, pads) = blocks(n)?;
     same_quantization(n)?;
     let zero = if dtype == DType::I8 { per_tensor(n.output_info()?)?.zero_point as f32 } else { 0.0 };

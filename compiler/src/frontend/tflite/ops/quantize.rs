@@ -2,17 +2,24 @@
 
 use super::expect;
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::per_tensor;
 use crate::frontend::tflite::schema::Type;
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::DType;
-use crate::graph::op::{Dequantize, QuantRounding, Quantize, Rescale, Softmax};
+use crate::graph::op::{BinaryKind, Dequantize, QuantRounding, Quantize, Rescale, Softmax};
 use tilewright_hw::num::{Rounding, byte_multiplier};
 
 pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     let to = per_tensor(n.output_info()?)?;
-    let v = if expect(n, data, &[DType::F32, DType::I8])? == DType::F32 {
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
+    let (is_wide, becomes_wide) = (wide::is_wide(n.input_info(0)?), wide::is_wide(n.output_info()?));
+    let v = if becomes_wide && dtype == DType::F32 {
+        wide::of_floats(n, data)?
+    } else if becomes_wide || is_wide {
+        let from = per_tensor(n.input_info(0)?)?;
+        wide::between(n, data, from, to)?
+    } else if dtype == DType::F32 {
         let op = Quantize {
             scale: vec![to.scale],
             zero_point: vec![to.zero_point],
@@ -52,7 +59,12 @@ pub(super) fn dequantize(n: &mut NodeContext) -> Result<(), Reason> {
         // It became float32 at import.
         return n.output(data);
     }
-    expect(n, data, &[DType::I8])?;
+    if expect(n, data, &[DType::I8, DType::I16])? == DType::I16 {
+        let scale = n.scalar("scale", wide::scale(info)?);
+        let v = n.float("float", data)?;
+        let v = n.binary("", BinaryKind::Mul, v, scale)?;
+        return n.output(v);
+    }
     let q = info.quantization.as_ref().ok_or("its data have no quantization parameters")?;
     let v = if q.scale.len() == 1 {
         let q = per_tensor(info)?;
@@ -79,6 +91,10 @@ pub(super) fn densify(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
     let beta = n.op.options.ok_or("it has no options")?.f32(0)?;
     let data = n.input(0)?;
+    if wide::is_wide(n.input_info(0)?) {
+        let v = wide::softmax(n, data, beta)?;
+        return n.output(v);
+    }
     let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
     let mut op = Softmax::float(axis, beta);
     if expect(n, data, &[DType::F32, DType::I8])? == DType::I8 {

@@ -19,7 +19,7 @@ pub(super) fn arg_min(n: &mut NodeContext) -> Result<(), Reason> {
 
 fn arg(n: &mut NodeContext, greatest: bool) -> Result<(), Reason> {
     let (data, at) = (n.input(0)?, n.integers(1)?);
-    expect(n, data, &[DType::F32, DType::I8, DType::I32])?;
+    expect(n, data, &[DType::F32, DType::I8, DType::I16, DType::I32])?;
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
     let dtype = dtype(n.output_info()?)?;
     let v = n.node("", ArgReduce { axis, keep_dims: false, greatest, last: false, dtype }, &[data])?;
@@ -28,12 +28,12 @@ fn arg(n: &mut NodeContext, greatest: bool) -> Result<(), Reason> {
 
 pub(super) fn reduce_max(n: &mut NodeContext) -> Result<(), Reason> {
     same_quantization(n)?;
-    reduction(n, ReduceKind::Max, &[DType::F32, DType::I8, DType::I32, DType::I64])
+    reduction(n, ReduceKind::Max, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])
 }
 
 pub(super) fn reduce_min(n: &mut NodeContext) -> Result<(), Reason> {
     same_quantization(n)?;
-    reduction(n, ReduceKind::Min, &[DType::F32, DType::I8, DType::I32, DType::I64])
+    reduction(n, ReduceKind::Min, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])
 }
 
 pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
@@ -49,11 +49,13 @@ fn reduction(n: &mut NodeContext, kind: ReduceKind, types: &[DType]) -> Result<(
     let data = n.input(0)?;
     expect(n, data, types)?;
     let axes = axes(n)?;
-    let declared = n.output_info()?.shape.clone();
     // The declared shape tells whether dimensions are kept.
-    let keep_dims = declared.len() == n.ty(data).rank();
+    let keep_dims = n.output_info()?.shape.len() == n.ty(data).rank();
     let v = n.node("", Reduce { kind, axes, keep_dims }, &[data])?;
-    let v = if n.shape(v)? == declared { v } else { reshape_to(n, v, &declared)? };
+    let v = match n.declared_shape(0)? {
+        Some(declared) if n.shape(v)? != declared => reshape_to(n, v, &declared)?,
+        _ => v,
+    };
     n.output(v)
 }
 
@@ -107,7 +109,7 @@ pub(super) fn cumulative_sum(n: &mut NodeContext) -> Result<(), Reason> {
 /// The greatest elements along the last dimension.
 pub(super) fn top_k(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, k) = (n.input(0)?, n.integers(1)?);
-    expect(n, data, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    expect(n, data, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])?;
     same_quantization(n)?;
     let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
     let [values, indices] = reduce::top_k(n, data, axis, k.first().copied().unwrap_or(0), true)?;

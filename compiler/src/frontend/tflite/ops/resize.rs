@@ -3,8 +3,8 @@
 use super::expect;
 use super::shape::same_quantization;
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::schema::Type;
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::op::{BilinearU8, Gather, Requantize, Resample};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::Rounding;
@@ -26,7 +26,7 @@ fn resize(n: &mut NodeContext, first: usize) -> Result<Resize, Reason> {
     let (align_corners, half_pixel_centers) =
         n.op.options.map_or(Ok((0, 0)), |o| Ok::<_, String>((o.i8(first)?, o.i8(first + 1)?)))?;
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let &[_, h, w, _] = n.shape(data)?.as_slice() else { return Err("its data must have 4 dimensions".into()) };
     let size = n.integers(1)?;
     let to: Vec<usize> = size.iter().filter_map(|&s| usize::try_from(s).ok()).collect();
@@ -118,6 +118,7 @@ pub(super) fn bilinear(n: &mut NodeContext) -> Result<(), Reason> {
     let v = match (r.dtype, n.input_info(0)?.ty) {
         (DType::F32, _) => float(n, &r)?,
         (_, Type::U8) => unsigned(n, &r)?,
+        (DType::I16, _) => wide_sums(n, &r)?,
         _ => signed(n, &r)?,
     };
     n.output(v)
@@ -143,6 +144,19 @@ fn float(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
         v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
     }
     Ok(v)
+}
+
+/// 16 bits: the same sums as for int8, in double precision.
+fn wide_sums(n: &mut NodeContext, r: &Resize) -> Result<ValueId, Reason> {
+    let mut v = wide::operand(n, 0, r.data)?;
+    let one = f64::from(1 << FRACTION);
+    for (i, suffix) in ["rows", "columns"].into_iter().enumerate() {
+        let (before, behind, distance) = r.fixed_neighbors(i);
+        let far = |o: usize| f64::from(distance[o]) / one;
+        let [index, weight] = taps(n, (&before, &behind), |o| [1.0 - far(o), far(o)]);
+        v = n.node(suffix, Resample { axis: i + 1 }, &[v, index, weight])?;
+    }
+    wide::rounded_away(n, v)
 }
 
 /// int8: sums of products with ten-bit weights, divided by 2^20 with ties away from zero.

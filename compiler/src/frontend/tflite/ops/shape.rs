@@ -10,9 +10,16 @@ use crate::graph::{DType, Tensor, ValueId};
 
 pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    // The file declares the shape of the result, whether an operand or an option defines it.
-    let shape = n.output_info()?.shape.iter().map(|&d| i64::try_from(d));
-    let shape = shape.collect::<Result<_, _>>().map_err(|_| "its shape is too large")?;
+    // The file declares the shape of the result, whether an operand or an option defines it, unless it leaves it open.
+    let shape = match n.declared_shape(0)? {
+        None if n.has_input(1) => n.integers(1)?,
+        declared => {
+            let shape =
+                declared.unwrap_or_else(|| n.output_info().map_or_else(|_| Vec::new(), |info| info.shape.clone()));
+            let shape = shape.into_iter().map(i64::try_from).collect::<Result<_, _>>();
+            shape.map_err(|_| "its shape is too large")?
+        }
+    };
     same_quantization(n)?;
     let v = n.node("", Reshape { shape }, &[data])?;
     n.output(v)
@@ -43,7 +50,7 @@ fn ends(n: &NodeContext) -> Result<pad::Ends, Reason> {
 
 pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I32, DType::I64])?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16, DType::I32, DType::I64])?;
     let ends = ends(n)?;
     same_quantization(n)?;
     // PADV2 has the value as an operand.
@@ -68,7 +75,7 @@ pub(super) fn mirror_pad(n: &mut NodeContext) -> Result<(), Reason> {
     let ends = ends(n)?;
     // More than there is inside would be mirrored at the other side, which the kernels do not do.
     let inside = if border == Border::Reflect { 1 } else { 0 };
-    if ends.iter().zip(&n.input_info(0)?.shape).any(|(&(b, a), &size)| b.max(a) > size as i64 - inside) {
+    if ends.iter().zip(n.shape(data)?).any(|(&(b, a), size)| b.max(a) > size as i64 - inside) {
         return Err("its pads must not be larger than its data".into());
     }
     same_quantization(n)?;
@@ -77,7 +84,8 @@ pub(super) fn mirror_pad(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn shape(n: &mut NodeContext) -> Result<(), Reason> {
-    let sizes: Vec<i64> = n.input_info(0)?.shape.iter().map(|&d| d as i64).collect();
+    let data = n.input(0)?;
+    let sizes: Vec<i64> = n.shape(data)?.into_iter().map(|d| d as i64).collect();
     whole_numbers(n, &[sizes.len()], &sizes)
 }
 

@@ -3,22 +3,25 @@
 use super::conv::{float_bias, integer_bias, integer_sums};
 use super::{activate, before, expect, padding, size};
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, per_tensor, weights};
 use crate::frontend::tflite::scaling::{Scaling, greatest_sums, product_factors, requantize};
+use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::DType;
 use crate::graph::op::{ConvTranspose2d, Layout};
 
 pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let o = n.op.options.ok_or("it has no options")?;
-    integer_sums(o.i8(4)?)?;
+    integer_sums(n, o.i8(4)?, 2)?;
     let act = Activation::from_code(o.i8(3)?)?;
     let strides = [size("stride", o.i32(2)?)?, size("stride", o.i32(1)?)?];
     let data = n.input(2)?;
-    let dtype = expect(n, data, &[DType::F32, DType::I8])?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let kernel = &n.input_info(1)?.shape;
-    let (&[_, height, width, _], &[channels, kh, kw, _]) = (n.output_info()?.shape.as_slice(), kernel.as_slice())
-    else {
+    let shape = match n.declared_shape(0)? {
+        Some(shape) => shape,
+        None => n.integers(0)?.into_iter().filter_map(|size| usize::try_from(size).ok()).collect(),
+    };
+    let (&[_, height, width, _], &[channels, kh, kw, _]) = (shape.as_slice(), kernel.as_slice()) else {
         return Err(format!("result and weights must have 4 dimensions, found {kernel:?} for the weights").into());
     };
     n.reserve_tables(channels)?;
@@ -46,6 +49,13 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let (scales, zero_point) = weights(n.input_info(1)?, 0, channels)?;
     let weight = n.constant_input(1)?;
     let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
+    if dtype == DType::I16 {
+        let (data, bias) = (wide::operand(n, 2, data)?, wide::bias(n, 3)?);
+        let weight = wide::weights(n, &weight, zero_point)?;
+        let sums = n.node("conv_transpose2d", op, &[data, weight])?;
+        let v = wide::requantized(n, sums, bias, &factors, act)?;
+        return n.output(v);
+    }
     let bias = integer_bias(n, 3, channels)?;
     let scaling = Scaling::double(&factors, || greatest_sums(&weight, zero_point, from.zero_point, &bias))?;
     let weight = n.made("weight", weight);
