@@ -149,7 +149,7 @@ const OF_ONE_PROCESSOR: &str = "com.microsoft.nchwc";
 fn functions(domains: &[String]) -> String {
     if domains.iter().any(|domain| domain == OF_ONE_PROCESSOR) {
         return format!(
-            "; {OF_ONE_PROCESSOR} is the layout of one processor: save the optimized model at ORT_ENABLE_EXTENDED"
+            "; {OF_ONE_PROCESSOR} is a layout for the processor that optimized the model: save it at ORT_ENABLE_EXTENDED"
         );
     }
     let given: Vec<String> = domains.iter().map(|domain| format!("--packed {domain}")).collect();

@@ -44,7 +44,7 @@ pub trait Format: Sync {
     /// lists all of these.
     fn import(&self, file: &ModelFile, options: &ImportOptions) -> Result<(Graph, Sources), ImportError>;
 
-    /// The inputs, with the sizes that the file leaves open. How many tensors a sequence has, the options say.
+    /// The inputs, with the sizes that the file leaves open. The options give the number of tensors of a sequence.
     ///
     /// # Errors
     /// When the file is damaged.

@@ -42,7 +42,7 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Whether they give a shape, data or a value for an input of this name.
+    /// Whether the options give a shape, data or a value for an input of this name.
     pub(super) fn gives(&self, input: &str) -> bool {
         self.values.contains_key(input) || self.sizes.names(input)
     }

@@ -307,7 +307,7 @@ impl Context<'_> {
             self.define(&info.name, Named::Value(v)).map_err(twice)?;
         }
         for info in graph.input.iter().filter(|info| info.of_sequence().is_some()) {
-            let names = (0..).map(|i| element(&info.name, i)).take_while(|name| self.find(name).is_some());
+            let names = (0..).map(|i| element(&info.name, i)).take_while(|name| options.gives(name));
             let names: Vec<String> = names.collect();
             let list = names.iter().map(|name| self.value(name)).collect::<Result<Vec<_>, _>>();
             let list = list.map_err(|e| self.malformed(e))?;

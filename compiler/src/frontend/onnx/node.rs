@@ -206,7 +206,7 @@ impl NodeContext<'_, '_> {
         Ok(self.cx.define(name, Named::Value(v))?)
     }
 
-    /// Makes what an operand or a result of a graph within is the node's output.
+    /// Defines the node's output as a tensor, a sequence, or an optional value that is not there.
     pub fn output_meaning(&mut self, meaning: Named) -> Result<(), Reason> {
         self.output_meanings(vec![meaning])
     }

@@ -46,25 +46,32 @@ fn weights_of_few_bits_must_fill_their_blocks() {
 
 #[test]
 fn attention_needs_heads_that_divide_and_masks_that_suit() {
-    let attention = |heads: &[i64], operands: &[&str], more: &[(&str, &[i64])]| {
-        let attributes = [&[("num_heads", heads)], more].concat();
-        let nodes: &[Made] = &[("Attention", operands, &["y"], &attributes)];
-        let file = network(nodes, &[2, 5, 8], FLOAT, &[("m", &[1, 2, 3])], 17);
+    let attention = |operands: &[&str]| {
+        let nodes: &[Made] = &[("Attention", operands, &["y"], &[("num_heads", &[2])])];
+        let file = network(nodes, &[2, 5, 8], FLOAT, &[], 17);
         let one: Vec<f32> = (0..192).map(|i| i as f32).collect();
         with_floats(&file, &[], &[("flat", &one)])
     };
-    // The weights have one dimension; with those of a matrix the product would have three.
-    refused(&attention(&[2], &["x", "flat"], &[]), "operand `data` must be of 192 columns");
-    refused(&attention(&[2], &["x", "x"], &[]), "operand `b` must be of 8 rows");
+    refused(&attention(&["x", "flat"]), "operand `data` must be of 192 columns");
+    refused(&attention(&["x", "x"]), "operand `b` must be of 8 rows");
     let many = |operands: &[&str], heads: &[i64]| {
         let nodes: &[Made] = &[("MultiHeadAttention", operands, &["y"], &[("num_heads", heads)])];
-        network(nodes, &[2, 5, 8], FLOAT, &[("m", &[1, 2, 3])], 17)
+        let file = network(nodes, &[2, 5, 8], FLOAT, &[("m", &[1, 2, 3])], 17);
+        with_bytes(&file, &[Bytes { name: "number", dims: &[], element: Bytes::SIGNED, data: &[1] }])
     };
     refused(&many(&["x", "x", "x"], &[3]), "must divide 8");
     refused(
         &many(&["x", "x", "x", "", "m"], &[2]),
         "its mask, operand 4, is i32[3]; it must be [2], [4], [2,5] or [2,5,5]",
     );
+    // A line or a number where a tensor of three dimensions is expected.
+    refused(&many(&["x", "m", "m"], &[2]), "must have 3 or 4 dimensions, past ones 4, found i64[3]");
+    refused(
+        &many(&["x", "x", "x", "", "", "", "m", "m"], &[2]),
+        "must have 3 or 4 dimensions, past ones 4, found i64[3]",
+    );
+    refused(&many(&["x", "x", "x", "number"], &[2]), "out of range for 0 dimensions");
+    refused(&many(&["x", "", "x"], &[2]), "it has values, operand 2, but no keys, operand 1");
     refused(&many(&["x"], &[2]), "what holds 3 tensors must have 5 dimensions, found f32[2,5,8]");
     refused(&many(&["x", "x", "x", "", "", "", "x"], &[2]), "operands 6 and 7, must be given together");
 }
@@ -81,5 +88,5 @@ fn a_layout_of_one_processor_is_refused_with_the_remedy() {
     let nodes: &[Made] = &[("Conv", &["x", "x"], &["y"], &[])];
     let file = in_domain(&network(nodes, &[1, 8, 3, 3], FLOAT, &[], 17), "com.microsoft.nchwc");
     let e = onnx::import(&file, "net.onnx", None, Sizes::default()).unwrap_err().to_string();
-    assert!(e.contains("save the optimized model at ORT_ENABLE_EXTENDED"), "{e}");
+    assert!(e.contains("save it at ORT_ENABLE_EXTENDED"), "{e}");
 }

@@ -40,7 +40,10 @@ fn what_tensors_of_16_bits_cannot_be_is_refused() {
         operator(MUL, 21, &[(0.1, 0), (0.1, 0), (0.1, 3)]),
         "tensor `y` is of 16 bits, so its zero point must be 0",
     );
-    refused(operator(ADD, 11, &[(0.1, 0), (0.1, 0), (0.1, 0)]), "attribute pot_scale_int16 must be false");
+    refused(
+        operator(ADD, 11, &[(0.1, 0), (0.1, 0), (0.1, 0)]),
+        "attribute pot_scale_int16 is true; supported is false",
+    );
     refused(operator(LOGISTIC, 0, &[(0.1, 0), (0.1, 0)]), "its result must have a scale of 2^-15, not 0.1");
     refused(operator(SOFTMAX, 9, &[(0.1, 0), (0.5, 0)]), "its result must have a scale of 2^-15, not 0.5");
     refused(operator(CONCATENATION, 10, &[(0.1, 0), (0.2, 0), (0.1, 0)]), "must have the same scale");

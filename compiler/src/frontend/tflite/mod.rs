@@ -427,7 +427,7 @@ impl<'a> NodeContext<'_, 'a> {
     /// The shape of the `i`-th output, if the file says all of it.
     fn declared_shape(&self, i: usize) -> Result<Option<Vec<usize>>, Reason> {
         let info = self.output_info_at(i)?;
-        Ok(Some(info.shape.clone()).filter(|_| !info.is_open))
+        Ok(Some(info.shape.clone()).filter(|_| !info.is_open()))
     }
 
     fn has_input(&self, i: usize) -> bool {
@@ -515,8 +515,10 @@ impl<'a> NodeContext<'_, 'a> {
         let found = self.ty(v);
         let declared = if info.ty == Type::U8 && info.quantization.is_some() { DType::I8 } else { dtype(info)? };
         // Sizes that the file leaves open follow from the operators.
-        let suits =
-            if info.is_open { found.rank() == info.shape.len() } else { found.shape().as_deref() == Some(&info.shape) };
+        let suits = found.shape().is_some_and(|shape| {
+            let mut sizes = shape.iter().zip(&info.shape).zip(&info.open);
+            shape.len() == info.shape.len() && sizes.all(|((found, declared), open)| *open || found == declared)
+        });
         if found.dtype != declared || !suits {
             if info.shape.is_empty() && !info.has_rank && found.rank() > 0 {
                 return Err(format!("the file does not declare the shape of its result, which is {found}").into());

@@ -27,6 +27,9 @@ pub(super) fn per_tensor(info: &TensorInfo) -> Result<PerTensor, Reason> {
     let zero_point = zero_point.saturating_sub(offset(info));
     let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
     let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point out of range for its type"))?;
+    if info.ty == Type::I16 && zero_point != 0 {
+        return Err(format!("tensor `{name}` is of 16 bits, so its zero point must be 0, not {zero_point}").into());
+    }
     Ok(PerTensor { scale, zero_point })
 }
 

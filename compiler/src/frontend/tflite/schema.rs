@@ -38,8 +38,8 @@ pub(super) struct Quantization {
 pub(super) struct TensorInfo<'a> {
     pub name: String,
     pub shape: Vec<usize>,
-    /// Whether the file leaves sizes open; `shape` then has a number in their place.
-    pub is_open: bool,
+    /// For each size whether the file leaves it open; `shape` then has a number in its place.
+    pub open: Vec<bool>,
     pub ty: Type,
     pub quantization: Option<Quantization>,
     /// Bytes of a constant; a sparse one is expanded.
@@ -48,6 +48,13 @@ pub(super) struct TensorInfo<'a> {
     pub variable: bool,
     /// True if an empty shape means a scalar; files can leave the shape out.
     pub has_rank: bool,
+}
+
+impl TensorInfo<'_> {
+    /// Whether the file leaves sizes open.
+    pub fn is_open(&self) -> bool {
+        self.open.contains(&true)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -224,8 +231,9 @@ fn tensor<'a>(t: &Table<'a>, buffers: &[&'a [u8]], room: &mut Room) -> Result<Te
         _ => ty,
     };
     let (variable, has_rank) = (t.i8(5)? != 0, t.i8(8)? != 0);
-    let is_open = t.vector::<4>(7)?.words().any(|size| i32::from_le_bytes(size) < 0);
-    Ok(TensorInfo { name, shape, is_open, ty, quantization, data, variable, has_rank })
+    let mut open: Vec<bool> = t.vector::<4>(7)?.words().map(|size| i32::from_le_bytes(size) < 0).collect();
+    open.resize(shape.len(), false);
+    Ok(TensorInfo { name, shape, open, ty, quantization, data, variable, has_rank })
 }
 
 /// The number of the type of integers of 4 bits.

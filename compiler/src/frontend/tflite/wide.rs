@@ -5,6 +5,7 @@
 
 use super::NodeContext;
 use super::quant::{Activation, PerTensor, per_tensor};
+use super::scaling::fits;
 use super::schema::{TensorInfo, Type};
 use crate::frontend::reason::Reason;
 use crate::graph::op::{BinaryKind, Gather, ReduceKind, UnaryKind};
@@ -21,13 +22,7 @@ pub(super) fn is_wide(info: &TensorInfo) -> bool {
 
 /// The scale of a tensor that is quantized to 16 bits.
 pub(super) fn scale(info: &TensorInfo) -> Result<f32, Reason> {
-    let PerTensor { scale, zero_point } = per_tensor(info)?;
-    if zero_point != 0 {
-        return Err(
-            format!("tensor `{}` is of 16 bits, so its zero point must be 0, not {zero_point}", info.name).into()
-        );
-    }
-    Ok(scale)
+    Ok(per_tensor(info)?.scale)
 }
 
 /// An integer of 64 bits that all elements share.
@@ -67,18 +62,30 @@ impl Factors {
     }
 
     /// Sums of 64 bits times the factors, whose multipliers have 15 bits (`MultiplyByQuantizedMultiplier` of `int64_t`).
+    ///
+    /// # Errors
+    /// If a factor is 128 or more, which the kernels do not define.
     pub fn of_long_sums(&self, n: &mut NodeContext, sums: ValueId) -> Result<ValueId, Reason> {
+        if self.0.iter().any(|&(_, shift)| shift > 7) {
+            return Err("its scales are too far apart: they give a factor of 128 or more".into());
+        }
         let reduced = |m: i32| if m < 0x7fff_0000 { (i64::from(m) + (1 << 15)) >> 16 } else { 0x7fff };
         let multiplier = self.each(n, "multiplier", |m, _| reduced(m));
-        let half = self.each(n, "half", |_, shift| 1i64 << (14 - shift).clamp(0, 62));
-        let down = self.each(n, "shift", |_, shift| i64::from((15 - shift).clamp(1, 63)));
+        let half = self.each(n, "half", |_, shift| 1i64 << (14 - shift));
+        let down = self.each(n, "shift", |_, shift| i64::from(15 - shift));
         let v = n.binary("product", BinaryKind::Mul, sums, multiplier)?;
         let v = n.add("rounded", v, half)?;
         n.binary("scaled", BinaryKind::ShiftRight, v, down)
     }
 
-    /// Sums of 32 bits times the factors, rounded twice (`MultiplyByQuantizedMultiplier` of `int32_t`).
-    pub fn of_sums(&self, n: &mut NodeContext, sums: ValueId) -> Result<ValueId, Reason> {
+    /// Sums of 32 bits, up to `most`, times the factors, rounded twice (`MultiplyByQuantizedMultiplier` of `int32_t`).
+    ///
+    /// # Errors
+    /// If a sum, shifted for a factor of 1 or more, exceeds 32 bits, which the kernels leave undefined.
+    pub fn of_sums(&self, n: &mut NodeContext, sums: ValueId, most: i64) -> Result<ValueId, Reason> {
+        for &(multiplier, shift) in &self.0 {
+            fits(most, shift, f64::from(multiplier) / f64::from(1u32 << 31) * f64::from(shift).exp2())?;
+        }
         let multiplier = self.each(n, "multiplier", |m, shift| i64::from(m) << shift.max(0));
         let (half, bits) = (whole(n, "half", 1 << 30), whole(n, "bits", 31));
         let v = n.binary("product", BinaryKind::Mul, sums, multiplier)?;
@@ -132,7 +139,7 @@ pub(super) fn requantized(
     let v = n.cast("sums", sums, DType::I64)?;
     let is_short = bias.as_ref().is_some_and(|bias| bias.dtype() == DType::I32);
     let v = biased(n, v, bias)?;
-    let v = if is_short { factors.of_sums(n, v)? } else { factors.of_long_sums(n, v)? };
+    let v = if is_short { factors.of_sums(n, v, i32::MAX.into())? } else { factors.of_long_sums(n, v)? };
     clipped(n, v, act.range_in(to, RANGE))
 }
 
@@ -227,10 +234,10 @@ pub(super) fn sum(
         let factors = if i == 1 && is_difference { factors.negative() } else { factors };
         let v = n.cast("wide", both[i], DType::I64)?;
         let v = n.binary("left", BinaryKind::ShiftLeft, v, shift)?;
-        *part = factors.of_sums(n, v)?;
+        *part = factors.of_sums(n, v, 1 << 30)?;
     }
     let v = n.add("sum", parts[0], parts[1])?;
-    let v = Factors::new(&[out])?.of_sums(n, v)?;
+    let v = Factors::new(&[out])?.of_sums(n, v, i32::MAX.into())?;
     clipped(n, v, act.range_in(PerTensor { scale: to, zero_point: 0 }, RANGE))
 }
 
@@ -245,7 +252,7 @@ pub(super) fn product(
     let to = PerTensor { scale: scale(n.output_info()?)?, zero_point: 0 };
     let (a, b) = (n.cast("a", both[0], DType::I64)?, n.cast("b", both[1], DType::I64)?);
     let v = n.binary("product", BinaryKind::Mul, a, b)?;
-    let v = Factors::new(&[factor])?.of_sums(n, v)?;
+    let v = Factors::new(&[factor])?.of_sums(n, v, 1 << 30)?;
     clipped(n, v, act.range_in(to, RANGE))
 }
 
@@ -253,7 +260,7 @@ pub(super) fn product(
 pub(super) fn rescaled(n: &mut NodeContext, data: ValueId, factor: f64, bounds: (i32, i32)) -> Result<ValueId, Reason> {
     scale(n.input_info(0)?).and(scale(n.output_info()?))?;
     let v = n.cast("wide", data, DType::I64)?;
-    let v = Factors::new(&[factor])?.of_sums(n, v)?;
+    let v = Factors::new(&[factor])?.of_sums(n, v, 1 << 16)?;
     clipped(n, v, bounds)
 }
 
@@ -294,7 +301,7 @@ pub(super) fn between(n: &mut NodeContext, data: ValueId, from: PerTensor, to: P
     let v = n.cast("wide", data, DType::I64)?;
     let zero = whole(n, "zero_point", from.zero_point.into());
     let v = n.binary("less", BinaryKind::Sub, v, zero)?;
-    let v = Factors::new(&[f64::from(from.scale) / f64::from(to.scale)])?.of_sums(n, v)?;
+    let v = Factors::new(&[f64::from(from.scale) / f64::from(to.scale)])?.of_sums(n, v, 1 << 16)?;
     placed(n, "", v, to.zero_point)
 }
 
@@ -312,7 +319,8 @@ pub(super) fn mean(
     let zero = whole(n, "zero_point", zero_points[0].into());
     let v = n.binary("less", BinaryKind::Sub, v, zero)?;
     let v = n.reduce("sum", ReduceKind::Sum, axes, keep, v)?;
-    let v = factors.of_sums(n, v)?;
+    // Its factor fits the number of elements.
+    let v = factors.of_sums(n, v, 0)?;
     placed(n, "", v, zero_points[1])
 }
 
@@ -399,7 +407,7 @@ pub(super) fn softmax(n: &mut NodeContext, data: ValueId, beta: f32) -> Result<V
     let place = n.binary("place/most", BinaryKind::Min, place, last)?;
     let reciprocal = n.node("reciprocal", Gather { axis: 0 }, &[reciprocals, place])?;
     let v = n.binary("product", BinaryKind::Mul, power, reciprocal)?;
-    // Half a step, which is 1 less than no bit for a sum of one.
+    // Half of 2^log; the greatest element alone makes it 2^14 or more.
     let one = whole(n, "one", 1);
     let half_bits = n.binary("half_bits", BinaryKind::Sub, log, one)?;
     let half = n.binary("half_step", BinaryKind::ShiftLeft, one, half_bits)?;

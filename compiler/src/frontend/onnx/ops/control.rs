@@ -33,7 +33,7 @@ pub(super) fn branch(n: &mut NodeContext) -> Result<(), Reason> {
     [then, otherwise].into_iter().try_for_each(|graph| check_outputs(graph, n.proto))?;
     let mut build = |graph| {
         let built = n.cx.region(graph, &label, |_| Ok(()));
-        // Of a branch that is not taken, nothing must be known.
+        // If the condition is known, the other branch is not imported.
         built.inspect_err(|_| n.cx.must_know(&n.proto.input[0]))
     };
     let regions = [build(then)?, build(otherwise)?];
@@ -87,10 +87,11 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
         Some(values) => values,
         None => {
             let Some((limit, starts)) = few else {
-                n.cx.must_know(n.proto.input.first().map_or("", String::as_str));
+                let unknown = if starts.is_none() { 1 } else { 0 };
+                n.cx.must_know(n.proto.input.get(unknown).map_or("", String::as_str));
                 return Err(format!(
                     "it carries a sequence or an optional value, so its limit must be a constant of at most {MOST_UNROLLED} \
-                     steps"
+                     steps, and its condition a constant"
                 )
                 .into());
             };

@@ -82,10 +82,17 @@ pub(super) fn length(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn insert(n: &mut NodeContext) -> Result<(), Reason> {
     let (mut tensors, v) = (n.sequence(0)?, n.input(1)?);
     n.check_element(&tensors, v)?;
-    let place = if n.has_input(2) { n.place(2, tensors.len() + 1)? } else { tensors.len() };
-    // Counted from the end, a place is before that tensor.
-    let from_end = n.has_input(2) && n.whole(2)? < 0;
-    tensors.insert(place - usize::from(from_end), v);
+    let count = tensors.len();
+    let place = if n.has_input(2) {
+        let at = n.whole(2)?;
+        // Counted from the end, a place is before that tensor.
+        let place = if at < 0 { at.saturating_add_unsigned(count as u64) } else { at };
+        let place = usize::try_from(place).ok().filter(|place| *place <= count);
+        place.ok_or_else(|| Reason(format!("its position {at} is not in a sequence of {count}")))?
+    } else {
+        count
+    };
+    tensors.insert(place, v);
     n.output_meaning(Named::Sequence(tensors))
 }
 
@@ -129,11 +136,14 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
     let axis = n.axis_attribute(0, n.ty(data).rank())?;
     let size = n.shape(data)?[axis];
     let keeps = n.has_input(1) || n.int("keepdims").unwrap_or(1) != 0;
-    let sizes = match n.has_input(1).then(|| n.constant_input(1)).transpose()? {
-        Some(given) if !given.shape().is_empty() => given.ints(),
+    let given = if n.has_input(1) { Some(n.integers(1)?) } else { None };
+    let is_one = n.has_input(1) && n.constant_input(1)?.shape().is_empty();
+    let sizes: Vec<i128> = match given {
+        Some(list) if !is_one => list.into_iter().map(i128::from).collect(),
         given => {
-            let each = given.map_or(1, |t| t.ints()[0]);
+            let each = given.map_or(1, |list| list[0]);
             let each = usize::try_from(each).ok().filter(|&each| each > 0).ok_or("its `split` must be positive")?;
+            n.reserve_nodes(size.div_ceil(each))?;
             (0..size).step_by(each).map(|start| (size - start).min(each) as i128).collect()
         }
     };

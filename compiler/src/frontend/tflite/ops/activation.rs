@@ -48,7 +48,21 @@ pub(super) fn sqrt(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn rsqrt(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    expect(n, data, &[DType::F32])?;
+    if expect(n, data, &[DType::F32, DType::I8])? == DType::I8 {
+        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        // Scales are multiplied in single precision (`RsqrtPrepare`).
+        let factor = fixed("scales", 1.0 / (from.scale.sqrt() * to.scale))?;
+        let (multiplier, shift) = quantize_multiplier(f64::from(factor));
+        let v = lookup(n, "", data, |x| match x - from.zero_point {
+            // The kernel refuses numbers below 0 when it runs.
+            ..=0 => 127,
+            x => {
+                let root = (f64::from(1 << 20) / f64::from(x).sqrt()).round() as i32;
+                offset_clamp(scale_double(root, multiplier, shift.saturating_sub(20)), to.zero_point, -128, 127)
+            }
+        })?;
+        return n.output(v);
+    }
     let root = n.node("sqrt", Unary::new(UnaryKind::Sqrt), &[data])?;
     let v = n.node("", Unary::new(UnaryKind::Reciprocal), &[root])?;
     n.output(v)

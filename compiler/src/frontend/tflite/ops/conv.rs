@@ -124,7 +124,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         n.node("flatten", Reshape { shape: vec![-1, columns] }, &[data])?
     };
     let mut out_shape = n.output_info()?.shape.clone();
-    if n.output_info()?.is_open {
+    if n.output_info()?.is_open() {
         // Either the data's dimensions but for the last, or all of them as rows.
         let kept = n.shape(data)?;
         if out_shape.len() == kept.len() {

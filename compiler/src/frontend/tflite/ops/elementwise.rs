@@ -86,8 +86,8 @@ pub(super) fn add(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// The sum or difference of operands of 16 bits.
 fn wide_sum(n: &mut NodeContext, both: [ValueId; 2], is_difference: bool, act: Activation) -> Result<(), Reason> {
-    if n.op.options.map_or(Ok(true), |o| o.bool_or(1, true))? {
-        return Err("attribute pot_scale_int16 must be false: scales need not be powers of two".into());
+    if n.op.options.map_or(Ok(false), |o| o.bool_or(1, true))? {
+        return Err("attribute pot_scale_int16 is true; supported is false".into());
     }
     let v = wide::sum(n, both, is_difference, act)?;
     n.output(v)

@@ -115,7 +115,7 @@ pub(super) fn select_v2(n: &mut NodeContext) -> Result<(), Reason> {
 
 fn chosen(n: &mut NodeContext, condition: ValueId) -> Result<(), Reason> {
     let (a, b) = (n.input(1)?, n.input(2)?);
-    if n.ty(a).dtype == DType::I8 && n.output_info()?.quantization.is_some() {
+    if matches!(n.ty(a).dtype, DType::I8 | DType::I16) && n.output_info()?.quantization.is_some() {
         let to = per_tensor(n.output_info()?)?;
         if per_tensor(n.input_info(1)?)? != to || per_tensor(n.input_info(2)?)? != to {
             return Err("operands and result must have the same scale and zero point".into());
@@ -129,7 +129,7 @@ fn chosen(n: &mut NodeContext, condition: ValueId) -> Result<(), Reason> {
 pub(super) fn cast(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     for info in [n.input_info(0)?, n.output_info()?] {
-        if info.quantization.is_some() && matches!(dtype(info)?, DType::I8 | DType::U8) {
+        if info.quantization.is_some() && matches!(dtype(info)?, DType::I8 | DType::U8 | DType::I16) {
             return Err(
                 format!("tensor `{}` is quantized; supported are other integers, floats and BOOL", info.name).into()
             );

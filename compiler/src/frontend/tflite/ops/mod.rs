@@ -118,7 +118,7 @@ const REGISTRY: &[(i32, Import, &str, &str)] = &[
     (73, activation::log, "float, 8 bits", ""),
     (74, reduce::sum, "float, INT32, INT64", ""),
     (75, activation::sqrt, "float", ""),
-    (76, activation::rsqrt, "float", ""),
+    (76, activation::rsqrt, "float, 8 bits", ""),
     (77, shape::shape, "all", ""),
     (78, elementwise::pow, "float", ""),
     (79, reduce::arg_min, "float, 8 bits, 16 bits, INT32", "over one dimension"),

@@ -93,18 +93,25 @@ fn parts(n: &mut NodeContext, v: ValueId, axis: usize, sizes: Option<&[usize]>) 
     Ok(())
 }
 
+/// Whether the file leaves sizes of a result open.
+fn any_is_open(n: &NodeContext) -> Result<bool, Reason> {
+    let open = (0..n.op.outputs.len()).map(|i| Ok(n.output_info_at(i)?.is_open()));
+    Ok(open.collect::<Result<Vec<_>, Reason>>()?.contains(&true))
+}
+
 pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
     let (at, data) = (n.integers(0)?, n.input(1)?);
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
     let count = n.op.outputs.len();
     let equal = vec![n.shape(data)?[axis] / count.max(1); count];
-    parts(n, data, axis, Some(equal.as_slice()).filter(|_| n.output_info().is_ok_and(|info| info.is_open)))
+    let sizes = if any_is_open(n)? { Some(equal.as_slice()) } else { None };
+    parts(n, data, axis, sizes)
 }
 
 pub(super) fn split_v(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, at) = (n.input(0)?, n.integers(2)?);
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
-    if !n.output_info()?.is_open {
+    if !any_is_open(n)? {
         return parts(n, data, axis, None);
     }
     // One size can be -1: what is left.
@@ -219,10 +226,16 @@ pub(super) fn pack(n: &mut NodeContext) -> Result<(), Reason> {
     let at = n.op.options.map_or(Ok(0), |o| o.i32(1))?;
     let mut one = n.output_info()?.shape.clone();
     let axis = axis("axis", at.into(), one.len())?;
-    if n.output_info()?.is_open {
+    if n.output_info()?.is_open() {
         let first = n.input(0)?;
+        let rank = one.len();
         one = n.shape(first)?;
-        one.insert(axis.min(one.len()), 1);
+        if one.len() + 1 != rank {
+            return Err(
+                format!("its result must have {} dimensions, but the file declares {rank}", one.len() + 1).into()
+            );
+        }
+        one.insert(axis, 1);
     }
     one[axis] = 1;
     let mut parts = Vec::with_capacity(n.op.inputs.len());

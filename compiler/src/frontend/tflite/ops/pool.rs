@@ -132,7 +132,9 @@ fn mean_multiplier(from: f32, to: f32, count: Option<usize>, most: i64) -> Resul
     let count = count.and_then(|n| i64::try_from(n).ok()).filter(|&n| n > 0);
     let count = count.ok_or("the dimensions of its mean must be positive and not too large")?;
     let factor = f64::from(from) / f64::from(to);
-    let (multiplier, shift) = quantize_multiplier(factor.min(MOST_BYTE_FACTOR * count as f64));
+    // From this factor on, every number but 0 is at the bounds of the type.
+    let greatest = if most > 255 { 65536.0 } else { MOST_BYTE_FACTOR };
+    let (multiplier, shift) = quantize_multiplier(factor.min(greatest * count as f64));
     let down = (63 - count.leading_zeros() as i32).min(32).min(31 + i32::from(shift)).max(0);
     let product = (i64::from(multiplier) << down) / count;
     let multiplier = i32::try_from(product).map_err(|_| "its scales are too far apart")?;

@@ -3,6 +3,7 @@
 use super::expect;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::pad::{self, Border};
+use crate::frontend::tflite::flat::Vector;
 use crate::frontend::tflite::quant::per_tensor;
 use crate::frontend::tflite::{NodeContext, dtype};
 use crate::graph::op::{Expand, Reshape, Transpose};
@@ -13,6 +14,10 @@ pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
     // The file declares the shape of the result, whether an operand or an option defines it, unless it leaves it open.
     let shape = match n.declared_shape(0)? {
         None if n.has_input(1) => n.integers(1)?,
+        None if n.op.options.is_some() => {
+            let sizes = n.op.options.map(|o| o.vector::<4>(0)).transpose()?;
+            sizes.iter().flat_map(Vector::words).map(|size| i32::from_le_bytes(size).into()).collect()
+        }
         declared => {
             let shape =
                 declared.unwrap_or_else(|| n.output_info().map_or_else(|_| Vec::new(), |info| info.shape.clone()));

@@ -2,8 +2,7 @@
 
 use super::*;
 
-/// The model of these nodes, whose output is `y`. It also has the numbers `zero`, `one` and `far`, and a position `at`
-/// that is an input.
+/// The model of these nodes, whose output is `y`. It also has the numbers `zero`, `one`, `back` (-1) and `far`.
 fn of(list: &[&str]) -> ModelProto {
     of_nodes(nodes(list))
 }
@@ -133,6 +132,10 @@ fn what_sequences_cannot_do_is_refused() {
     refused(&of(&["s = SequenceConstruct(x)", "y = Relu(s)"]), "`s` is a sequence; it must be a tensor");
     refused(&of(&["y = SequenceAt(x, zero)"]), "operand 0, `x`, must be a sequence");
     refused(&of(&["s = SequenceConstruct(x)", "y = SequenceAt(s, far)"]), "its position 9 is not in a sequence of 1");
+    refused(
+        &of(&["e = SequenceEmpty()", "y = SequenceInsert(e, x, back)"]),
+        "its position -1 is not in a sequence of 0",
+    );
     refused(&of(&["e = SequenceEmpty()", "y = SequenceErase(e)"]), "its sequence has no tensors");
     refused(&of(&["e = SequenceEmpty()", "y = ConcatFromSequence(e) axis=0"]), "its sequence has no tensors");
     refused(&of(&["y = SequenceEmpty()"]), "its output `y` is a sequence of no tensors");

@@ -28,11 +28,23 @@ fn attended(n: &mut NodeContext, of: Operands) -> Result<Attended, Reason> {
         let shape = n.shape(v)?;
         Ok(shape[shape.len() - 2])
     };
+    let rank = |n: &NodeContext, v: ValueId, least: usize| match n.ty(v).rank() {
+        rank if (least..=4).contains(&rank) => Ok(()),
+        _ => Err(Reason(format!(
+            "its queries, keys and values must have 3 or 4 dimensions, past ones 4, found {}",
+            n.ty(v)
+        ))),
+    };
+    [of.q, of.k, of.v].into_iter().try_for_each(|v| rank(n, v, 3))?;
+    of.past.into_iter().flatten().try_for_each(|v| rank(n, v, 4))?;
     let batch = n.shape(of.q)?[0];
     let before = of.past.map_or(Ok(0), |[k, _]| length(n, k))?;
     let (rows, columns) = (length(n, of.q)?, before + length(n, of.k)?);
     let mut mask = mask(n, of.mask, [batch, rows, columns])?;
     if let Some(bias) = of.bias.map(|i| n.optional(i)).transpose()?.flatten() {
+        if n.shape(bias)?.last() != Some(&columns) {
+            return Err(format!("what is added to its scores must have {columns} columns, found {}", n.ty(bias)).into());
+        }
         mask = Some(match mask {
             Some(mask) => n.node("mask/bias", Add {}, &[mask, bias])?,
             None => bias,
@@ -111,7 +123,9 @@ fn pair(n: &mut NodeContext, i: usize) -> Result<Option<[ValueId; 2]>, Reason> {
 /// Columns of these widths.
 fn columns(n: &mut NodeContext, v: ValueId, widths: [usize; 3]) -> Result<[ValueId; 3], Reason> {
     let shape = n.shape(v)?;
-    let (axis, total) = (shape.len() - 1, widths.iter().sum::<usize>());
+    let axis = n.axis(-1, shape.len())?;
+    let total = widths.iter().try_fold(0usize, |sum, &width| sum.checked_add(width));
+    let total = total.ok_or("its queries, keys and values have too many columns")?;
     if shape[axis] != total {
         return Err(format!("its queries, keys and values need {total} columns, found {}", n.ty(v)).into());
     }
@@ -208,7 +222,8 @@ pub(in crate::frontend::onnx) fn multi_head(n: &mut NodeContext) -> Result<(), R
             let parts = split(both, 2)?;
             [q, parts[0], parts[1]]
         }
-        [None, _] => {
+        [None, Some(_)] => return Err("it has values, operand 2, but no keys, operand 1".into()),
+        [None, None] => {
             let parts = split(q, 3)?;
             [parts[0], parts[1], parts[2]]
         }
@@ -248,6 +263,9 @@ pub(in crate::frontend::onnx) fn rotary(n: &mut NodeContext) -> Result<(), Reaso
     let rows = if shape.len() == 4 { shape[2] } else { shape.get(1).copied().unwrap_or(1) };
     let mut places = n.plain(1)?;
     if n.ty(places).rank() == 1 {
+        if n.shape(places)? != [1] {
+            return Err(format!("the position of its first row must be one number, found {}", n.ty(places)).into());
+        }
         let from = n.table("rows", &[1, rows], |i| i as i64)?;
         places = n.add("places", places, from)?;
     }

@@ -9,6 +9,9 @@ use crate::graph::{DType, ValueId};
 
 /// Rows of a table.
 fn rows(n: &mut NodeContext, what: &str, table: ValueId, indices: ValueId) -> Result<ValueId, Reason> {
+    if n.ty(table).rank() != 2 {
+        return Err(format!("its tables must have 2 dimensions, found {}", n.ty(table)).into());
+    }
     check_indices(n, indices, table, 0)?;
     n.node(what, Gather { axis: 0 }, &[table, indices])
 }
@@ -26,7 +29,7 @@ pub(in crate::frontend::onnx) fn embed(n: &mut NodeContext) -> Result<(), Reason
         Some(places) => rows(n, "positions", positions, places)?,
         None => {
             let most = n.shape(positions)?.first().copied().unwrap_or(0);
-            if most < length {
+            if n.ty(positions).rank() != 2 || most < length {
                 return Err(format!("it has {length} words, but positions for only {most}").into());
             }
             part(n, "positions", positions, 0, 0, length)?

@@ -17,7 +17,7 @@ use crate::frontend::reason::Reason;
 use crate::frontend::semantic::norm::{self, Affine};
 use crate::frontend::semantic::product::matrices;
 use crate::graph::ValueId;
-use crate::graph::op::{Clip, Transpose, Unary, UnaryKind};
+use crate::graph::op::{Clip, Unary, UnaryKind};
 
 /// The activation that an attribute names, with its parameters; without one, the value itself.
 fn activated(n: &mut NodeContext, v: ValueId, parameters: &[Option<f32>]) -> Result<ValueId, Reason> {
@@ -74,11 +74,7 @@ pub(in crate::frontend::onnx) fn fused_matmul(n: &mut NodeContext) -> Result<(),
             perm.swap(rank - 2, rank - 1);
         }
         if !perm.is_sorted() {
-            let is_weight = n.constant_of(*v).is_some();
-            *v = match is_weight {
-                true => n.transposed("transpose", *v, &perm)?,
-                false => n.node("transpose", Transpose { perm }, &[*v])?,
-            };
+            *v = n.transposed("transpose", *v, &perm)?;
         }
     }
     let [a, b] = operands;
