@@ -98,7 +98,7 @@ def run(case):
                 np.save(os.path.join(folder, f"input_{name}.npy"), array)
                 command += ["--input", f"{name}={folder}/input_{name}.npy"]
                 if has_sequences and array.ndim:
-                    # The outermost sizes of tensors in a sequence are none of runs.
+                    # The outermost size of a tensor in a sequence is not a number of runs.
                     command += ["--shape", f"{name}={'x'.join(map(str, array.shape))}"]
         out = os.path.join(folder, "out")
         try:

@@ -236,9 +236,14 @@ impl NodeContext<'_, '_> {
 
     /// Makes `v` the node's output; it is uint8 in the file if `data` is.
     pub fn output_like(&mut self, v: ValueId, data: ValueId) -> Result<(), Reason> {
+        self.mark_like(v, data);
+        self.output(v)
+    }
+
+    /// Notes that `v` is uint8 in the file if `data` is.
+    pub fn mark_like(&mut self, v: ValueId, data: ValueId) {
         if self.unsigned(data) {
             self.cx.unsigned.insert(v);
         }
-        self.output(v)
     }
 }

@@ -38,10 +38,10 @@ Generated from the registry in `compiler/src/frontend/onnx/ops/mod.rs` by
   is there. A position for SequenceAt can be computed at run time if all tensors have one shape. SequenceMap, and a Loop
   that carries a sequence, are imported step by step, a Loop up to 1,024 steps, which must be known. At the network's
   edge a sequence `x` is the tensors `x_0`, `x_1` and so on. An input has as many as are given a shape
-  (`--shape x_0=2x3`) or data (`--input x_0=FILE`). An optional input is there.
+  (`--shape x_0=2x3`) or data (`--input x_0=FILE`). Optional inputs are imported as present.
 - **Operators of ONNX Runtime** (`com.microsoft`): those that its optimizer writes at `ORT_ENABLE_EXTENDED`, and those of
   its quantized models. At `ORT_ENABLE_ALL` it can also write a layout for its own processor (`com.microsoft.nchwc`),
-  which is refused. GroupQueryAttention and masks of four dimensions are not there.
+  which is refused. GroupQueryAttention and masks of four dimensions are not supported.
 - **Constants** can be sparse (`sparse_initializer`, `sparse_value`) or in external data files. These must be in the
   folder of the model's path or, if that path is a symbolic link, in the folder of its target.
 - **Attributes and operands** that an operator does not have in the model's operator set are refused. The last column of

@@ -9,7 +9,7 @@ use super::scaling::fits;
 use super::schema::{TensorInfo, Type};
 use crate::frontend::reason::Reason;
 use crate::graph::op::{BinaryKind, Gather, ReduceKind, UnaryKind};
-use crate::graph::{DType, Tensor, ValueId};
+use crate::graph::{DType, Op, Tensor, ValueId};
 use tilewright_hw::num::{quantize_multiplier, scale_double};
 
 /// Numbers that an element can be.
@@ -109,20 +109,29 @@ impl Factors {
 
 /// Integers of 64 bits within bounds, in 16 bits.
 pub(super) fn clipped(n: &mut NodeContext, v: ValueId, bounds: (i32, i32)) -> Result<ValueId, Reason> {
-    within(n, "", v, bounds, DType::I16)
+    within(n, v, bounds, DType::I16)
 }
 
-fn within(
-    n: &mut NodeContext,
-    suffix: &str,
-    v: ValueId,
-    (lo, hi): (i32, i32),
-    dtype: DType,
-) -> Result<ValueId, Reason> {
+/// Integers of 64 bits within bounds, in this type.
+fn within(n: &mut NodeContext, v: ValueId, (lo, hi): (i32, i32), dtype: DType) -> Result<ValueId, Reason> {
     let (lo, hi) = (whole(n, "lo", lo.into()), whole(n, "hi", hi.into()));
     let v = n.binary("least", BinaryKind::Max, v, lo)?;
     let v = n.binary("most", BinaryKind::Min, v, hi)?;
-    n.cast(suffix, v, dtype)
+    n.cast("", v, dtype)
+}
+
+/// The sums of products of a layer in double precision: of operand `i`, which became `data`, with weights of 8 bits.
+pub(super) fn sums(
+    n: &mut NodeContext,
+    op: impl Into<Op>,
+    (i, data): (usize, ValueId),
+    weight: &Tensor,
+    zero_point: i32,
+) -> Result<ValueId, Reason> {
+    let (op, data) = (op.into(), operand(n, i, data)?);
+    let weight = weights(n, weight, zero_point)?;
+    let name = op.name();
+    n.node(name, op, &[data, weight])
 }
 
 /// Sums of products in double precision as results of a layer with channels last: with their bias, scaled, within the
@@ -134,8 +143,7 @@ pub(super) fn requantized(
     factors: &[f64],
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    let to = PerTensor { scale: scale(n.output_info()?)?, zero_point: 0 };
-    let factors = Factors::new(factors)?;
+    let (to, factors) = (per_tensor(n.output_info()?)?, Factors::new(factors)?);
     let v = n.cast("sums", sums, DType::I64)?;
     let is_short = bias.as_ref().is_some_and(|bias| bias.dtype() == DType::I32);
     let v = biased(n, v, bias)?;
@@ -152,7 +160,7 @@ pub(super) fn requantized_away(
     factors: &[f64],
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    let to = PerTensor { scale: scale(n.output_info()?)?, zero_point: 0 };
+    let to = per_tensor(n.output_info()?)?;
     let v = biased(n, sums, bias)?;
     let factors = n.made("factors", Tensor::vector(factors.to_vec()));
     let v = n.binary("scaled", BinaryKind::Mul, v, factors)?;
@@ -192,7 +200,7 @@ pub(super) fn operand(n: &mut NodeContext, i: usize, data: ValueId) -> Result<Va
 }
 
 /// Weights of 8 bits in double precision, less their zero point, which must be 0.
-pub(super) fn weights(n: &mut NodeContext, weight: &Tensor, zero_point: i32) -> Result<ValueId, Reason> {
+fn weights(n: &mut NodeContext, weight: &Tensor, zero_point: i32) -> Result<ValueId, Reason> {
     let bytes = weight.as_slice::<i8>().map_err(|e| Reason(format!("its weights: {e}")))?;
     if zero_point != 0 {
         return Err(format!("with data of 16 bits the zero point of its weights must be 0, not {zero_point}").into());
@@ -224,9 +232,9 @@ pub(super) fn sum(
 ) -> Result<ValueId, Reason> {
     const SHIFT: i64 = 15;
     let scales = [scale(n.input_info(0)?)?, scale(n.input_info(1)?)?].map(f64::from);
-    let to = scale(n.output_info()?)?;
+    let to = per_tensor(n.output_info()?)?;
     let twice = 2.0 * scales[0].max(scales[1]);
-    let out = twice / (f64::from(1u32 << SHIFT) * f64::from(to));
+    let out = twice / (f64::from(1u32 << SHIFT) * f64::from(to.scale));
     let shift = whole(n, "left", SHIFT);
     let mut parts = [both[0]; 2];
     for (i, part) in parts.iter_mut().enumerate() {
@@ -238,7 +246,7 @@ pub(super) fn sum(
     }
     let v = n.add("sum", parts[0], parts[1])?;
     let v = Factors::new(&[out])?.of_sums(n, v, i32::MAX.into())?;
-    clipped(n, v, act.range_in(PerTensor { scale: to, zero_point: 0 }, RANGE))
+    clipped(n, v, act.range_in(to, RANGE))
 }
 
 /// The product of two operands. `factor` is that of their scales and the result's.
@@ -248,8 +256,7 @@ pub(super) fn product(
     factor: f64,
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    scale(n.input_info(0)?).and(scale(n.input_info(1)?))?;
-    let to = PerTensor { scale: scale(n.output_info()?)?, zero_point: 0 };
+    let to = per_tensor(n.output_info()?)?;
     let (a, b) = (n.cast("a", both[0], DType::I64)?, n.cast("b", both[1], DType::I64)?);
     let v = n.binary("product", BinaryKind::Mul, a, b)?;
     let v = Factors::new(&[factor])?.of_sums(n, v, 1 << 30)?;
@@ -258,7 +265,6 @@ pub(super) fn product(
 
 /// Data at another scale, in 16 bits.
 pub(super) fn rescaled(n: &mut NodeContext, data: ValueId, factor: f64, bounds: (i32, i32)) -> Result<ValueId, Reason> {
-    scale(n.input_info(0)?).and(scale(n.output_info()?))?;
     let v = n.cast("wide", data, DType::I64)?;
     let v = Factors::new(&[factor])?.of_sums(n, v, 1 << 16)?;
     clipped(n, v, bounds)
@@ -298,11 +304,9 @@ pub(super) fn bounded(n: &mut NodeContext, v: ValueId, act: Activation, q: PerTe
 
 /// Integers of 8 or 16 bits at another scale and zero point, one of them of 16 bits.
 pub(super) fn between(n: &mut NodeContext, data: ValueId, from: PerTensor, to: PerTensor) -> Result<ValueId, Reason> {
-    let v = n.cast("wide", data, DType::I64)?;
-    let zero = whole(n, "zero_point", from.zero_point.into());
-    let v = n.binary("less", BinaryKind::Sub, v, zero)?;
+    let v = centered(n, data, from.zero_point)?;
     let v = Factors::new(&[f64::from(from.scale) / f64::from(to.scale)])?.of_sums(n, v, 1 << 16)?;
-    placed(n, "", v, to.zero_point)
+    placed(n, v, to.zero_point)
 }
 
 /// The mean over dimensions (`QuantizedMeanOrSum`), of 8 or 16 bits; the factor includes the division by the number of
@@ -315,22 +319,27 @@ pub(super) fn mean(
     factors: &Factors,
     zero_points: [i32; 2],
 ) -> Result<ValueId, Reason> {
-    let v = n.cast("wide", data, DType::I64)?;
-    let zero = whole(n, "zero_point", zero_points[0].into());
-    let v = n.binary("less", BinaryKind::Sub, v, zero)?;
+    let v = centered(n, data, zero_points[0])?;
     let v = n.reduce("sum", ReduceKind::Sum, axes, keep, v)?;
     // Its factor fits the number of elements.
     let v = factors.of_sums(n, v, 0)?;
-    placed(n, "", v, zero_points[1])
+    placed(n, v, zero_points[1])
+}
+
+/// Data less their zero point, in 64 bits.
+fn centered(n: &mut NodeContext, data: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
+    let v = n.cast("wide", data, DType::I64)?;
+    let zero = whole(n, "zero_point", zero_point.into());
+    n.binary("less", BinaryKind::Sub, v, zero)
 }
 
 /// Integers of 64 bits at a zero point, in the result's type.
-fn placed(n: &mut NodeContext, suffix: &str, v: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
+fn placed(n: &mut NodeContext, v: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
     let zero = whole(n, "result_zero_point", zero_point.into());
     let v = n.add("placed", v, zero)?;
     let wide = is_wide(n.output_info()?);
-    let ((lo, hi), dtype) = if wide { (RANGE, DType::I16) } else { ((-128, 127), DType::I8) };
-    within(n, suffix, v, (lo, hi), dtype)
+    let (bounds, dtype) = if wide { (RANGE, DType::I16) } else { ((-128, 127), DType::I8) };
+    within(n, v, bounds, dtype)
 }
 
 /// A function as a table of 513 numbers of 16 bits and what lies between them (`LUTPopulateInt16`, `LUTLookup`).
@@ -346,7 +355,7 @@ impl Interpolated {
         let entry = |i: u32| {
             let x = least + f64::from(i) * step;
             let (own, next) = (scaled(x).round(), scaled(least + f64::from(i + 1) * step));
-            // What the line between two entries is too high by in its middle, both share.
+            // Half of the interpolation's error at the midpoint is taken off.
             let over = f64::midpoint(next, own).round() - scaled(x + step / 2.0).round();
             bounded(own - (over / 2.0).round())
         };
@@ -375,10 +384,10 @@ pub(super) fn softmax(n: &mut NodeContext, data: ValueId, beta: f32) -> Result<V
     let power = Interpolated::new(-10.0, 0.0, f64::exp);
     let powers = n.table("powers", &[1 << 16], |below| {
         let scaled = scale_double(-(below as i32), multiplier, shift);
-        power.at(scaled.saturating_add(32767).clamp(RANGE.0, RANGE.1))
+        power.at(scaled.saturating_add(32767).clamp(RANGE.0, RANGE.1)) as i16
     })?;
     let reciprocal = Interpolated::new(0.0, 1.0, |x| 1.0 / (1.0 + x));
-    let reciprocals = n.table("reciprocals", &[1 << 16], |i| i64::from(reciprocal.at(i as i32 + RANGE.0)))?;
+    let reciprocals = n.table("reciprocals", &[1 << 16], |i| reciprocal.at(i as i32 + RANGE.0) as i16)?;
     let wide = n.cast("wide", data, DType::I32)?;
     let most = n.reduce("most", ReduceKind::Max, &[axis], true, wide)?;
     let below = n.binary("below", BinaryKind::Sub, most, wide)?;
@@ -393,7 +402,7 @@ pub(super) fn softmax(n: &mut NodeContext, data: ValueId, beta: f32) -> Result<V
     let reached = n.binary("reached", BinaryKind::LessEqual, steps, column)?;
     let reached = n.cast("reached/number", reached, DType::I64)?;
     let log = n.reduce("log", ReduceKind::Sum, &[axis + 1], false, reached)?;
-    // The sum in 17 bits, of which the first is a 1.
+    // Shifts each sum so that its highest bit is bit 16, which then goes away.
     let most_log = whole(n, "most_log", 30);
     let up = n.binary("up", BinaryKind::Sub, most_log, log)?;
     let v = n.binary("up/sum", BinaryKind::ShiftLeft, sum, up)?;
@@ -406,6 +415,7 @@ pub(super) fn softmax(n: &mut NodeContext, data: ValueId, beta: f32) -> Result<V
     let place = n.binary("place/least", BinaryKind::Max, place, none)?;
     let place = n.binary("place/most", BinaryKind::Min, place, last)?;
     let reciprocal = n.node("reciprocal", Gather { axis: 0 }, &[reciprocals, place])?;
+    let reciprocal = n.cast("reciprocal/wide", reciprocal, DType::I64)?;
     let v = n.binary("product", BinaryKind::Mul, power, reciprocal)?;
     // Half of 2^log; the greatest element alone makes it 2^14 or more.
     let one = whole(n, "one", 1);
@@ -439,7 +449,7 @@ impl Sigmoid {
         let at = |i: f64| 65536.0 / (1.0 + (-i / 24.0).exp());
         let entry = |i: i32| {
             let i = f64::from(i);
-            // What the line between two entries is too low by in its middle, both share.
+            // Half of the interpolation's error at the midpoint is added.
             let under = at(i + 0.5) - f64::midpoint(at(i), at(i + 1.0));
             (at(i) + under / 2.0).round().min(65535.0) as i64
         };

@@ -82,11 +82,12 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     let label = n.name().to_owned();
     // What the graph cannot compute in a step can be known if the steps are.
     let few = limit.filter(|limit| *limit <= MOST_UNROLLED).zip(starts);
+    let few = few.map(|(limit, starts)| if starts { limit } else { 0 });
     let tensor = |meaning: &Named| if let Named::Value(v) = meaning { Some(*v) } else { None };
     let initial: Vec<ValueId> = match initial.iter().map(tensor).collect::<Option<_>>() {
         Some(values) => values,
         None => {
-            let Some((limit, starts)) = few else {
+            let Some(steps) = few else {
                 let unknown = if starts.is_none() { 1 } else { 0 };
                 n.cx.must_know(n.proto.input.get(unknown).map_or("", String::as_str));
                 return Err(format!(
@@ -95,7 +96,7 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
                 )
                 .into());
             };
-            return unrolled(n, body, initial, if starts { limit } else { 0 });
+            return unrolled(n, body, initial, steps);
         }
     };
     let types: Vec<Typed> = initial.iter().map(|&v| (n.ty(v).clone(), n.unsigned(v))).collect();
@@ -113,9 +114,9 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     });
     let region = match (built, few) {
         (Ok(region), _) => region,
-        (Err(_), Some((limit, starts))) => {
+        (Err(_), Some(steps)) => {
             n.cx.inner.set(None);
-            return unrolled(n, body, values(initial), if starts { limit } else { 0 });
+            return unrolled(n, body, values(initial), steps);
         }
         (Err(reason), None) => return Err(reason),
     };
@@ -124,8 +125,8 @@ pub(super) fn loop_(n: &mut NodeContext) -> Result<(), Reason> {
     let steps = limit.zip(starts).filter(|_| region.is_true[0]);
     if let Some((((found, _), (expected, _)), info)) = changed {
         // Sizes that differ from step to step are known if the steps are.
-        if let Some((limit, starts)) = few {
-            return unrolled(n, body, values(initial), if starts { limit } else { 0 });
+        if let Some(steps) = few {
+            return unrolled(n, body, values(initial), steps);
         }
         n.cx.must_know(n.proto.input.first().map_or("", String::as_str));
         return Err(format!(
@@ -214,9 +215,7 @@ fn unrolled(n: &mut NodeContext, body: &GraphProto, mut carried: Vec<Named>, lim
         for (all, row) in collected.iter_mut().zip(rows) {
             let shape = [&[1], n.shape(row)?.as_slice()].concat();
             let first = n.reshape("row", row, &shape)?;
-            if n.unsigned(row) {
-                n.cx.unsigned.insert(first);
-            }
+            n.mark_like(first, row);
             all.push(first);
         }
         match goes_on.as_ref().map(Tensor::as_slice::<bool>) {
@@ -232,9 +231,7 @@ fn unrolled(n: &mut NodeContext, body: &GraphProto, mut carried: Vec<Named>, lim
             return Err("it collects values of no step, whose sizes are not known".into());
         }
         let all = n.node("collected", Concat { axis: 0 }, &rows)?;
-        if n.unsigned(rows[0]) {
-            n.cx.unsigned.insert(all);
-        }
+        n.mark_like(all, rows[0]);
         carried.push(Named::Value(all));
     }
     n.output_meanings(carried)

@@ -86,9 +86,7 @@ pub(super) fn parts(
     let mut parts = Vec::new();
     for (i, &s) in sizes.iter().enumerate().take(count) {
         let v = part(n, &format!("{i}"), data, axis, start, s)?;
-        if n.unsigned(data) {
-            n.cx.unsigned.insert(v);
-        }
+        n.mark_like(v, data);
         parts.push(v);
         start += s;
     }

@@ -20,21 +20,11 @@ pub(super) fn max_pool(n: &mut NodeContext) -> Result<(), Reason> {
             let Window { strides, pads, dilations, .. } = *w;
             n.node("pool", MaxPool2d { kernel, strides, pads, dilations, layout: NCHW }, &[v])
         })?;
-        if n.unsigned(given) {
-            n.cx.unsigned.insert(v);
-        }
+        n.mark_like(v, given);
         return n.outputs_first(v);
     }
-    let (data, line) = as_image(n, "data", given)?;
-    let kernel = kernel(n, line)?;
-    let w = window(n, &n.ty(data).clone(), kernel, line)?;
-    let Window { strides, pads, dilations, .. } = w;
-    let v =
-        n.node(if line { "pool" } else { "" }, MaxPool2d { kernel, strides, pads, dilations, layout: NCHW }, &[data])?;
-    let v = as_data(n, v, line)?;
-    if n.unsigned(given) {
-        n.cx.unsigned.insert(v);
-    }
+    let Maxima { v, image: data, kernel, w, line } = maxima(n, "", given)?;
+    n.mark_like(v, given);
     if n.proto.output.get(1).is_none_or(String::is_empty) {
         n.without_effect("storage_order");
         return n.output(v);
@@ -45,17 +35,32 @@ pub(super) fn max_pool(n: &mut NodeContext) -> Result<(), Reason> {
     n.outputs(&[v, places])
 }
 
+/// The greatest elements of the windows that the node's attributes define.
+struct Maxima {
+    v: ValueId,
+    /// The data, with a height of 1 if they are a `line`.
+    image: ValueId,
+    kernel: [usize; 2],
+    w: Window,
+    line: bool,
+}
+
+fn maxima(n: &mut NodeContext, name: &str, data: ValueId) -> Result<Maxima, Reason> {
+    let (image, line) = as_image(n, "data", data)?;
+    let kernel = kernel(n, line)?;
+    let w = window(n, &n.ty(image).clone(), kernel, line)?;
+    let Window { strides, pads, dilations, .. } = w;
+    let op = MaxPool2d { kernel, strides, pads, dilations, layout: NCHW };
+    let v = n.node(if line { "pool" } else { name }, op, &[image])?;
+    let v = as_data(n, v, line)?;
+    Ok(Maxima { v, image, kernel, w, line })
+}
+
 /// MaxPool of data that have their channels last.
 pub(super) fn max_pool_of_last(n: &mut NodeContext) -> Result<(), Reason> {
     let given = n.input(0)?;
     n.without_effect("storage_order");
-    let v = channels_last(n, given, |n, data| {
-        let (data, line) = as_image(n, "data", data)?;
-        let kernel = kernel(n, line)?;
-        let Window { strides, pads, dilations, .. } = window(n, &n.ty(data).clone(), kernel, line)?;
-        let v = n.node("pool", MaxPool2d { kernel, strides, pads, dilations, layout: NCHW }, &[data])?;
-        as_data(n, v, line)
-    })?;
+    let v = channels_last(n, given, |n, data| Ok(maxima(n, "pool", data)?.v))?;
     n.output_like(v, given)
 }
 

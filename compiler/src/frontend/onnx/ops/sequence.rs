@@ -19,11 +19,11 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// A place in a sequence by an operand: one of `count`, counted from the end if negative.
-    fn place(&self, i: usize, count: usize) -> Result<usize, Reason> {
+    /// A place in a sequence of `count` by an operand, counted from the end if negative: one of the first `places`.
+    fn place(&self, i: usize, count: usize, places: usize) -> Result<usize, Reason> {
         let at = self.whole(i)?;
         let place = if at < 0 { at.saturating_add_unsigned(count as u64) } else { at };
-        let place = usize::try_from(place).ok().filter(|place| *place < count);
+        let place = usize::try_from(place).ok().filter(|place| *place < places);
         place.ok_or_else(|| Reason(format!("its position {at} is not in a sequence of {count}")))
     }
 
@@ -68,7 +68,7 @@ pub(super) fn at(n: &mut NodeContext) -> Result<(), Reason> {
             n.output_like(v, first)
         }
         _ => {
-            let place = n.place(1, tensors.len())?;
+            let place = n.place(1, tensors.len(), tensors.len())?;
             n.output_meaning(Named::Value(tensors[place]))
         }
     }
@@ -83,15 +83,8 @@ pub(super) fn insert(n: &mut NodeContext) -> Result<(), Reason> {
     let (mut tensors, v) = (n.sequence(0)?, n.input(1)?);
     n.check_element(&tensors, v)?;
     let count = tensors.len();
-    let place = if n.has_input(2) {
-        let at = n.whole(2)?;
-        // Counted from the end, a place is before that tensor.
-        let place = if at < 0 { at.saturating_add_unsigned(count as u64) } else { at };
-        let place = usize::try_from(place).ok().filter(|place| *place <= count);
-        place.ok_or_else(|| Reason(format!("its position {at} is not in a sequence of {count}")))?
-    } else {
-        count
-    };
+    // The new tensor comes before the one at its place, or behind the last one.
+    let place = if n.has_input(2) { n.place(2, count, count + 1)? } else { count };
     tensors.insert(place, v);
     n.output_meaning(Named::Sequence(tensors))
 }
@@ -99,7 +92,7 @@ pub(super) fn insert(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn erase(n: &mut NodeContext) -> Result<(), Reason> {
     let mut tensors = n.sequence(0)?;
     let last = tensors.len().checked_sub(1).ok_or("its sequence has no tensors")?;
-    let place = if n.has_input(1) { n.place(1, tensors.len())? } else { last };
+    let place = if n.has_input(1) { n.place(1, tensors.len(), tensors.len())? } else { last };
     tensors.remove(place);
     n.output_meaning(Named::Sequence(tensors))
 }
@@ -154,9 +147,7 @@ pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
         shape.remove(axis);
         for (i, v) in tensors.iter_mut().enumerate() {
             let squeezed = n.reshape(&format!("{i}/squeezed"), *v, &shape)?;
-            if n.unsigned(data) {
-                n.cx.unsigned.insert(squeezed);
-            }
+            n.mark_like(squeezed, data);
             *v = squeezed;
         }
     }

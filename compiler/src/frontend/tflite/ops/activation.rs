@@ -194,7 +194,6 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
         if factor < 0.0 { -scaled } else { scaled }
     };
     if dtype == DType::I16 {
-        wide::scale(n.input_info(0)?).and(wide::scale(n.output_info()?))?;
         let factors = [below, above].map(|factor| (quantize_multiplier(f64::from(factor.abs())), factor));
         return by_table(n, |x| {
             let (pair, factor) = factors[usize::from(x >= 0)];

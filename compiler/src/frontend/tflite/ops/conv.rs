@@ -88,9 +88,7 @@ fn convolution(
     let weight = normal(n.constant_input(1)?)?;
     let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
     if dtype == DType::I16 {
-        let (data, bias) = (wide::operand(n, 0, data)?, wide::bias(n, 2)?);
-        let weight = wide::weights(n, &weight, zero_point)?;
-        let sums = n.node("conv2d", op, &[data, weight])?;
+        let (bias, sums) = (wide::bias(n, 2)?, wide::sums(n, op, (0, data), &weight, zero_point)?);
         let v = wide::requantized(n, sums, bias, &factors, act)?;
         return n.output(v);
     }
@@ -155,10 +153,10 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let info = n.input_info(1)?;
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
         if dtype == DType::I16 {
-            let (flat, bias, weight) = (wide::operand(n, 0, flat)?, wide::bias(n, 2)?, n.constant_input(1)?);
-            let weight = wide::weights(n, &weight, weight_zero_point)?;
+            let (bias, weight) = (wide::bias(n, 2)?, n.constant_input(1)?);
             let factors = product_factors(n.input_info(0)?, from.scale, &scales, to.scale);
-            let sums = n.node("dense", Dense { data_zero_point: 0, weight_zero_point: 0 }, &[flat, weight])?;
+            let op = Dense { data_zero_point: 0, weight_zero_point: 0 };
+            let sums = wide::sums(n, op, (0, flat), &weight, weight_zero_point)?;
             let v = wide::requantized_away(n, sums, bias, &factors, act)?;
             let v = if same { v } else { reshape_to(n, v, &out_shape)? };
             return n.output(v);

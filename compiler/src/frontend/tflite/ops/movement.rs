@@ -80,10 +80,7 @@ fn parts(n: &mut NodeContext, v: ValueId, axis: usize, sizes: Option<&[usize]>) 
             Some(sizes) => *sizes.get(i).ok_or("it has more results than sizes")?,
             None => *n.output_info_at(i)?.shape.get(axis).ok_or("a result has fewer dimensions than its data")?,
         };
-        let (mut starts, mut sizes) = (vec![0; shape.len()], shape.clone());
-        (starts[axis], sizes[axis]) = (at, size);
-        let suffix = format!("part_{i}");
-        let v = part(n, &suffix, v, starts, sizes)?;
+        let v = movement::part(n, &format!("part_{i}"), v, axis, at, size)?;
         n.output_at(i, v)?;
         at = at.checked_add(size).ok_or("the sizes of its results are too large")?;
     }
@@ -102,10 +99,12 @@ fn any_is_open(n: &NodeContext) -> Result<bool, Reason> {
 pub(super) fn split(n: &mut NodeContext) -> Result<(), Reason> {
     let (at, data) = (n.integers(0)?, n.input(1)?);
     let axis = axis("axis", at.first().copied().unwrap_or(0), n.ty(data).rank())?;
+    if !any_is_open(n)? {
+        return parts(n, data, axis, None);
+    }
     let count = n.op.outputs.len();
     let equal = vec![n.shape(data)?[axis] / count.max(1); count];
-    let sizes = if any_is_open(n)? { Some(equal.as_slice()) } else { None };
-    parts(n, data, axis, sizes)
+    parts(n, data, axis, Some(&equal))
 }
 
 pub(super) fn split_v(n: &mut NodeContext) -> Result<(), Reason> {
@@ -257,10 +256,7 @@ pub(super) fn unpack(n: &mut NodeContext) -> Result<(), Reason> {
         return Err(format!("it has {} results for {} elements", n.op.outputs.len(), shape[axis]).into());
     }
     for i in 0..n.op.outputs.len() {
-        let (mut starts, mut sizes) = (vec![0; shape.len()], shape.clone());
-        (starts[axis], sizes[axis]) = (i, 1);
-        let suffix = format!("part_{i}");
-        let v = part(n, &suffix, data, starts, sizes)?;
+        let v = movement::part(n, &format!("part_{i}"), data, axis, i, 1)?;
         let rest = || shape.iter().enumerate().filter(|(at, _)| *at != axis).map(|(_, size)| *size).collect();
         let declared = n.declared_shape(i)?.unwrap_or_else(rest);
         let v = reshape_to(n, v, &declared)?;

@@ -18,10 +18,8 @@ pub(super) fn reshape(n: &mut NodeContext) -> Result<(), Reason> {
             let sizes = n.op.options.map(|o| o.vector::<4>(0)).transpose()?;
             sizes.iter().flat_map(Vector::words).map(|size| i32::from_le_bytes(size).into()).collect()
         }
-        declared => {
-            let shape =
-                declared.unwrap_or_else(|| n.output_info().map_or_else(|_| Vec::new(), |info| info.shape.clone()));
-            let shape = shape.into_iter().map(i64::try_from).collect::<Result<_, _>>();
+        _ => {
+            let shape = n.output_info()?.shape.iter().map(|&d| i64::try_from(d)).collect::<Result<_, _>>();
             shape.map_err(|_| "its shape is too large")?
         }
     };

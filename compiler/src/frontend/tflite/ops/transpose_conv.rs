@@ -50,9 +50,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
     let weight = n.constant_input(1)?;
     let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
     if dtype == DType::I16 {
-        let (data, bias) = (wide::operand(n, 2, data)?, wide::bias(n, 3)?);
-        let weight = wide::weights(n, &weight, zero_point)?;
-        let sums = n.node("conv_transpose2d", op, &[data, weight])?;
+        let (bias, sums) = (wide::bias(n, 3)?, wide::sums(n, op, (2, data), &weight, zero_point)?);
         let v = wide::requantized(n, sums, bias, &factors, act)?;
         return n.output(v);
     }
