@@ -19,6 +19,8 @@
 #   make check-onnx       random float networks with NaN and infinities, and resizes: the CPU against ONNX Runtime
 #   make check-onnx-nodes the node cases of ONNX's backend tests; those that are refused are listed with their reasons in
 #                         tests/onnx_nodes.txt; OPTIONS=--bless writes that list
+#   make check-keras      TFLite files that TensorFlow makes of networks of Keras, against LiteRT; FILES="unet lstm-int8 ..."
+#                         selects some; installs TensorFlow (1.6 GB)
 #   make check-ptq        networks quantized by Tilewright, compared in ONNX Runtime; more with TILEWRIGHT_MODELS=DIR
 #   make check-tflite     TFLite's operators against LiteRT's reference kernels; OPERATORS="ADD MUL ..." selects
 #                         some
@@ -58,7 +60,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx check-onnx-nodes
+.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx check-onnx-nodes check-keras
 
 setup:
 	@scripts/setup.sh
@@ -146,7 +148,7 @@ test-loader: cross
 test-rpc: cross
 	@CARGO="$(CARGO)" scripts/test_rpc.sh
 
-test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx check-onnx-nodes
+test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx check-onnx-nodes check-keras
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
@@ -161,6 +163,9 @@ check-ptq: build
 # 40 pairs of scales per operator, bit for bit.
 check-tflite: build
 	@scripts/check_tflite.sh $(OPERATORS)
+
+check-keras: build
+	@scripts/check_keras.sh $(FILES)
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
@@ -247,4 +252,4 @@ bench-mapping: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv .venv-ptq .venv-tflite .venv-peers .venv-bench-ptq
+	rm -rf build .venv .venv-ptq .venv-tflite .venv-keras .venv-peers .venv-bench-ptq

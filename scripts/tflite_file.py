@@ -4,7 +4,8 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as tfl
 
 TYPES = {"int8": tfl.TensorType.INT8, "uint8": tfl.TensorType.UINT8, "int32": tfl.TensorType.INT32,
-         "int64": tfl.TensorType.INT64, "float32": tfl.TensorType.FLOAT32, "bool": tfl.TensorType.BOOL}
+         "int16": tfl.TensorType.INT16, "int64": tfl.TensorType.INT64, "float32": tfl.TensorType.FLOAT32,
+         "bool": tfl.TensorType.BOOL}
 
 
 # Versions of operators that begin above 1.

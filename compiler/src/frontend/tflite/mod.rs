@@ -24,6 +24,7 @@ use super::{Format, ImportOptions, ModelFile};
 use crate::graph::op::{ShiftSign, Transpose};
 use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
+use quant::PerTensor;
 use schema::{Operator, Subgraph, TensorInfo, Type};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::{Deref, DerefMut};
@@ -422,6 +423,11 @@ impl<'a> NodeContext<'_, 'a> {
     fn output_info_at(&self, i: usize) -> Result<&'a TensorInfo<'a>, Reason> {
         let t = self.op.outputs.get(i).ok_or_else(|| format!("it has no output {i}"))?;
         Ok(&self.cx.model.tensors[*t])
+    }
+
+    /// The scale and zero point of the node's first output.
+    fn result(&self) -> Result<PerTensor, Reason> {
+        quant::divisor(self.output_info()?)
     }
 
     /// The shape of the `i`-th output, if the file says all of it.

@@ -16,14 +16,17 @@ fn offset(info: &TensorInfo) -> i64 {
     if info.ty == Type::U8 { 128 } else { 0 }
 }
 
-/// Parameters of a tensor with one scale and zero point.
+/// Parameters of a tensor with one scale, which can be 0, and zero point.
 pub(super) fn per_tensor(info: &TensorInfo) -> Result<PerTensor, Reason> {
     let name = &info.name;
     let q = info.quantization.as_ref().ok_or_else(|| format!("tensor `{name}` has no quantization parameters"))?;
     let (&[scale], &[zero_point]) = (q.scale.as_slice(), q.zero_point.as_slice()) else {
         return Err(format!("tensor `{name}` is quantized per channel, but one scale is expected").into());
     };
-    check_scale(name, scale)?;
+    // TensorFlow writes the scale 0 for tensors whose elements are all 0, such as the first state of a recurrence.
+    if scale != 0.0 {
+        check_scale(name, scale)?;
+    }
     let zero_point = zero_point.saturating_sub(offset(info));
     let zero_point = i32::try_from(zero_point).ok().filter(|z| (-128..=127).contains(z));
     let zero_point = zero_point.ok_or_else(|| format!("tensor `{name}` has a zero point out of range for its type"))?;
@@ -31,6 +34,18 @@ pub(super) fn per_tensor(info: &TensorInfo) -> Result<PerTensor, Reason> {
         return Err(format!("tensor `{name}` is of 16 bits, so its zero point must be 0, not {zero_point}").into());
     }
     Ok(PerTensor { scale, zero_point })
+}
+
+/// Parameters of a tensor by whose scale sums are divided.
+pub(super) fn divisor(info: &TensorInfo) -> Result<PerTensor, Reason> {
+    let found = per_tensor(info)?;
+    check_scale(&info.name, found.scale)?;
+    Ok(found)
+}
+
+/// Twice the greater scale of two operands, to which both are brought; not 0, even if both scales are.
+pub(super) fn common_scale(scales: [f32; 2]) -> f64 {
+    2.0 * f64::from(scales[0].max(scales[1]).max(f32::MIN_POSITIVE))
 }
 
 fn check_scale(name: &str, scale: f32) -> Result<(), Reason> {

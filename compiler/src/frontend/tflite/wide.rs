@@ -4,13 +4,13 @@
 //! of them; what follows is computed in integers of 64 bits as in TFLite's reference kernels (`common.cc`).
 
 use super::NodeContext;
-use super::quant::{Activation, PerTensor, per_tensor};
+use super::quant::{Activation, PerTensor, common_scale, per_tensor};
 use super::scaling::fits;
 use super::schema::{TensorInfo, Type};
 use crate::frontend::reason::Reason;
 use crate::graph::op::{BinaryKind, Gather, ReduceKind, UnaryKind};
 use crate::graph::{DType, Op, Tensor, ValueId};
-use tilewright_hw::num::{quantize_multiplier, scale_double};
+use tilewright_hw::num::{MOST_BYTE_FACTOR, quantize_multiplier, scale_double};
 
 /// Numbers that an element can be.
 pub(super) const RANGE: (i32, i32) = (-32768, 32767);
@@ -45,6 +45,11 @@ impl Factors {
             (multiplier, i32::from(shift))
         };
         Ok(Factors(factors.iter().map(pair).collect()))
+    }
+
+    /// One factor of a result of 8 bits: from some factor on, every number but 0 is at the bounds of the type.
+    pub fn of_byte(factor: f64) -> Result<Factors, Reason> {
+        Factors::new(&[factor.min(MOST_BYTE_FACTOR)])
     }
 
     pub fn of_pair(multiplier: i32, shift: i32) -> Factors {
@@ -143,7 +148,7 @@ pub(super) fn requantized(
     factors: &[f64],
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    let (to, factors) = (per_tensor(n.output_info()?)?, Factors::new(factors)?);
+    let (to, factors) = (n.result()?, Factors::new(factors)?);
     let v = n.cast("sums", sums, DType::I64)?;
     let is_short = bias.as_ref().is_some_and(|bias| bias.dtype() == DType::I32);
     let v = biased(n, v, bias)?;
@@ -160,7 +165,7 @@ pub(super) fn requantized_away(
     factors: &[f64],
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    let to = per_tensor(n.output_info()?)?;
+    let to = n.result()?;
     let v = biased(n, sums, bias)?;
     let factors = n.made("factors", Tensor::vector(factors.to_vec()));
     let v = n.binary("scaled", BinaryKind::Mul, v, factors)?;
@@ -231,14 +236,14 @@ pub(super) fn sum(
     act: Activation,
 ) -> Result<ValueId, Reason> {
     const SHIFT: i64 = 15;
-    let scales = [scale(n.input_info(0)?)?, scale(n.input_info(1)?)?].map(f64::from);
-    let to = per_tensor(n.output_info()?)?;
-    let twice = 2.0 * scales[0].max(scales[1]);
+    let scales = [scale(n.input_info(0)?)?, scale(n.input_info(1)?)?];
+    let to = n.result()?;
+    let twice = common_scale(scales);
     let out = twice / (f64::from(1u32 << SHIFT) * f64::from(to.scale));
     let shift = whole(n, "left", SHIFT);
     let mut parts = [both[0]; 2];
     for (i, part) in parts.iter_mut().enumerate() {
-        let factors = Factors::new(&[scales[i] / twice])?;
+        let factors = Factors::new(&[f64::from(scales[i]) / twice])?;
         let factors = if i == 1 && is_difference { factors.negative() } else { factors };
         let v = n.cast("wide", both[i], DType::I64)?;
         let v = n.binary("left", BinaryKind::ShiftLeft, v, shift)?;
@@ -256,7 +261,7 @@ pub(super) fn product(
     factor: f64,
     act: Activation,
 ) -> Result<ValueId, Reason> {
-    let to = per_tensor(n.output_info()?)?;
+    let to = n.result()?;
     let (a, b) = (n.cast("a", both[0], DType::I64)?, n.cast("b", both[1], DType::I64)?);
     let v = n.binary("product", BinaryKind::Mul, a, b)?;
     let v = Factors::new(&[factor])?.of_sums(n, v, 1 << 30)?;
@@ -272,7 +277,7 @@ pub(super) fn rescaled(n: &mut NodeContext, data: ValueId, factor: f64, bounds: 
 
 /// Floats as integers of 16 bits, ties away from zero.
 pub(super) fn of_floats(n: &mut NodeContext, data: ValueId) -> Result<ValueId, Reason> {
-    let to = scale(n.output_info()?)?;
+    let to = n.result()?.scale;
     let to = n.scalar("scale", to);
     let v = n.binary("div", BinaryKind::Div, data, to)?;
     rounded_away(n, v)
@@ -309,32 +314,31 @@ pub(super) fn between(n: &mut NodeContext, data: ValueId, from: PerTensor, to: P
     placed(n, v, to.zero_point)
 }
 
-/// The mean over dimensions (`QuantizedMeanOrSum`), of 8 or 16 bits; the factor includes the division by the number of
-/// elements.
-pub(super) fn mean(
+/// The sum over dimensions times a factor (`QuantizedMeanOrSum`), of 8 or 16 bits. `most` is the greatest sum; for a mean,
+/// the factor includes the division by the number of elements.
+pub(super) fn scaled_sum(
     n: &mut NodeContext,
     data: ValueId,
     axes: &[usize],
     keep: bool,
-    factors: &Factors,
+    (factors, most): (&Factors, i64),
     zero_points: [i32; 2],
 ) -> Result<ValueId, Reason> {
     let v = centered(n, data, zero_points[0])?;
     let v = n.reduce("sum", ReduceKind::Sum, axes, keep, v)?;
-    // Its factor fits the number of elements.
-    let v = factors.of_sums(n, v, 0)?;
+    let v = factors.of_sums(n, v, most)?;
     placed(n, v, zero_points[1])
 }
 
 /// Data less their zero point, in 64 bits.
-fn centered(n: &mut NodeContext, data: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
+pub(super) fn centered(n: &mut NodeContext, data: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
     let v = n.cast("wide", data, DType::I64)?;
     let zero = whole(n, "zero_point", zero_point.into());
     n.binary("less", BinaryKind::Sub, v, zero)
 }
 
 /// Integers of 64 bits at a zero point, in the result's type.
-fn placed(n: &mut NodeContext, v: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
+pub(super) fn placed(n: &mut NodeContext, v: ValueId, zero_point: i32) -> Result<ValueId, Reason> {
     let zero = whole(n, "result_zero_point", zero_point.into());
     let v = n.add("placed", v, zero)?;
     let wide = is_wide(n.output_info()?);
@@ -372,7 +376,7 @@ impl Interpolated {
 /// Softmax over the last dimension (`SoftmaxInt16`).
 pub(super) fn softmax(n: &mut NodeContext, data: ValueId, beta: f32) -> Result<ValueId, Reason> {
     let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
-    let (from, to) = (scale(n.input_info(0)?)?, scale(n.output_info()?)?);
+    let (from, to) = (scale(n.input_info(0)?)?, n.result()?.scale);
     if to != 1.0 / 32768.0 {
         return Err(format!("its result must have a scale of 2^-15, not {to}").into());
     }

@@ -5,14 +5,15 @@ use crate::frontend::reason::Reason;
 use crate::frontend::semantic::{norm, reduce};
 use crate::frontend::tflite::NodeContext;
 use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
-use crate::frontend::tflite::wide::{self, Sigmoid};
-use crate::graph::op::{BinaryKind, Lookup, Unary, UnaryKind};
+use crate::frontend::tflite::schema::Type;
+use crate::frontend::tflite::wide::{self, Factors, Sigmoid};
+use crate::graph::op::{BinaryKind, Lookup, Select, Unary, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 use tilewright_hw::num::{byte_multiplier, offset_clamp, quantize_multiplier, scale_double};
 
 pub(super) fn logistic(n: &mut NodeContext) -> Result<(), Reason> {
     if wide::is_wide(n.input_info(0)?) {
-        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, wide::scale(n.output_info()?)?, 0..=0)?;
+        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, n.result()?.scale, 0..=0)?;
         return by_table(n, |x| of.logistic(x));
     }
     function(n, UnaryKind::Sigmoid, 0.0, |x| 1.0 / (1.0 + (-x).exp()))
@@ -20,7 +21,7 @@ pub(super) fn logistic(n: &mut NodeContext) -> Result<(), Reason> {
 
 pub(super) fn tanh(n: &mut NodeContext) -> Result<(), Reason> {
     if wide::is_wide(n.input_info(0)?) {
-        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, wide::scale(n.output_info()?)?, 0..=1)?;
+        let of = Sigmoid::new(wide::scale(n.input_info(0)?)?, n.result()?.scale, 0..=1)?;
         return by_table(n, |x| of.tanh(x));
     }
     function(n, UnaryKind::Tanh, 0.0, f32::tanh)
@@ -35,11 +36,32 @@ pub(super) fn exp(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn abs(n: &mut NodeContext) -> Result<(), Reason> {
-    float(n, UnaryKind::Abs)
+    let data = n.input(0)?;
+    let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16, DType::I32])?;
+    if matches!(dtype, DType::F32 | DType::I32) {
+        let v = n.unary("", UnaryKind::Abs, data)?;
+        return n.output(v);
+    }
+    if n.input_info(0)?.ty == Type::U8 {
+        return Err("its data must be of type i8, i16, i32 or f32, found uint8".into());
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
+    // The quotient in single precision; equal scales are not multiplied (`AbsPrepare`).
+    let factor = fixed("scales", from.scale / to.scale)?;
+    let (multiplier, shift) = byte_multiplier(f64::from(factor));
+    let scaled = |x: i32| if from.scale == to.scale { x } else { scale_double(x, multiplier, shift) };
+    if dtype == DType::I16 {
+        return by_table(n, |x| scaled(x.abs()));
+    }
+    let v = lookup(n, "", data, |x| offset_clamp(scaled((x - from.zero_point).abs()), to.zero_point, -128, 127))?;
+    n.output(v)
 }
 
 pub(super) fn neg(n: &mut NodeContext) -> Result<(), Reason> {
-    float(n, UnaryKind::Neg)
+    let data = n.input(0)?;
+    expect(n, data, &[DType::F32, DType::I32, DType::I64])?;
+    let v = n.unary("", UnaryKind::Neg, data)?;
+    n.output(v)
 }
 
 pub(super) fn sqrt(n: &mut NodeContext) -> Result<(), Reason> {
@@ -49,7 +71,7 @@ pub(super) fn sqrt(n: &mut NodeContext) -> Result<(), Reason> {
 pub(super) fn rsqrt(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
     if expect(n, data, &[DType::F32, DType::I8])? == DType::I8 {
-        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
         // Scales are multiplied in single precision (`RsqrtPrepare`).
         let factor = fixed("scales", 1.0 / (from.scale.sqrt() * to.scale))?;
         let (multiplier, shift) = quantize_multiplier(f64::from(factor));
@@ -148,7 +170,7 @@ fn function(n: &mut NodeContext, kind: UnaryKind, alpha: f32, f: impl Fn(f32) ->
         let v = n.node("", Unary { kind, alpha, beta: 0.0 }, &[data])?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
     let inverse = 1.0 / to.scale;
     let v = lookup(n, "", data, |x| {
         let real = from.scale * (x - from.zero_point) as f32;
@@ -185,7 +207,7 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
         let v = n.node("", Unary { kind: UnaryKind::LeakyRelu, alpha, beta: 0.0 }, &[data])?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
     // Products and quotients in single precision (`LeakyReluPrepare`).
     let (below, above) = (fixed("alpha", from.scale * alpha / to.scale)?, fixed("scales", from.scale / to.scale)?);
     let scaled = |x: i32, (multiplier, shift), factor: f32| {
@@ -210,14 +232,33 @@ pub(super) fn leaky_relu(n: &mut NodeContext) -> Result<(), Reason> {
 
 /// Each channel, or each element, has its own slope below 0.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
-    use crate::graph::op::{Binary, Select};
     let (data, slope) = (n.input(0)?, n.input(1)?);
-    expect(n, data, &[DType::F32])?;
+    if expect(n, data, &[DType::F32, DType::I8])? == DType::I8 {
+        return prelu_of_bytes(n, data, slope);
+    }
     // A slope that is not finite must only apply below 0.
     let zero = n.made("zero", Tensor::vector(vec![0f32]));
-    let negative = n.node("negative", Binary { kind: BinaryKind::Less }, &[data, zero])?;
-    let below = n.node("below", Binary { kind: BinaryKind::Mul }, &[data, slope])?;
+    let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
+    let below = n.binary("below", BinaryKind::Mul, data, slope)?;
     let v = n.node("", Select {}, &[negative, below, data])?;
+    n.output(v)
+}
+
+fn prelu_of_bytes(n: &mut NodeContext, data: ValueId, slope: ValueId) -> Result<(), Reason> {
+    let (from, by) = (per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?);
+    let to = n.result()?;
+    expect(n, slope, &[DType::I8])?;
+    // Products and quotients in single precision (`PreluPrepare`).
+    let above = Factors::of_byte(fixed("scales", from.scale / to.scale)?.into())?;
+    let below = Factors::of_byte(fixed("scales", from.scale * by.scale / to.scale)?.into())?;
+    let x = wide::centered(n, data, from.zero_point)?;
+    let slope = wide::centered(n, slope, by.zero_point)?;
+    let product = n.binary("product", BinaryKind::Mul, x, slope)?;
+    let (above, below) = (above.of_sums(n, x, 255)?, below.of_sums(n, product, 255 * 255)?);
+    let zero = n.made("zero", Tensor::scalar(0i64));
+    let is_below = n.binary("negative", BinaryKind::Less, x, zero)?;
+    let v = n.node("chosen", Select {}, &[is_below, below, above])?;
+    let v = wide::placed(n, v, to.zero_point)?;
     n.output(v)
 }
 
@@ -227,7 +268,7 @@ pub(super) fn hard_swish(n: &mut NodeContext) -> Result<(), Reason> {
         let v = n.node("", Unary { kind: UnaryKind::HardSwish, alpha: 0.0, beta: 0.0 }, &[data])?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
     let f = HardSwish::new(from, to)?;
     let v = lookup(n, "", data, |x| f.apply(x))?;
     n.output(v)

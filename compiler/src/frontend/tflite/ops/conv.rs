@@ -82,7 +82,7 @@ fn convolution(
         let v = activate(n, v, act)?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
     let axis = if depthwise { 3 } else { 0 };
     let (scales, zero_point) = weights(n.input_info(1)?, axis, out_channels)?;
     let weight = normal(n.constant_input(1)?)?;
@@ -149,7 +149,7 @@ pub(super) fn fully_connected(n: &mut NodeContext) -> Result<(), Reason> {
         let v = n.node(before(act, "dense"), Dense { data_zero_point: 0, weight_zero_point: 0 }, &operands)?;
         activate(n, v, act)?
     } else {
-        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
         let info = n.input_info(1)?;
         let (scales, weight_zero_point) = weights(info, 0, rows)?;
         if dtype == DType::I16 {

@@ -2,7 +2,7 @@
 
 use super::{activate, before, expect, fixed};
 use crate::frontend::reason::Reason;
-use crate::frontend::tflite::quant::{Activation, PerTensor, per_tensor};
+use crate::frontend::tflite::quant::{self, Activation, PerTensor, per_tensor};
 use crate::frontend::tflite::{NodeContext, wide};
 use crate::graph::op::{Add, Binary, BinaryKind, Clip, Op, QAdd, QMul, QSquaredDifference, Rescale, UnaryKind};
 use crate::graph::{DType, ValueId};
@@ -35,7 +35,7 @@ fn plain(n: &mut NodeContext, op: impl Into<Op>, both: [ValueId; 2], act: Activa
 }
 
 fn quantized(n: &NodeContext) -> Result<[PerTensor; 3], Reason> {
-    Ok([per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?, per_tensor(n.output_info()?)?])
+    Ok([per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?, n.result()?])
 }
 
 fn operand(zero_point: i32, factor: f64) -> QaddOperand {
@@ -53,7 +53,7 @@ fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32
         let (from, to) = (q[0].scale.max(q[1].scale), q[2].scale);
         return Err(format!("its result's scale {to} is too small for its operands' scale {from}, as in TFLite").into());
     }
-    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    let twice = quant::common_scale([q[0].scale, q[1].scale]);
     Ok(Qadd {
         a: operand(q[0].zero_point, f64::from(q[0].scale) / twice),
         b: operand(q[1].zero_point, f64::from(q[1].scale) / twice),
@@ -66,7 +66,7 @@ fn common_scale(q: [PerTensor; 3], left_shift: u8, out: f64, (lo, hi): (i32, i32
 
 fn sum(n: &NodeContext, act: Activation) -> Result<Qadd, Reason> {
     let q = quantized(n)?;
-    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    let twice = quant::common_scale([q[0].scale, q[1].scale]);
     let out = twice / (f64::from(1u32 << ADD_SHIFT) * f64::from(q[2].scale));
     common_scale(q, ADD_SHIFT, out, act.range(q[2]))
 }
@@ -165,7 +165,7 @@ pub(super) fn squared_difference(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output(v);
     }
     let q = quantized(n)?;
-    let twice = 2.0 * f64::from(q[0].scale.max(q[1].scale));
+    let twice = quant::common_scale([q[0].scale, q[1].scale]);
     let out = twice * twice / (f64::from(1u32 << (2 * SQUARE_SHIFT)) * f64::from(q[2].scale));
     let params = common_scale(q, SQUARE_SHIFT, out, (-128, 127))?;
     let v = n.node("", QSquaredDifference { params }, &both)?;
@@ -217,7 +217,7 @@ fn activation(n: &mut NodeContext, act: Activation) -> Result<(), Reason> {
         let v = activate(n, data, act)?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
     if dtype == DType::I16 {
         let (factor, bounds) = (fixed("scales", from.scale / to.scale)?, act.range_in(to, wide::RANGE));
         let v = wide::rescaled(n, data, factor.into(), bounds)?;

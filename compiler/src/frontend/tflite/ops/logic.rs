@@ -116,7 +116,7 @@ pub(super) fn select_v2(n: &mut NodeContext) -> Result<(), Reason> {
 fn chosen(n: &mut NodeContext, condition: ValueId) -> Result<(), Reason> {
     let (a, b) = (n.input(1)?, n.input(2)?);
     if matches!(n.ty(a).dtype, DType::I8 | DType::I16) && n.output_info()?.quantization.is_some() {
-        let to = per_tensor(n.output_info()?)?;
+        let to = n.result()?;
         if per_tensor(n.input_info(1)?)? != to || per_tensor(n.input_info(2)?)? != to {
             return Err("operands and result must have the same scale and zero point".into());
         }

@@ -23,7 +23,7 @@ pub(super) fn batch_matmul(n: &mut NodeContext) -> Result<(), Reason> {
         return n.output(v);
     }
     let (a, b) = (per_tensor(n.input_info(0)?)?, per_tensor(n.input_info(1)?)?);
-    let to = per_tensor(n.output_info()?)?;
+    let to = n.result()?;
     // Scales are multiplied in single precision (`GetQuantizedConvolutionMultipler`).
     let factor = f64::from(a.scale * b.scale) / f64::from(to.scale);
     if dtype == DType::I16 {

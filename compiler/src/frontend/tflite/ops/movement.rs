@@ -27,7 +27,7 @@ pub(super) fn concatenation(n: &mut NodeContext) -> Result<(), Reason> {
     let mut parts = Vec::with_capacity(n.op.inputs.len());
     for i in 0..n.op.inputs.len() {
         let v = n.input(i)?;
-        if is_wide && wide::scale(n.input_info(i)?)? != wide::scale(n.output_info()?)? {
+        if is_wide && wide::scale(n.input_info(i)?)? != n.result()?.scale {
             return Err("parts and result of 16 bits must have the same scale".into());
         }
         parts.push(if integer { to_output_scale(n, i, v)? } else { v });
@@ -36,7 +36,7 @@ pub(super) fn concatenation(n: &mut NodeContext) -> Result<(), Reason> {
     let v = match (integer, act) {
         (_, Activation::None) => v,
         (true, _) => {
-            let (lo, hi) = act.range(per_tensor(n.output_info()?)?);
+            let (lo, hi) = act.range(n.result()?);
             n.node("", Clip { lo: lo as f32, hi: hi as f32 }, &[v])?
         }
         (false, _) => activate(n, v, act)?,
@@ -47,7 +47,7 @@ pub(super) fn concatenation(n: &mut NodeContext) -> Result<(), Reason> {
 /// Converts a part to the scale of the result (`ConcatenationWithScaling`).
 fn to_output_scale(n: &mut NodeContext, i: usize, v: ValueId) -> Result<ValueId, Reason> {
     let Some(declared) = n.input_info(i)?.quantization.as_ref().map(|_| n.input_info(i)) else { return Ok(v) };
-    let (from, to) = (per_tensor(declared?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(declared?)?, n.result()?);
     if from == to {
         return Ok(v);
     }
@@ -373,7 +373,7 @@ pub(super) fn space_to_batch(n: &mut NodeContext) -> Result<(), Reason> {
     let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let (sizes, pads) = blocks(n)?;
     same_quantization(n)?;
-    let zero = if dtype == DType::I8 { per_tensor(n.output_info()?)?.zero_point as f32 } else { 0.0 };
+    let zero = if dtype == DType::I8 { n.result()?.zero_point as f32 } else { 0.0 };
     let rank = n.ty(data).rank();
     let mut ends = vec![(0, 0)];
     ends.extend(pads);

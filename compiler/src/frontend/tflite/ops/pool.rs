@@ -39,7 +39,7 @@ fn pool(n: &mut NodeContext) -> Result<Pool, Reason> {
     let act = Activation::from_code(o.i8(5)?)?;
     let mut quant = None;
     if dtype != DType::F32 {
-        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
         if from.zero_point != to.zero_point || (from.scale - to.scale).abs() > 1e-6 {
             return Err("data and result must have the same scale and zero point".into());
         }
@@ -99,7 +99,7 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
     let (shape, axes) = (n.shape(data)?, axes(n)?);
     let kept = n.output_info()?.shape.len() == shape.len();
     if dtype != DType::F32 {
-        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
         let count = axes.iter().try_fold(1usize, |count, &axis| count.checked_mul(shape[axis]));
         let (multiplier, shift) =
             mean_multiplier(from.scale, to.scale, count, if dtype == DType::I8 { 255 } else { 65535 })?;
@@ -115,7 +115,8 @@ pub(super) fn mean(n: &mut NodeContext) -> Result<(), Reason> {
             }
             _ => {
                 let factors = wide::Factors::of_pair(multiplier, shift);
-                wide::mean(n, data, &axes, kept, &factors, [from.zero_point, to.zero_point])?
+                // The multiplier fits the number of elements.
+                wide::scaled_sum(n, data, &axes, kept, (&factors, 0), [from.zero_point, to.zero_point])?
             }
         };
         return n.output(v);

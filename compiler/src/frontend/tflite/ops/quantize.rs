@@ -11,7 +11,7 @@ use tilewright_hw::num::{Rounding, byte_multiplier};
 
 pub(super) fn quantize(n: &mut NodeContext) -> Result<(), Reason> {
     let data = n.input(0)?;
-    let to = per_tensor(n.output_info()?)?;
+    let to = n.result()?;
     let dtype = expect(n, data, &[DType::F32, DType::I8, DType::I16])?;
     let (is_wide, becomes_wide) = (wide::is_wide(n.input_info(0)?), wide::is_wide(n.output_info()?));
     let v = if becomes_wide && dtype == DType::F32 {
@@ -98,7 +98,7 @@ pub(super) fn softmax(n: &mut NodeContext) -> Result<(), Reason> {
     let axis = n.ty(data).rank().checked_sub(1).ok_or("its data must have a dimension")?;
     let mut op = Softmax::float(axis, beta);
     if expect(n, data, &[DType::F32, DType::I8])? == DType::I8 {
-        let (from, to) = (per_tensor(n.input_info(0)?)?, per_tensor(n.output_info()?)?);
+        let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
         (op.input_scale, op.output_scale, op.output_zero_point) = (from.scale, to.scale, to.zero_point);
     }
     let v = n.node("", op, &[data])?;

@@ -5,6 +5,8 @@ use super::shape::same_quantization;
 use super::{axis, expect};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::reduce::{self, Cumulative};
+use crate::frontend::tflite::quant::per_tensor;
+use crate::frontend::tflite::wide::{self, Factors};
 use crate::frontend::tflite::{NodeContext, dtype};
 use crate::graph::DType;
 use crate::graph::op::{ArgReduce, Concat, Reduce, ReduceKind};
@@ -37,7 +39,19 @@ pub(super) fn reduce_min(n: &mut NodeContext) -> Result<(), Reason> {
 }
 
 pub(super) fn sum(n: &mut NodeContext) -> Result<(), Reason> {
-    reduction(n, ReduceKind::Sum, &[DType::F32, DType::I32, DType::I64])
+    let data = n.input(0)?;
+    if n.ty(data).dtype != DType::I8 {
+        return reduction(n, ReduceKind::Sum, &[DType::F32, DType::I32, DType::I64]);
+    }
+    let (from, to) = (per_tensor(n.input_info(0)?)?, n.result()?);
+    let axes = axes(n)?;
+    let keep = n.output_info()?.shape.len() == n.ty(data).rank();
+    let shape = n.shape(data)?;
+    let count = axes.iter().try_fold(255i64, |most, &axis| most.checked_mul(i64::try_from(shape[axis]).ok()?));
+    let most = count.ok_or("its data are too large")?;
+    let factors = Factors::of_byte(f64::from(from.scale) / f64::from(to.scale))?;
+    let v = wide::scaled_sum(n, data, &axes, keep, (&factors, most), [from.zero_point, to.zero_point])?;
+    n.output(v)
 }
 
 /// The mean over any dimensions.

@@ -61,7 +61,7 @@ pub(super) fn pad(n: &mut NodeContext) -> Result<(), Reason> {
         (true, DType::I8) => f32::from(scalar::<i8>(n, 2)?),
         (true, DType::F32) => scalar::<f32>(n, 2)?,
         (true, _) => n.integers(2)?.first().map_or(0.0, |&value| value as f32),
-        (false, DType::I8) => per_tensor(n.output_info()?)?.zero_point as f32,
+        (false, DType::I8) => n.result()?.zero_point as f32,
         (false, _) => 0.0,
     };
     let v = pad::constant(n, "", data, &ends, value)?;

@@ -45,7 +45,7 @@ pub(super) fn transpose_conv(n: &mut NodeContext) -> Result<(), Reason> {
         let v = activate(n, v, act)?;
         return n.output(v);
     }
-    let (from, to) = (per_tensor(n.input_info(2)?)?, per_tensor(n.output_info()?)?);
+    let (from, to) = (per_tensor(n.input_info(2)?)?, n.result()?);
     let (scales, zero_point) = weights(n.input_info(1)?, 0, channels)?;
     let weight = n.constant_input(1)?;
     let factors = product_factors(n.input_info(2)?, from.scale, &scales, to.scale);
