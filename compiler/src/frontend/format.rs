@@ -2,6 +2,7 @@
 
 use super::error::ImportError;
 use super::onnx::Onnx;
+use super::pytorch::Pytorch;
 use super::sources::Sources;
 use super::tflite::Tflite;
 use super::{ImportOptions, kind};
@@ -10,7 +11,7 @@ use std::path::Path;
 use tilewright_runtime::artifact::About;
 
 /// The formats that models are read from.
-pub static FORMATS: [&dyn Format; 2] = [&Onnx, &Tflite];
+pub static FORMATS: [&dyn Format; 3] = [&Onnx, &Pytorch, &Tflite];
 
 /// A model's file.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +69,7 @@ pub fn format_of(bytes: &[u8]) -> Result<&'static dyn Format, &'static str> {
     found.copied().ok_or_else(|| kind::other(bytes).unwrap_or("a file of unknown kind"))
 }
 
-/// The formats as a list for messages: `ONNX (.onnx) or TFLite (.tflite)`.
+/// The formats as a list for messages: `ONNX (.onnx), PyTorch (.pt2) or TFLite (.tflite)`.
 pub fn known_formats() -> String {
     let names: Vec<String> = FORMATS.iter().map(|format| format!("{} ({})", format.name(), format.suffix())).collect();
     match names.as_slice() {

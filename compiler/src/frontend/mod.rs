@@ -11,6 +11,7 @@ mod format;
 mod kind;
 pub mod onnx;
 mod packed_bits;
+pub mod pytorch;
 mod reason;
 mod room;
 mod semantic;

@@ -185,6 +185,47 @@ pub fn shrunk(n: &mut SemanticBuilder, v: ValueId, limit: f32, bias: f32) -> Res
     n.cast("", shrunk, dtype)
 }
 
+/// The power of a value with a whole exponent above 0, by repeated squaring.
+pub fn whole_power(n: &mut SemanticBuilder, mut square: ValueId, mut exponent: u32) -> Result<ValueId, Reason> {
+    let mut all: Option<ValueId> = None;
+    loop {
+        if exponent % 2 == 1 {
+            all = Some(match all {
+                Some(all) => n.binary("pow", BinaryKind::Mul, all, square)?,
+                None => square,
+            });
+        }
+        exponent /= 2;
+        match all {
+            Some(all) if exponent == 0 => return Ok(all),
+            _ => square = n.binary("square", BinaryKind::Mul, square, square)?,
+        }
+    }
+}
+
+/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that can be
+/// infinite or NaN `x < 0 ? slope * x : x`, because slopes only apply below 0.
+pub fn sloped(n: &mut SemanticBuilder, data: ValueId, slope: ValueId) -> Result<ValueId, Reason> {
+    let known =
+        |n: &SemanticBuilder, f: fn(f32) -> bool| n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| f(s)));
+    if known(n, |s| s > 0.0 && s <= 1.0) {
+        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
+        return n.binary("", BinaryKind::Max, data, below);
+    }
+    let zero = n.scalar("zero", 0.0);
+    let dtype = n.ty(data).dtype;
+    let zero = n.cast("zero", zero, dtype)?;
+    if n.ty(data).dtype.is_float() && !known(n, f32::is_finite) {
+        let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
+        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
+        return n.node("", Select {}, &[negative, below, data]);
+    }
+    let below = n.binary("below", BinaryKind::Min, data, zero)?;
+    let below = n.binary("slope", BinaryKind::Mul, below, slope)?;
+    let above = n.binary("above", BinaryKind::Max, data, zero)?;
+    n.add("", above, below)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@
 //! against one limit, [`Room`].
 
 pub(super) mod attention;
+pub(super) mod conv;
 pub(super) mod einsum;
 pub(super) mod elementwise;
 pub(super) mod flow;

@@ -210,6 +210,34 @@ pub fn sampled(
     n.node("channels_first", Transpose { perm: vec![0, 2, 1] }, &[sum])
 }
 
+/// The data, `[N, C, ...]`, at the places of a grid, `[N, ..., dimensions]`, whose numbers are from -1 to 1 and have the
+/// innermost dimension first. With `centers`, -1 and 1 are the centers of the outermost elements.
+pub fn on_grid(
+    n: &mut SemanticBuilder,
+    data: ValueId,
+    grid: ValueId,
+    by: Interpolation,
+    outside: Outside,
+    centers: bool,
+) -> Result<ValueId, Reason> {
+    let (shape, places) = (n.shape(data)?, n.shape(grid)?);
+    let Some((&d, outer)) = places.split_last().filter(|(d, outer)| **d + 2 == shape.len() && outer[0] == shape[0])
+    else {
+        return Err(format!("its grid {} does not suit its data {}", n.ty(grid), n.ty(data)).into());
+    };
+    let count: usize = outer[1..].iter().product();
+    let mut all = Vec::with_capacity(d);
+    for (axis, &size) in shape[2..].iter().enumerate() {
+        // The grid's numbers are in the order of the innermost dimension first.
+        let place = super::movement::part(n, "place", grid, outer.len(), d - 1 - axis, 1)?;
+        let place = n.reshape("place/rows", place, &[shape[0], count])?;
+        all.push(in_pixels(n, place, size, centers)?);
+    }
+    let v = sampled(n, data, &all, by, outside)?;
+    let out = [&shape[..2], &outer[1..]].concat();
+    n.reshape("", v, &out)
+}
+
 /// Places of pixels from -1 to 1 over an image as numbers of pixels: -1 and 1 are the centers of the outermost pixels if
 /// `centers`, else their edges.
 pub fn in_pixels(n: &mut SemanticBuilder, v: ValueId, size: usize, centers: bool) -> Result<ValueId, Reason> {

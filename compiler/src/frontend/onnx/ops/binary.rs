@@ -2,7 +2,7 @@
 
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
-use crate::frontend::semantic::elementwise::remainder;
+use crate::frontend::semantic::elementwise::{self, remainder};
 use crate::graph::op::{BinaryKind, Select, UnaryKind};
 use crate::graph::{DType, ValueId};
 
@@ -101,7 +101,7 @@ pub(super) fn pow(n: &mut NodeContext) -> Result<(), Reason> {
         && e.fract() == 0.0
         && (1.0..=MOST_FACTORS).contains(&e)
     {
-        let v = product(n, a, e as u32)?;
+        let v = elementwise::whole_power(n, a, e as u32)?;
         return n.output(v);
     }
     let whole = !n.ty(b).dtype.is_float();
@@ -127,24 +127,6 @@ fn square_root(n: &mut NodeContext, a: ValueId) -> Result<ValueId, Reason> {
     let a = n.add("positive_zero", a, zero)?;
     let root = n.unary("root", UnaryKind::Sqrt, a)?;
     n.node("pow", Select {}, &[low, infinity, root])
-}
-
-/// The power of a value, by repeated squaring.
-fn product(n: &mut NodeContext, mut square: ValueId, mut exponent: u32) -> Result<ValueId, Reason> {
-    let mut all: Option<ValueId> = None;
-    loop {
-        if exponent % 2 == 1 {
-            all = Some(match all {
-                Some(all) => n.binary("pow", BinaryKind::Mul, all, square)?,
-                None => square,
-            });
-        }
-        exponent /= 2;
-        match all {
-            Some(all) if exponent == 0 => return Ok(all),
-            _ => square = n.binary("square", BinaryKind::Mul, square, square)?,
-        }
-    }
 }
 
 fn many(

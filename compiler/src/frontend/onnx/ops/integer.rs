@@ -4,10 +4,11 @@
 //! `sum (w - zw)`, all in wrapping 32-bit arithmetic, so the products are still products of bytes. A convolution is
 //! padded with `zx` itself.
 
-use super::conv::{as_data, as_image, check_kernel};
+use super::conv::check_kernel;
 use super::{NCHW, window};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::conv::{as_data, as_image};
 use crate::frontend::semantic::product::{as_matrices, multiplied, without};
 use crate::frontend::semantic::window::Window;
 use crate::graph::op::{BinaryKind, Cast, Clip, Conv2d, Dense, Pad, QMatMul, ReduceKind, Select, UnaryKind};

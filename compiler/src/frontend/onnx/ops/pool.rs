@@ -1,10 +1,10 @@
 //! MaxPool, AveragePool and the global pools.
 
-use super::conv::{as_data, as_image};
 use super::{NCHW, channels_last, spatial, window, window_3d};
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
+use crate::frontend::semantic::conv::{as_data, as_image};
 use crate::frontend::semantic::norm::length;
 use crate::frontend::semantic::pad;
 use crate::frontend::semantic::scatter::{self, Reduction};

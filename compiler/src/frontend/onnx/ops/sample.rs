@@ -2,7 +2,6 @@
 
 use crate::frontend::onnx::node::NodeContext;
 use crate::frontend::reason::Reason;
-use crate::frontend::semantic::movement::part;
 use crate::frontend::semantic::sample::{self, Interpolation, Outside, Parts};
 
 pub(super) fn grid_sample(n: &mut NodeContext) -> Result<(), Reason> {
@@ -20,22 +19,7 @@ pub(super) fn grid_sample(n: &mut NodeContext) -> Result<(), Reason> {
         Some("reflection") => Outside::Reflection { centers },
         Some(other) => return Err(format!("unknown padding_mode `{other}`; use zeros, border or reflection").into()),
     };
-    let (shape, places) = (n.shape(data)?, n.shape(grid)?);
-    let Some((&d, outer)) = places.split_last().filter(|(d, outer)| **d + 2 == shape.len() && outer[0] == shape[0])
-    else {
-        return Err(format!("its grid {} does not suit its data {}", n.ty(grid), n.ty(data)).into());
-    };
-    let count: usize = outer[1..].iter().product();
-    let mut all = Vec::with_capacity(d);
-    for (axis, &size) in shape[2..].iter().enumerate() {
-        // The grid's numbers are in the order of the innermost dimension first.
-        let place = part(n, "place", grid, outer.len(), d - 1 - axis, 1)?;
-        let place = n.reshape("place/rows", place, &[shape[0], count])?;
-        all.push(sample::in_pixels(n, place, size, centers)?);
-    }
-    let v = sample::sampled(n, data, &all, by, outside)?;
-    let out = [&shape[..2], &outer[1..]].concat();
-    let v = n.reshape("", v, &out)?;
+    let v = sample::on_grid(n, data, grid, by, outside, centers)?;
     n.output(v)
 }
 

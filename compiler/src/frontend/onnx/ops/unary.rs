@@ -153,8 +153,6 @@ pub(super) fn thresholded_relu(n: &mut NodeContext) -> Result<(), Reason> {
     n.output(v)
 }
 
-/// `max(x, 0) + slope * min(x, 0)`; with known slopes above 0 and up to 1 `max(x, slope * x)`; with slopes that can be
-/// infinite or NaN `x < 0 ? slope * x : x`, because slopes only apply below 0.
 pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
     let (data, mut slope) = (n.plain(0)?, n.plain(1)?);
     let rank = n.ty(data).rank();
@@ -162,25 +160,7 @@ pub(super) fn prelu(n: &mut NodeContext) -> Result<(), Reason> {
         // Before set 7, slopes are per channel.
         slope = channels(n, "slope", slope, rank)?;
     }
-    let known = |n: &NodeContext, f: fn(f32) -> bool| n.known_floats(slope).is_some_and(|s| s.iter().all(|&s| f(s)));
-    if known(n, |s| s > 0.0 && s <= 1.0) {
-        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
-        let v = n.binary("", BinaryKind::Max, data, below)?;
-        return n.output(v);
-    }
-    let zero = n.scalar("zero", 0.0);
-    let dtype = n.ty(data).dtype;
-    let zero = n.cast("zero", zero, dtype)?;
-    if n.ty(data).dtype.is_float() && !known(n, f32::is_finite) {
-        let negative = n.binary("negative", BinaryKind::Less, data, zero)?;
-        let below = n.binary("below", BinaryKind::Mul, data, slope)?;
-        let v = n.node("", Select {}, &[negative, below, data])?;
-        return n.output(v);
-    }
-    let below = n.binary("below", BinaryKind::Min, data, zero)?;
-    let below = n.binary("slope", BinaryKind::Mul, below, slope)?;
-    let above = n.binary("above", BinaryKind::Max, data, zero)?;
-    let v = n.add("", above, below)?;
+    let v = elementwise::sloped(n, data, slope)?;
     n.output(v)
 }
 

@@ -1,0 +1,570 @@
+//! Views, and other moves of elements.
+
+use crate::frontend::pytorch::context::Value;
+use crate::frontend::pytorch::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement::{self, BlockOrder, Range, part, sliced};
+use crate::graph::op::{Concat, Expand, Gather, Layout};
+use crate::graph::{Tensor, ValueId};
+
+pub(super) fn same(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["memory_format", "src"]);
+    Ok(n.tensor("self")?.into())
+}
+
+/// Inference drops nothing.
+pub(super) fn dropout(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["p"]);
+    if n.flag("train", false)? {
+        return Err("it drops elements, as in training; export the module after `eval()`".into());
+    }
+    let name = if matches!(n.value("input")?, Value::None) { "self" } else { "input" };
+    Ok(n.tensor(name)?.into())
+}
+
+pub(super) fn dropout_native(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = dropout(n)?;
+    Ok(Value::List(vec![v, Value::None]))
+}
+
+/// A conversion to an element type; devices and layouts in memory have no effect.
+pub(super) fn to(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["dtype", "layout", "device", "pin_memory", "non_blocking", "copy", "memory_format", "other"]);
+    let v = n.tensor("self")?;
+    let to = n.result_scalar(0)?;
+    let own = n.proto.inputs.iter().find_map(|input| match &input.arg {
+        crate::frontend::pytorch::schema::Argument::AsTensor(of) if input.name == "self" => n.cx.scalar_type(&of.name),
+        _ => None,
+    });
+    if own == Some(to) {
+        return Ok(v.into());
+    }
+    Ok(n.converted("", v, to)?.into())
+}
+
+/// A shape in which one size can be -1: what is left.
+fn filled(n: &NodeContext, v: ValueId, shape: &[i64]) -> Result<Vec<usize>, Reason> {
+    let count: usize = n.shape(v)?.iter().product();
+    let known = shape.iter().filter(|&&d| d >= 0).try_fold(1usize, |all, &d| all.checked_mul(usize::try_from(d).ok()?));
+    let known = known.ok_or("its shape is too large")?;
+    let size = |&d: &i64| match usize::try_from(d) {
+        Ok(d) => d,
+        Err(_) => count / known.max(1),
+    };
+    let shape: Vec<usize> = shape.iter().map(size).collect();
+    if shape.iter().try_fold(1usize, |all, d| all.checked_mul(*d)) != Some(count) {
+        return Err(format!("its shape {shape:?} does not suit {}", n.ty(v)).into());
+    }
+    Ok(shape)
+}
+
+pub(super) fn view(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = match n.ints("size")? {
+        Some(shape) => shape,
+        None => n.ints("shape")?.ok_or("it has no shape")?,
+    };
+    let shape = filled(n, v, &shape)?;
+    Ok(n.reshape("", v, &shape)?.into())
+}
+
+pub(super) fn view_as(n: &mut NodeContext) -> Result<Value, Reason> {
+    let (v, other) = (n.tensor("self")?, n.tensor("other")?);
+    let shape = n.shape(other)?;
+    Ok(n.reshape("", v, &shape)?.into())
+}
+
+pub(super) fn flatten(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let (first, last) = (n.dim("start_dim", 0, shape.len())?, n.dim("end_dim", -1, shape.len())?);
+    if shape.is_empty() {
+        return Ok(n.reshape("", v, &[1])?.into());
+    }
+    if first > last {
+        return Err(format!("its dimension {first} is behind its dimension {last}").into());
+    }
+    let mut out = shape[..first].to_vec();
+    out.push(shape[first..=last].iter().product());
+    out.extend_from_slice(&shape[last + 1..]);
+    Ok(n.reshape("", v, &out)?.into())
+}
+
+pub(super) fn unflatten(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len())?;
+    let sizes = n.ints("sizes")?.ok_or("it has no sizes")?;
+    let mut out: Vec<i64> = shape.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    out.splice(axis..=axis, sizes);
+    let out = filled(n, v, &out)?;
+    Ok(n.reshape("", v, &out)?.into())
+}
+
+pub(super) fn squeeze(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axes = match n.ints("dim")? {
+        Some(list) if shape.is_empty() || list.is_empty() => Vec::new(),
+        Some(list) => n.axes(&list, shape.len())?,
+        None => (0..shape.len()).collect(),
+    };
+    let out: Vec<usize> = (0..shape.len()).filter(|i| !axes.contains(i) || shape[*i] != 1).map(|i| shape[i]).collect();
+    Ok(n.reshape("", v, &out)?.into())
+}
+
+pub(super) fn unsqueeze(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let mut shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len() + 1)?;
+    shape.insert(axis, 1);
+    Ok(n.reshape("", v, &shape)?.into())
+}
+
+/// The data with their dimensions in this order.
+fn permuted(n: &mut NodeContext, v: ValueId, perm: &[usize]) -> Result<Value, Reason> {
+    if perm.iter().copied().eq(0..perm.len()) {
+        return Ok(v.into());
+    }
+    Ok(n.transposed("", v, perm)?.into())
+}
+
+pub(super) fn permute(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let rank = n.ty(v).rank();
+    let dims = n.ints("dims")?.unwrap_or_default();
+    let perm = dims.iter().map(|&d| n.axis(d, rank)).collect::<Result<Vec<_>, _>>()?;
+    n.axes(&dims, rank)?;
+    permuted(n, v, &perm)
+}
+
+pub(super) fn transpose(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let rank = n.ty(v).rank();
+    let names = if matches!(n.value("axis0")?, Value::None) { ["dim0", "dim1"] } else { ["axis0", "axis1"] };
+    let (a, b) = (n.dim(names[0], 0, rank)?, n.dim(names[1], 0, rank)?);
+    let mut perm: Vec<usize> = (0..rank).collect();
+    if rank > 0 {
+        perm.swap(a, b);
+    }
+    permuted(n, v, &perm)
+}
+
+/// The last two dimensions swapped; data of fewer dimensions stay.
+pub(super) fn transpose_matrices(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let rank = n.ty(v).rank();
+    let mut perm: Vec<usize> = (0..rank).collect();
+    if rank >= 2 {
+        perm.swap(rank - 2, rank - 1);
+    }
+    permuted(n, v, &perm)
+}
+
+pub(super) fn move_dims(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let rank = n.ty(v).rank();
+    let (from, to) = (n.ints("source")?.unwrap_or_default(), n.ints("destination")?.unwrap_or_default());
+    let dims = |n: &NodeContext, list: &[i64]| list.iter().map(|&d| n.axis(d, rank)).collect::<Result<Vec<_>, _>>();
+    let (from, to) = (dims(n, &from)?, dims(n, &to)?);
+    let mut perm = vec![usize::MAX; rank];
+    for (from, to) in from.iter().zip(&to) {
+        perm[*to] = *from;
+    }
+    let mut rest = (0..rank).filter(|d| !from.contains(d));
+    for place in perm.iter_mut().filter(|place| **place == usize::MAX) {
+        *place = rest.next().ok_or("it names a dimension twice")?;
+    }
+    permuted(n, v, &perm)
+}
+
+/// The data repeated so that they have this shape; -1 keeps a size.
+fn expanded(n: &mut NodeContext, v: ValueId, to: &[i64]) -> Result<Value, Reason> {
+    let shape = n.shape(v)?;
+    let before = to.len().checked_sub(shape.len()).ok_or("its shape has fewer dimensions than its data")?;
+    let own = |i: usize| i.checked_sub(before).and_then(|i| shape.get(i)).copied();
+    let size = |(i, &d): (usize, &i64)| match usize::try_from(d) {
+        Ok(d) => Ok(d),
+        Err(_) => own(i).ok_or(Reason("its shape must not be negative".into())),
+    };
+    let out = to.iter().enumerate().map(size).collect::<Result<Vec<_>, _>>()?;
+    if (0..out.len()).any(|i| own(i).is_some_and(|d| d != 1 && d != out[i])) {
+        return Err(format!("its data {} do not expand to {out:?}", n.ty(v)).into());
+    }
+    Ok(if out == shape { v } else { n.node("", Expand { shape: out }, &[v])? }.into())
+}
+
+pub(super) fn expand(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["implicit"]);
+    let v = n.tensor("self")?;
+    let to = n.ints("size")?.unwrap_or_default();
+    expanded(n, v, &to)
+}
+
+pub(super) fn expand_as(n: &mut NodeContext) -> Result<Value, Reason> {
+    let (v, other) = (n.tensor("self")?, n.tensor("other")?);
+    let to: Vec<i64> = n.shape(other)?.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    expanded(n, v, &to)
+}
+
+pub(super) fn broadcast_tensors(n: &mut NodeContext) -> Result<Value, Reason> {
+    let list = n.tensors("tensors")?;
+    let mut out: Vec<i64> = Vec::new();
+    for &v in &list {
+        let shape = n.shape(v)?;
+        while out.len() < shape.len() {
+            out.insert(0, 1);
+        }
+        let before = out.len() - shape.len();
+        for (i, &d) in shape.iter().enumerate().filter(|(_, d)| **d != 1) {
+            out[before + i] = i64::try_from(d).unwrap_or(i64::MAX);
+        }
+    }
+    list.into_iter().map(|v| expanded(n, v, &out)).collect::<Result<Vec<_>, _>>().map(Value::List)
+}
+
+pub(super) fn select(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let mut shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len())?;
+    let index = n.int("index", 0)?;
+    let size = *shape.get(axis).ok_or("its data have no dimensions")?;
+    let index = n.axis(index, size).map_err(|_| format!("its index {index} is out of range for {size} elements"))?;
+    let v = part(n, "part", v, axis, index, 1)?;
+    shape.remove(axis);
+    Ok(n.reshape("", v, &shape)?.into())
+}
+
+/// The range of a dimension that `start`, `end` and `step` say.
+pub(super) fn ranges(n: &mut NodeContext, rank: usize) -> Result<Vec<Range>, Reason> {
+    let axis = n.dim("dim", 0, rank)?;
+    let range = Range { start: n.optional_int("start")?, end: n.optional_int("end")?, step: n.int("step", 1)? };
+    let mut ranges = vec![Range::ALL; rank];
+    *ranges.get_mut(axis).ok_or("its data have no dimensions")? = range;
+    Ok(ranges)
+}
+
+pub(super) fn slice(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let ranges = ranges(n, n.ty(v).rank())?;
+    Ok(sliced(n, "", v, &ranges)?.into())
+}
+
+pub(super) fn narrow(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len())?;
+    let (start, length) = (n.int("start", 0)?, n.int("length", 0)?);
+    let start = if start < 0 { start + i64::try_from(shape[axis]).unwrap_or(0) } else { start };
+    let mut ranges = vec![Range::ALL; shape.len()];
+    ranges[axis] = Range { start: Some(start), end: Some(start.saturating_add(length)), step: 1 };
+    Ok(sliced(n, "", v, &ranges)?.into())
+}
+
+/// Parts of a dimension with these sizes.
+fn parts(n: &mut NodeContext, v: ValueId, axis: usize, sizes: &[usize]) -> Result<Value, Reason> {
+    let size = n.shape(v)?[axis];
+    if sizes.iter().try_fold(0usize, |all, d| all.checked_add(*d)) != Some(size) {
+        return Err(format!("its parts {sizes:?} are not {size} elements").into());
+    }
+    let (mut all, mut at) = (Vec::new(), 0);
+    for (i, &count) in sizes.iter().enumerate() {
+        all.push(part(n, &format!("{i}"), v, axis, at, count)?);
+        at += count;
+    }
+    Ok(all.into())
+}
+
+/// Parts of `each` elements, the last of which can be smaller.
+fn equal_parts(n: &mut NodeContext, v: ValueId, axis: usize, each: usize) -> Result<Value, Reason> {
+    let size = n.shape(v)?[axis];
+    if each == 0 {
+        return Err("its parts must not be empty".into());
+    }
+    let count = size.div_ceil(each).max(1);
+    n.reserve_nodes(count)?;
+    let sizes: Vec<usize> = (0..count).map(|i| (size - i * each).min(each)).collect();
+    parts(n, v, axis, &sizes)
+}
+
+pub(super) fn split(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let axis = n.dim("dim", 0, n.ty(v).rank())?;
+    let each = usize::try_from(n.int("split_size", 0)?).unwrap_or(0);
+    equal_parts(n, v, axis, each)
+}
+
+pub(super) fn chunk(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len())?;
+    let count = usize::try_from(n.int("chunks", 0)?).ok().filter(|count| *count > 0);
+    let each = shape[axis].div_ceil(count.ok_or("its chunks must be above 0")?);
+    equal_parts(n, v, axis, each.max(1))
+}
+
+pub(super) fn split_with_sizes(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let axis = n.dim("dim", 0, n.ty(v).rank())?;
+    let sizes = n.ints("split_sizes")?.unwrap_or_default();
+    let sizes = sizes.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
+    parts(n, v, axis, &sizes.map_err(|_| "its split_sizes must not be negative")?)
+}
+
+pub(super) fn unbind(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let mut shape = n.shape(v)?;
+    let axis = n.dim("dim", 0, shape.len())?;
+    let Value::List(list) = equal_parts(n, v, axis, 1)? else { return Err("it has no parts".into()) };
+    shape.remove(axis);
+    let own = |(i, value)| match value {
+        Value::Tensor(v) => Ok(Value::Tensor(n.reshape(&format!("{i}/row"), v, &shape)?)),
+        other => Ok(other),
+    };
+    list.into_iter().enumerate().map(own).collect::<Result<Vec<_>, Reason>>().map(Value::List)
+}
+
+/// Tensors in the type of the result.
+fn alike(n: &mut NodeContext) -> Result<Vec<ValueId>, Reason> {
+    let dtype = n.result_type(0)?;
+    let list = n.tensors("tensors")?;
+    list.into_iter().map(|v| n.cast("part", v, dtype)).collect()
+}
+
+fn joined(n: &mut NodeContext, parts: &[ValueId], axis: usize) -> Result<Value, Reason> {
+    match parts {
+        [] => Err("it joins no tensors".into()),
+        [one] => Ok((*one).into()),
+        many => Ok(n.node("", Concat { axis }, many)?.into()),
+    }
+}
+
+pub(super) fn concatenate(n: &mut NodeContext) -> Result<Value, Reason> {
+    let all = alike(n)?;
+    // Tensors of no elements and one dimension join with any.
+    let some: Vec<ValueId> = all.iter().copied().filter(|&v| n.ty(v).element_count() != Some(0)).collect();
+    let parts = if some.is_empty() { all } else { some };
+    let rank = parts.first().map_or(0, |&v| n.ty(v).rank());
+    let axis = n.dim("dim", 0, rank)?;
+    joined(n, &parts, axis)
+}
+
+pub(super) fn stack(n: &mut NodeContext) -> Result<Value, Reason> {
+    let all = alike(n)?;
+    let rank = all.first().map_or(0, |&v| n.ty(v).rank());
+    let axis = n.dim("dim", 0, rank + 1)?;
+    let own = |v| {
+        let mut shape = n.shape(v)?;
+        shape.insert(axis, 1);
+        n.reshape("part", v, &shape)
+    };
+    let parts = all.into_iter().map(own).collect::<Result<Vec<_>, _>>()?;
+    joined(n, &parts, axis)
+}
+
+pub(super) fn stack_rows(n: &mut NodeContext) -> Result<Value, Reason> {
+    let own = |n: &mut NodeContext, v| match n.shape(v)?.as_slice() {
+        [] => n.reshape("part", v, &[1, 1]),
+        &[d] => n.reshape("part", v, &[1, d]),
+        _ => Ok(v),
+    };
+    let parts = alike(n)?.into_iter().map(|v| own(n, v)).collect::<Result<Vec<_>, _>>()?;
+    joined(n, &parts, 0)
+}
+
+pub(super) fn stack_columns(n: &mut NodeContext) -> Result<Value, Reason> {
+    let own = |n: &mut NodeContext, v| if n.ty(v).rank() == 0 { n.reshape("part", v, &[1]) } else { Ok(v) };
+    let parts = alike(n)?.into_iter().map(|v| own(n, v)).collect::<Result<Vec<_>, _>>()?;
+    let axis = usize::from(parts.first().is_some_and(|&v| n.ty(v).rank() > 1));
+    joined(n, &parts, axis)
+}
+
+pub(super) fn repeat(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let mut repeats = match n.ints("repeats")? {
+        Some(repeats) => repeats,
+        None => n.ints("dims")?.unwrap_or_default(),
+    };
+    let mut shape = n.shape(v)?;
+    while repeats.len() < shape.len() {
+        repeats.insert(0, 1);
+    }
+    while shape.len() < repeats.len() {
+        shape.insert(0, 1);
+    }
+    let v = n.reshape("shape", v, &shape)?;
+    Ok(movement::tile(n, v, &repeats)?.into())
+}
+
+/// Each element several times, one after the other.
+pub(super) fn repeat_interleave(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["output_size"]);
+    let mut v = n.tensor("self")?;
+    let times = usize::try_from(n.int("repeats", 1)?).map_err(|_| "its repeats must not be negative")?;
+    let axis = match n.optional_int("dim")? {
+        Some(axis) => n.axis(axis, n.ty(v).rank())?,
+        None => {
+            let count = n.shape(v)?.iter().product();
+            v = n.reshape("flat", v, &[count])?;
+            0
+        }
+    };
+    let shape = n.shape(v)?;
+    let (mut apart, mut wide, mut out) = (shape.clone(), shape.clone(), shape.clone());
+    apart.insert(axis + 1, 1);
+    wide.insert(axis + 1, times);
+    out[axis] = shape[axis].checked_mul(times).ok_or("its result is too large")?;
+    let v = n.reshape("apart", v, &apart)?;
+    let v = n.node("wide", Expand { shape: wide }, &[v])?;
+    Ok(n.reshape("", v, &out)?.into())
+}
+
+pub(super) fn flip(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let dims = n.ints("dims")?.unwrap_or_default();
+    let axes = n.axes(&dims, n.ty(v).rank())?;
+    Ok(movement::reversed(n, v, &axes)?.into())
+}
+
+pub(super) fn flip_rows(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    Ok(movement::reversed(n, v, &[0])?.into())
+}
+
+pub(super) fn flip_columns(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    Ok(movement::reversed(n, v, &[1])?.into())
+}
+
+pub(super) fn roll(n: &mut NodeContext) -> Result<Value, Reason> {
+    let given = n.tensor("self")?;
+    let shape = n.shape(given)?;
+    let (shifts, dims) = (n.ints("shifts")?.unwrap_or_default(), n.ints("dims")?.unwrap_or_default());
+    let flat = dims.is_empty();
+    let mut v = if flat { n.reshape("flat", given, &[shape.iter().product()])? } else { given };
+    let axes =
+        if flat { vec![0] } else { dims.iter().map(|&d| n.axis(d, shape.len())).collect::<Result<Vec<_>, _>>()? };
+    if axes.len() != shifts.len() {
+        return Err("its shifts and dims must have the same number".into());
+    }
+    for (axis, shift) in axes.into_iter().zip(shifts) {
+        let size = n.shape(v)?[axis];
+        let by = usize::try_from(shift.rem_euclid(i64::try_from(size.max(1)).unwrap_or(1))).unwrap_or(0);
+        if by == 0 {
+            continue;
+        }
+        let (front, back) = (part(n, "front", v, axis, 0, size - by)?, part(n, "back", v, axis, size - by, by)?);
+        v = n.node("rolled", Concat { axis }, &[back, front])?;
+    }
+    Ok(if flat { n.reshape("", v, &shape)? } else { v }.into())
+}
+
+/// Windows of `size` elements, `step` apart, as a new last dimension.
+pub(super) fn unfold(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axis = n.dim("dimension", 0, shape.len())?;
+    let positive = |x: i64| usize::try_from(x).ok().filter(|x| *x > 0).ok_or("its size and step must be above 0");
+    let (size, step) = (positive(n.int("size", 1)?)?, positive(n.int("step", 1)?)?);
+    let count = shape[axis].checked_sub(size).ok_or("its windows are larger than its data")? / step + 1;
+    let index = n.table("index", &[count, size], |i| (i / size * step + i % size) as i64)?;
+    let v = n.node("windows", Gather { axis }, &[v, index])?;
+    let mut perm: Vec<usize> = (0..=shape.len()).collect();
+    let window = perm.remove(axis + 1);
+    perm.push(window);
+    permuted(n, v, &perm)
+}
+
+/// A diagonal of two dimensions, as the last dimension.
+pub(super) fn diagonal(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let offset = n.int("offset", 0)?;
+    let (a, b) = (n.dim("dim1", 0, shape.len())?, n.dim("dim2", 1, shape.len())?);
+    if a == b {
+        return Err("its dimensions must differ".into());
+    }
+    let mut perm: Vec<usize> = (0..shape.len()).filter(|d| *d != a && *d != b).collect();
+    let mut out: Vec<usize> = perm.iter().map(|&d| shape[d]).collect();
+    perm.extend([a, b]);
+    let Value::Tensor(v) = permuted(n, v, &perm)? else { return Err("its operand is no tensor".into()) };
+    let (rows, columns) = (shape[a] as i64, shape[b] as i64);
+    let (row, column) = ((-offset).max(0), offset.max(0));
+    let count = (rows - row).min(columns - column).max(0);
+    let mut flat = out.clone();
+    flat.push(shape[a] * shape[b]);
+    let v = n.reshape("flat", v, &flat)?;
+    let index: Vec<i64> = (0..count).map(|i| (row + i) * columns + column + i).collect();
+    let index = n.constant("index", Tensor::vector(index))?;
+    out.push(usize::try_from(count).unwrap_or(0));
+    let v = n.node("diagonal", Gather { axis: out.len() - 1 }, &[v, index])?;
+    Ok(n.reshape("", v, &out)?.into())
+}
+
+/// One tensor of each vector, all of the shape that their sizes make.
+pub(super) fn mesh(n: &mut NodeContext) -> Result<Value, Reason> {
+    let is_transposed = n.text("indexing")?.as_deref() == Some("xy");
+    let list = n.tensors("tensors")?;
+    let sizes = list.iter().map(|&v| Ok(n.shape(v)?.iter().product())).collect::<Result<Vec<usize>, Reason>>()?;
+    let place = |i: usize| if is_transposed && i < 2 { 1 - i } else { i };
+    let shape: Vec<usize> = (0..sizes.len()).map(|i| sizes[if sizes.len() > 1 { place(i) } else { i }]).collect();
+    let own = |(i, v): (usize, ValueId)| {
+        let mut one = vec![1; sizes.len()];
+        one[if sizes.len() > 1 { place(i) } else { i }] = sizes[i];
+        let v = n.reshape(&format!("{i}/line"), v, &one)?;
+        n.node(&format!("{i}"), Expand { shape: shape.clone() }, &[v])
+    };
+    Ok(list.into_iter().enumerate().map(own).collect::<Result<Vec<_>, _>>()?.into())
+}
+
+pub(super) fn pixel_shuffle(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let block =
+        usize::try_from(n.int("upscale_factor", 1)?).ok().filter(|b| *b > 0).ok_or("its factor must be above 0")?;
+    images(n, v, |n, v| movement::depth_to_space(n, v, block, BlockOrder::Crd, Layout::Nchw))
+}
+
+/// The inverse of [`pixel_shuffle`].
+pub(super) fn pixel_unshuffle(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let b =
+        usize::try_from(n.int("downscale_factor", 1)?).ok().filter(|b| *b > 0).ok_or("its factor must be above 0")?;
+    images(n, v, |n, v| {
+        let shape = n.shape(v)?;
+        let &[images, c, h, w] = shape.as_slice() else { return Err("its data must be images".into()) };
+        if h % b != 0 || w % b != 0 {
+            return Err(format!("its factor {b} must divide height and width, {h} and {w}").into());
+        }
+        let v = n.reshape("blocks", v, &[images, c, h / b, b, w / b, b])?;
+        let v = n.transposed("order", v, &[0, 1, 3, 5, 2, 4])?;
+        n.reshape("", v, &[images, c * b * b, h / b, w / b])
+    })
+}
+
+/// Applies a function of `[N, C, H, W]` to data whose dimensions before the last three are joined, or are missing.
+fn images(
+    n: &mut NodeContext,
+    v: ValueId,
+    f: impl FnOnce(&mut NodeContext, ValueId) -> Result<ValueId, Reason>,
+) -> Result<Value, Reason> {
+    let shape = n.shape(v)?;
+    let outer = shape.len().checked_sub(3).ok_or("its data must have 3 dimensions or more")?;
+    let mut flat = vec![shape[..outer].iter().product()];
+    flat.extend_from_slice(&shape[outer..]);
+    let v = n.reshape("images", v, &flat)?;
+    let v = f(n, v)?;
+    let made = n.shape(v)?;
+    let out = [&shape[..outer], &made[1..]].concat();
+    Ok(n.reshape("shape", v, &out)?.into())
+}
+
+pub(super) fn channel_shuffle(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let groups = usize::try_from(n.int("groups", 1)?).ok().filter(|g| *g > 0 && shape.len() > 1 && shape[1] % g == 0);
+    let groups = groups.ok_or("its groups must divide the channels")?;
+    let rest: usize = shape[2..].iter().product();
+    let v = n.reshape("groups", v, &[shape[0], groups, shape[1] / groups, rest])?;
+    let v = n.transposed("order", v, &[0, 2, 1, 3])?;
+    Ok(n.reshape("", v, &shape)?.into())
+}

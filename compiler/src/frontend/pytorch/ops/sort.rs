@@ -1,0 +1,24 @@
+//! The greatest elements.
+
+use crate::frontend::pytorch::context::Value;
+use crate::frontend::pytorch::node::NodeContext;
+use crate::frontend::reason::Reason;
+use crate::frontend::semantic::reduce;
+
+pub(super) fn top_k(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["sorted"]);
+    let v = n.tensor("self")?;
+    let axis = n.dim("dim", -1, n.ty(v).rank())?;
+    let (k, greatest) = (n.int("k", 1)?, n.flag("largest", true)?);
+    Ok(reduce::top_k(n, v, axis, k, greatest)?.into())
+}
+
+pub(super) fn arg_sort(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["stable"]);
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let axis = n.dim("dim", -1, shape.len())?;
+    let greatest = n.flag("descending", false)?;
+    let [_, indices] = reduce::top_k(n, v, axis, shape[axis] as i64, greatest)?;
+    Ok(indices.into())
+}
