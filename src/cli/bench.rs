@@ -16,7 +16,7 @@ use super::{Progress, Verdict, write_or_print};
 /// Arguments of `bench`.
 #[derive(clap::Args)]
 pub struct Bench {
-    /// The model (.onnx, .tflite, zoo:NAME)
+    /// The model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     #[arg(

@@ -16,7 +16,7 @@ use super::{Verdict, read_file, write_or_print};
 /// Arguments of `bisect`.
 #[derive(clap::Args)]
 pub struct Bisect {
-    /// The model (.onnx, .tflite, zoo:NAME)
+    /// The model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     #[command(flatten)]

@@ -19,7 +19,7 @@ use super::{Hw, Verdict, write_or_print};
 /// Arguments of `compile`.
 #[derive(clap::Args)]
 pub struct Compile {
-    /// The model (.onnx, .tflite, zoo:NAME)
+    /// The model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     /// Compile for several sizes of an open dimension; given several times, for all combinations

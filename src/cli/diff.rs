@@ -19,7 +19,7 @@ use super::{Hw, ParamsOption, Verdict, progress, read_file, write_or_print};
 /// Arguments of `diff`.
 #[derive(clap::Args)]
 pub struct Diff {
-    /// A model (.onnx, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to compare values inside its
+    /// A model (.onnx, .pt2, .tflite, zoo:NAME), or an artifact (compiled with --keep-values, to compare values inside its
     /// layers)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,

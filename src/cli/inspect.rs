@@ -12,7 +12,7 @@ use super::{ParamsOption, Verdict, read_file, write_or_print};
 /// Arguments of `inspect`.
 #[derive(clap::Args)]
 pub struct Inspect {
-    /// A compiled artifact, or a model (.onnx, .tflite, zoo:NAME)
+    /// A compiled artifact, or a model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse, required_unless_present = "targets")]
     file: Option<ModelFile>,
     /// List what this build compiles for (CPUs, GPUs, configurations, boards) and the devices that it runs on, with

@@ -17,7 +17,7 @@ use super::{Progress, Verdict, read_file, write_or_print};
 /// Arguments of `profile`.
 #[derive(clap::Args)]
 pub struct Profile {
-    /// The model (.onnx, .tflite, zoo:NAME)
+    /// The model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse, required_unless_present = "compare", conflicts_with = "compare")]
     file: Option<ModelFile>,
     /// HTML page to write; its data and a Perfetto trace go next to it, as NAME.json and NAME.trace.json

@@ -28,7 +28,7 @@ enum Ranges {
 /// Arguments of `quantize`.
 #[derive(clap::Args)]
 pub struct Quantize {
-    /// The float model (.onnx, .tflite, zoo:NAME)
+    /// The float model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     /// Samples of the model's inputs, best 100 or more: a .npy file, a .npz file with an array for each input, or a

@@ -19,7 +19,7 @@ use super::{Hw, Progress, Verdict, note, progress, write_or_print};
 #[derive(clap::Args)]
 #[command(group(clap::ArgGroup::new("limit").required(true).multiple(true)))]
 pub struct Tune {
-    /// The model (.onnx, .tflite, zoo:NAME)
+    /// The model (.onnx, .pt2, .tflite, zoo:NAME)
     #[arg(value_parser = ModelFile::parse)]
     file: ModelFile,
     #[command(flatten)]

@@ -42,7 +42,10 @@ fn cases() -> Vec<Case> {
     let folders = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
     let mut cases: Vec<Case> = folders
         .map(|folder| {
-            let model = ["model.onnx", "model.tflite"].map(|file| folder.join(file)).into_iter().find(|f| f.exists());
+            let model = ["model.onnx", "model.pt2", "model.tflite"]
+                .map(|file| folder.join(file))
+                .into_iter()
+                .find(|f| f.exists());
             Case {
                 name: folder.file_name().unwrap().to_string_lossy().into(),
                 model: model.unwrap_or_else(|| panic!("{} has no model", folder.display())),

@@ -76,7 +76,7 @@ fn zip(bytes: &[u8]) -> &'static str {
     let names: Vec<String> = names.map_or_else(|_| Vec::new(), |a| a.file_names().map(str::to_owned).collect());
     let any = |end: &str| names.iter().any(|name| name.ends_with(end));
     if any("/data.pkl") || any("/constants.pkl") {
-        "a PyTorch file"
+        "weights or a TorchScript module of PyTorch; write the module with torch.export.save"
     } else if any("model.weights.h5") {
         "a Keras file"
     } else if !names.is_empty() && names.iter().all(|name| name.ends_with(".npy")) {
@@ -116,7 +116,10 @@ mod tests {
             (b"\x80\x02}q\0.", "a Python pickle, as PyTorch writes"),
             (b"\x02\0\0\0\0\0\0\0{}", "a safetensors file"),
             (b"GGUF\x03\0\0\0", "a GGUF file"),
-            (&zipped("archive/data.pkl"), "a PyTorch file"),
+            (
+                &zipped("archive/data.pkl"),
+                "weights or a TorchScript module of PyTorch; write the module with torch.export.save",
+            ),
             (&zipped("x.npy"), "NumPy arrays (.npz)"),
             (&zipped("notes"), "a zip archive"),
         ] {

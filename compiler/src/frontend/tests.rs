@@ -18,6 +18,7 @@ mod onnx_runtime;
 mod onnx_scatter;
 mod onnx_special;
 mod operator_pages;
+mod pytorch_files;
 mod tflite_fields;
 mod tflite_floats;
 mod tflite_meaning;

@@ -17,7 +17,7 @@ use crate::cli::{Hw, ParamsOption, progress};
 /// Arguments of `run`.
 #[derive(clap::Args)]
 pub struct Run {
-    /// A model (.onnx, .tflite, zoo:NAME), a compiled artifact (.twa), or a program (text in a .tw file, or a
+    /// A model (.onnx, .pt2, .tflite, zoo:NAME), a compiled artifact (.twa), or a program (text in a .tw file, or a
     /// stream made by asm)
     #[arg(value_parser = ModelFile::parse)]
     pub file: ModelFile,

@@ -8,6 +8,7 @@ use super::{expression, ops, storage, structure};
 use crate::frontend::ImportOptions;
 use crate::frontend::error::ImportError;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::flow::Importer;
 use crate::frontend::semantic::{SemanticBuilder, reasonable};
 use crate::graph::{Dim, Tensor, TensorType, ValueId};
 use std::collections::{BTreeMap, HashMap};
@@ -64,6 +65,26 @@ pub(super) struct Context<'a> {
     pub symbols: BTreeMap<String, i64>,
     /// Names of the program with the values that they became, in the order of import.
     pub traced: Vec<(String, ValueId)>,
+    /// Prefix of the names of nodes.
+    prefix: String,
+    /// How many graphs are around this one.
+    depth: usize,
+}
+
+/// How deep graphs are within each other at most.
+const DEPTH: usize = 32;
+
+/// A node that cannot be imported.
+struct Fault {
+    node: String,
+    operator: String,
+    reason: Reason,
+}
+
+impl Importer for Context<'_> {
+    fn net(&mut self) -> &mut SemanticBuilder {
+        &mut self.net
+    }
 }
 
 /// A node's name for messages: that of its first result.
@@ -104,11 +125,8 @@ pub(super) fn declared_inputs(program: &Program) -> Result<Vec<(String, TensorTy
         let dim = |size: &Size| match size {
             Size::AsInt(n) => usize::try_from(*n).map(Dim::Fixed).map_err(|_| wrong(format!("it has a size of {n}"))),
             Size::AsExpr(of) => {
-                let parsed = expression::parse(&of.expr_str).map_err(wrong)?;
-                let symbol = parsed.symbol().ok_or_else(|| {
-                    wrong(format!("its size `{}` is no symbol; export the model with independent sizes", of.expr_str))
-                })?;
-                Ok(Dim::Symbol(symbol.into()))
+                // An expression such as `2*s0` is a symbol of its own, from which that in it follows.
+                Ok(Dim::Symbol(expression::parse(&of.expr_str).map_err(wrong)?.to_string()))
             }
         };
         Ok((name.to_owned(), TensorType { dtype, dims: meta.sizes.iter().map(dim).collect::<Result<_, _>>()? }))
@@ -128,6 +146,8 @@ impl<'a> Context<'a> {
             changes: HashMap::new(),
             symbols: BTreeMap::new(),
             traced: Vec::new(),
+            prefix: String::new(),
+            depth: 0,
         }
     }
 
@@ -140,7 +160,7 @@ impl<'a> Context<'a> {
     pub fn inputs(
         &mut self,
         program: &Program,
-        [mut weights, mut constants]: [HashMap<String, Stored>; 2],
+        [weights, constants]: [HashMap<String, Stored>; 2],
         options: &ImportOptions,
     ) -> Result<BTreeMap<String, Tensor>, ImportError> {
         let declared = declared_inputs(program).map_err(|e| self.malformed(e))?;
@@ -149,6 +169,7 @@ impl<'a> Context<'a> {
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
         let bound = sizes.bound(&types).map_err(wrong)?;
         self.symbols = bound.iter().map(|(s, n)| (s.clone(), i64::try_from(*n).unwrap_or(i64::MAX))).collect();
+        self.solve(program).map_err(wrong)?;
         let module = &program.graph_module;
         let specs = &module.signature.input_specs;
         if specs.len() != module.graph.inputs.len() {
@@ -175,18 +196,17 @@ impl<'a> Context<'a> {
                     Ok(Named::Value(v.into()))
                 }
                 // A number or a flag that was given at export; its value is part of the program.
-                InputSpec::UserInput { .. } | InputSpec::ConstantInput { .. } => continue,
+                InputSpec::UserInput { .. } | InputSpec::ConstantInput(_) => continue,
                 InputSpec::Parameter { parameter_name: name }
                 | InputSpec::Buffer { buffer_name: name, persistent: None } => {
-                    { weights.remove(name).or_else(|| constants.remove(name)).ok_or(name) }.map(Named::Stored)
+                    { weights.get(name).or_else(|| constants.get(name)).ok_or(name) }.cloned().map(Named::Stored)
                 }
                 InputSpec::Buffer { buffer_name: name, persistent: Some(persistent) } => {
-                    let lists =
-                        if *persistent { [&mut weights, &mut constants] } else { [&mut constants, &mut weights] };
-                    lists.into_iter().find_map(|list| list.remove(name)).ok_or(name).map(Named::Stored)
+                    let lists = if *persistent { [&weights, &constants] } else { [&constants, &weights] };
+                    lists.into_iter().find_map(|list| list.get(name)).ok_or(name).cloned().map(Named::Stored)
                 }
                 InputSpec::TensorConstant { tensor_constant_name: name } => {
-                    constants.remove(name).or_else(|| weights.remove(name)).ok_or(name).map(Named::Stored)
+                    constants.get(name).or_else(|| weights.get(name)).ok_or(name).cloned().map(Named::Stored)
                 }
                 InputSpec::Other(of) => {
                     let kind = of.keys().next().map_or("unknown", String::as_str);
@@ -210,18 +230,91 @@ impl<'a> Context<'a> {
         Ok(values)
     }
 
-    /// Imports a graph's nodes.
-    pub fn nodes(&mut self, graph: &'a Graph) -> Result<(), ImportError> {
-        for node in &graph.nodes {
-            let name = node_name(node);
-            self.net.begin(name, false);
-            if let Err(reason) = self.node(node) {
-                let operator = ops::short_name(&node.target).to_owned();
-                let error = ImportError::Node { file: self.file.into(), node: name.into(), operator, reason: reason.0 };
-                return Err(self.net.error(error, &self.net.graph));
+    /// Finds the symbols in the sizes of inputs that are expressions, such as `2*s0`, from what these sizes are.
+    fn solve(&mut self, program: &Program) -> Result<(), String> {
+        for (name, meta) in user_inputs(program) {
+            let sizes = meta.into_iter().flat_map(|meta| &meta.sizes);
+            for size in sizes {
+                let Size::AsExpr(of) = size else { continue };
+                let parsed = expression::parse(&of.expr_str)?;
+                let (text, Some(symbol)) = (parsed.to_string(), parsed.only_symbol()) else { continue };
+                let Some(wanted) = self.symbols.get(&text).copied().filter(|_| text != symbol) else { continue };
+                let mut symbols = self.symbols.clone();
+                let mut suits = |n: &i64| {
+                    symbols.insert(symbol.clone(), *n);
+                    parsed.value(&symbols) == Some(wanted)
+                };
+                let known = self.symbols.get(&symbol).copied();
+                let found = match known {
+                    Some(known) => Some(known).filter(|n| suits(n)),
+                    None => (0..=wanted.clamp(0, 1 << 20)).find(|n| suits(n)),
+                };
+                let found =
+                    found.ok_or_else(|| format!("has an input {name}, whose size {text} cannot be {wanted}"))?;
+                self.symbols.insert(symbol, found);
             }
         }
         Ok(())
+    }
+
+    /// Imports the program's nodes.
+    pub fn nodes(&mut self) -> Result<(), ImportError> {
+        self.graph_nodes().map_err(|Fault { node, operator, reason }| {
+            let error = ImportError::Node { file: self.file.into(), node, operator, reason: reason.0 };
+            self.net.error(error, &self.net.graph)
+        })
+    }
+
+    fn graph_nodes(&mut self) -> Result<(), Fault> {
+        for node in &self.graph.nodes {
+            let name = format!("{}{}", self.prefix, node_name(node));
+            self.net.begin(&name, self.depth > 0);
+            if let Err(reason) = self.node(node) {
+                return Err(Fault { node: name, operator: ops::short_name(&node.target).to_owned(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// Imports a graph within a node for these values of its inputs, and returns its outputs.
+    pub fn inline(&mut self, graph: &'a Graph, values: &[ValueId], label: &str) -> Result<Vec<ValueId>, Reason> {
+        if self.depth >= DEPTH {
+            return Err(format!("more than {DEPTH} graphs within each other are not supported").into());
+        }
+        if graph.inputs.len() != values.len() {
+            return Err(format!("its graph takes {} values, but gets {}", graph.inputs.len(), values.len()).into());
+        }
+        let mut names = HashMap::new();
+        for (input, &v) in graph.inputs.iter().zip(values) {
+            if let Argument::AsTensor(of) = input {
+                names.insert(of.name.clone(), Named::Value(v.into()));
+            }
+        }
+        let outer = (
+            std::mem::replace(&mut self.names, names),
+            std::mem::take(&mut self.views),
+            std::mem::take(&mut self.changes),
+            std::mem::replace(&mut self.graph, graph),
+            std::mem::replace(&mut self.prefix, format!("{label}/")),
+            // Values of a region are none of the graph.
+            std::mem::take(&mut self.traced),
+        );
+        self.depth += 1;
+        let built = self.graph_nodes().map_err(|Fault { node, operator, reason }| {
+            Reason(format!("in its graph, node `{node}` ({operator}): {}", reason.0))
+        });
+        let result = |argument: &Argument| match argument {
+            Argument::AsTensor(of) => match self.value(&of.name)? {
+                Value::Tensor(v) => Ok(v),
+                _ => Err(Reason("its graph returns what is no tensor".into())),
+            },
+            _ => Err("its graph returns what is no tensor".into()),
+        };
+        let results = built.and_then(|()| graph.outputs.iter().map(result).collect());
+        self.depth -= 1;
+        (self.names, self.views, self.changes, self.graph, self.prefix, self.traced) = outer;
+        self.net.begin(label, self.depth > 0);
+        results
     }
 
     /// Imports a node, and defines what it returns.
@@ -245,6 +338,7 @@ impl<'a> Context<'a> {
                 }
                 names.iter().zip(values).try_for_each(|(name, value)| self.define(&name.name, value))
             }
+            ([one], Value::List(mut values)) if values.len() == 1 => self.define_result(one, values.remove(0)),
             ([one], value) => self.define_result(one, value),
             (many, Value::List(values)) if values.len() >= many.len() => {
                 many.iter().zip(values).try_for_each(|(output, value)| self.define_result(output, value))

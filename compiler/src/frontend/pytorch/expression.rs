@@ -2,6 +2,7 @@
 //! `Mul(Integer(2), Symbol('s77', positive=True, integer=True))`, or a symbol alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// How deep calls are within each other at most.
 const DEPTH: usize = 64;
@@ -36,9 +37,40 @@ impl Expression {
         }
     }
 
-    /// The symbol, if it is nothing else.
-    pub fn symbol(&self) -> Option<&str> {
-        if let Expression::Symbol(name) = self { Some(name) } else { None }
+    /// The symbol in the expression, if there is one and no other.
+    pub fn only_symbol(&self) -> Option<String> {
+        let mut found = Vec::new();
+        self.symbols(&mut found);
+        found.sort_unstable();
+        found.dedup();
+        if let [one] = found.as_slice() { Some((*one).to_owned()) } else { None }
+    }
+
+    fn symbols<'e>(&'e self, all: &mut Vec<&'e str>) {
+        match self {
+            Expression::Number(_) => {}
+            Expression::Symbol(name) => all.push(name),
+            Expression::Call(_, operands) => operands.iter().for_each(|e| e.symbols(all)),
+        }
+    }
+}
+
+/// As people write it: `2*s0 + 1`.
+impl fmt::Display for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |operands: &[Expression], with: &str| {
+            operands.iter().map(ToString::to_string).collect::<Vec<_>>().join(with)
+        };
+        match self {
+            Expression::Number(n) => write!(f, "{n}"),
+            Expression::Symbol(name) => write!(f, "{name}"),
+            Expression::Call(name, operands) => match (name.as_str(), operands.as_slice()) {
+                ("Integer", [one]) => write!(f, "{one}"),
+                ("Add", all) => write!(f, "({})", joined(all, "+")),
+                ("Mul", all) => write!(f, "{}", joined(all, "*")),
+                (_, all) => write!(f, "{name}({})", joined(all, ",")),
+            },
+        }
     }
 }
 

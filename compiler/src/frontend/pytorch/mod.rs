@@ -113,7 +113,7 @@ pub fn import_traced(bytes: &[u8], file: &str, options: &ImportOptions) -> Resul
     let graph = &program.graph_module.graph;
     let mut cx = Context::new(file, net, graph, archive);
     let values = cx.inputs(&program, stored, options)?;
-    cx.nodes(graph)?;
+    cx.nodes()?;
     cx.outputs(&program).map_err(malformed)?;
     let Context { net, traced, .. } = cx;
     let (graph, places, counted) = net.finish(file)?;

@@ -353,11 +353,11 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         found.ok_or_else(|| "the program does not declare the type of its result".into())
     }
 
-    /// The sizes that the program declares for the node's only result.
-    pub fn result_shape(&self) -> Option<Vec<usize>> {
-        let Some(Argument::AsTensor(of)) = self.proto.outputs.first() else { return None };
+    /// The strides that the program declares for a tensor that is an argument.
+    pub fn declared_strides(&self, name: &str) -> Option<Vec<usize>> {
+        let Some(Argument::AsTensor(of)) = self.argument(name) else { return None };
         let meta = self.cx.graph.tensor_values.get(&of.name)?;
-        meta.sizes.iter().map(|size| usize::try_from(size.known(&self.cx.symbols)?).ok()).collect()
+        meta.strides.iter().map(|stride| usize::try_from(stride.known(&self.cx.symbols)?).ok()).collect()
     }
 
     /// Converts a tensor to an element type of the file.

@@ -13,7 +13,7 @@ const VALUE_BYTES: usize = 64;
 #[derive(Debug, Clone)]
 enum Value {
     None,
-    Bool(bool),
+    Bool,
     Int(i64),
     Text(String),
     Tuple(Vec<Value>),
@@ -159,8 +159,7 @@ impl Reader<'_, '_> {
                 b')' | b']' => Value::Tuple(Vec::new()),
                 b'(' => Value::Mark,
                 b'N' => Value::None,
-                0x88 => Value::Bool(true),
-                0x89 => Value::Bool(false),
+                0x88 | 0x89 => Value::Bool,
                 b'K' => Value::Int(self.byte()?.into()),
                 b'M' => {
                     let bytes = self.take(2)?;

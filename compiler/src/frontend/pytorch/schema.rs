@@ -2,7 +2,7 @@
 
 use super::expression;
 use crate::graph::DType;
-use serde::de::Error;
+use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use std::collections::{BTreeMap, HashMap};
 use tilewright_runtime::tensor::NarrowFloat;
@@ -19,8 +19,6 @@ pub(super) struct Program {
 #[derive(Debug, Deserialize)]
 pub(super) struct Version {
     pub major: i64,
-    #[serde(default)]
-    pub minor: i64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -49,8 +47,6 @@ pub(super) struct Graph {
     pub outputs: Vec<Argument>,
     pub nodes: Vec<Node>,
     pub tensor_values: HashMap<String, TensorMeta>,
-    #[serde(default)]
-    pub sym_int_values: HashMap<String, Size>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,7 +76,7 @@ pub(super) struct GraphArgument {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Argument {
-    AsNone(bool),
+    AsNone(IgnoredAny),
     AsTensor(Name),
     AsTensors(Vec<Name>),
     AsOptionalTensors(Vec<OptionalTensor>),
@@ -97,19 +93,19 @@ pub(super) enum Argument {
     AsSymFloat(Symbolic),
     AsSymBool(Symbolic),
     AsScalarType(u8),
-    AsMemoryFormat(u8),
-    AsLayout(u8),
-    AsDevice(serde::de::IgnoredAny),
+    AsMemoryFormat(IgnoredAny),
+    AsLayout(IgnoredAny),
+    AsDevice(IgnoredAny),
     AsGraph(Box<GraphArgument>),
     #[serde(untagged)]
-    Other(serde::de::IgnoredAny),
+    Other(IgnoredAny),
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OptionalTensor {
     AsTensor(Name),
-    AsNone(bool),
+    AsNone(IgnoredAny),
 }
 
 /// A number that is known only when sizes are, by its name, or a known one.
@@ -291,11 +287,9 @@ pub(super) enum InputSpec {
     TensorConstant {
         tensor_constant_name: String,
     },
-    ConstantInput {
-        value: Argument,
-    },
+    ConstantInput(IgnoredAny),
     #[serde(untagged)]
-    Other(HashMap<String, serde::de::IgnoredAny>),
+    Other(HashMap<String, IgnoredAny>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -304,14 +298,10 @@ pub(super) enum OutputSpec {
     UserOutput {
         arg: Argument,
     },
-    BufferMutation {
-        buffer_name: String,
-    },
-    UserInputMutation {
-        user_input_name: String,
-    },
+    BufferMutation(IgnoredAny),
+    UserInputMutation(IgnoredAny),
     #[serde(untagged)]
-    Other(HashMap<String, serde::de::IgnoredAny>),
+    Other(IgnoredAny),
 }
 
 /// A list of stored tensors.

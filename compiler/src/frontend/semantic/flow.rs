@@ -1,8 +1,8 @@
-//! Loops that decompositions make: recurrences over many steps.
+//! Branches and loops whose regions are graphs of a file, and loops that decompositions make: recurrences over many steps.
 
 use super::SemanticBuilder;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{Loop, Op};
+use crate::graph::op::{If, Loop, Op};
 use crate::graph::{DType, GraphBuilder, Tensor, TensorType, ValueId};
 use std::sync::Arc;
 
@@ -31,6 +31,106 @@ impl GraphBuilder {
             self.free_input("value", outer.ty(v).clone())
         })
     }
+}
+
+/// The state of an import, whose builder builds regions in place of its graph.
+pub trait Importer {
+    fn net(&mut self) -> &mut SemanticBuilder;
+}
+
+/// Imports a graph of the file for these values of its inputs, and returns its outputs.
+pub type Inline<'f, C> = &'f mut dyn FnMut(&mut C, &[ValueId]) -> Result<Vec<ValueId>, Reason>;
+
+/// Builds a region of the graph.
+fn region<C: Importer, T>(
+    cx: &mut C,
+    label: &str,
+    build: impl FnOnce(&mut C, &GraphBuilder) -> Result<T, Reason>,
+) -> Result<(GraphBuilder, T), Reason> {
+    let outer = std::mem::replace(&mut cx.net().graph, GraphBuilder::new(label));
+    let built = build(cx, &outer);
+    let inner = std::mem::replace(&mut cx.net().graph, outer);
+    Ok((inner, built?))
+}
+
+/// What one of two graphs makes of the values: the first if the condition is true.
+pub fn branch<C: Importer>(
+    cx: &mut C,
+    condition: ValueId,
+    values: &[ValueId],
+    [then, otherwise]: [Inline<C>; 2],
+) -> Result<Vec<ValueId>, Reason> {
+    let label = cx.net().name().to_owned();
+    if let Some(known) = cx.net().constant_of(condition).cloned() {
+        let holds = known.doubles().first().is_some_and(|x| *x != 0.0);
+        return if holds { then(cx, values) } else { otherwise(cx, values) };
+    }
+    let condition = cx.net().truth(condition)?;
+    let mut regions = Vec::new();
+    for inline in [then, otherwise] {
+        let (graph, passed) = region(cx, &label, |cx, outer| {
+            let mut passed = Vec::new();
+            let own: Vec<ValueId> = values.iter().map(|&v| cx.net().graph.passed(outer, v, &mut passed)).collect();
+            for (i, v) in inline(cx, &own)?.into_iter().enumerate() {
+                cx.net().graph.output(&format!("result{i}"), v);
+            }
+            Ok(passed)
+        })?;
+        regions.push((Arc::new(graph.finish()?), passed));
+    }
+    let (Some((otherwise, _)), Some((then, passed))) = (regions.pop(), regions.pop()) else {
+        return Err("its regions are not complete".into());
+    };
+    let operands = [&[condition], passed.as_slice()].concat();
+    Ok(cx.net().graph.node_outputs(&label, Op::If(If { then, otherwise }), &operands)?)
+}
+
+/// The values after a graph was applied to them as long as another makes a true condition of them. `kept` says which of them
+/// the graph does not change; they are not carried, so that weights are constants of the region.
+pub fn repeated<C: Importer>(
+    cx: &mut C,
+    values: &[ValueId],
+    kept: &[bool],
+    condition: Inline<C>,
+    body: Inline<C>,
+) -> Result<Vec<ValueId>, Reason> {
+    let label = cx.net().name().to_owned();
+    let one = |list: Vec<ValueId>| match list.as_slice() {
+        &[one] => Ok(one),
+        _ => Err(Reason("its condition's graph must have one output".into())),
+    };
+    let first = one(condition(cx, values)?)?;
+    let starts = cx.net().truth(first)?;
+    let is_kept = |i: usize| kept.get(i) == Some(&true);
+    let (mut carried, mut captured) = (Vec::new(), Vec::new());
+    for (i, &v) in values.iter().enumerate() {
+        if is_kept(i) { captured.push(v) } else { carried.push(v) }
+    }
+    let (graph, passed) = region(cx, &label, |cx, outer| {
+        cx.net().graph.free_input("step", TensorType::new(DType::I64, &[]));
+        let input = |graph: &mut GraphBuilder, v: ValueId| graph.free_input("carried", outer.ty(v).clone());
+        let own: Vec<ValueId> = carried.iter().map(|&v| input(&mut cx.net().graph, v)).collect();
+        let mut passed = Vec::new();
+        let inside: Vec<ValueId> = captured.iter().map(|&v| cx.net().graph.passed(outer, v, &mut passed)).collect();
+        let (mut own, mut inside) = (own.into_iter(), inside.into_iter());
+        let now: Vec<ValueId> =
+            (0..values.len()).filter_map(|i| if is_kept(i) { inside.next() } else { own.next() }).collect();
+        let next = body(cx, &now)?;
+        let goes_on = one(condition(cx, &next)?)?;
+        let goes_on = cx.net().reshape("goes_on", goes_on, &[])?;
+        cx.net().graph.output("goes_on", goes_on);
+        for (i, v) in next.into_iter().enumerate().filter(|(i, _)| !is_kept(*i)) {
+            cx.net().graph.output(&format!("next{i}"), v);
+        }
+        Ok(passed)
+    })?;
+    let limit = cx.net().made("limit", Tensor::scalar(i64::MAX));
+    let count = carried.len();
+    let operands: Vec<ValueId> = [limit, starts].into_iter().chain(carried).chain(passed).collect();
+    let op = Loop { body: Arc::new(graph.finish()?), carried: count, collects: 0 };
+    let mut last = cx.net().graph.node_outputs(&label, Op::Loop(op), &operands)?.into_iter();
+    let result = |(i, &v): (usize, &ValueId)| if is_kept(i) { Some(v) } else { last.next() };
+    Ok(values.iter().enumerate().filter_map(result).collect())
 }
 
 /// What a step of a loop makes.

@@ -129,3 +129,62 @@ pub fn convolution(
     let v = n.reshape("volumes", v, &[images, deep, out, made[2], made[3]])?;
     n.node("", Transpose { perm: vec![0, 2, 1, 3, 4] }, &[v])
 }
+
+/// How a transposed convolution of a volume moves, and what is cut off; depth, height, width.
+#[derive(Debug, Clone, Copy)]
+pub struct Transposed3 {
+    pub strides: [usize; 3],
+    pub dilations: [usize; 3],
+    /// Elements that are cut off before each dimension.
+    pub before: [usize; 3],
+    /// The sizes of the result.
+    pub size: [usize; 3],
+    pub groups: usize,
+}
+
+/// The transposed convolution of a volume with weights `[C, O / groups, D, H, W]`: the sum over the kernel's depths of
+/// transposed convolutions of images, each moved to its depth.
+pub fn transposed(
+    n: &mut SemanticBuilder,
+    data: ValueId,
+    weight: ValueId,
+    bias: Option<ValueId>,
+    by: Transposed3,
+) -> Result<ValueId, Reason> {
+    let [images, channels, depth, h, w] = sizes(n, data)?;
+    let [inputs, per_group, kd, kh, kw] = sizes(n, weight)?;
+    let data = n.node("depth_first", Transpose { perm: vec![0, 2, 1, 3, 4] }, &[data])?;
+    let data = n.reshape("images", data, &[images * depth, channels, h, w])?;
+    let (out, stride) = (per_group.checked_mul(by.groups).ok_or("its result is too large")?, by.strides[0]);
+    let [deep, high, wide] = by.size;
+    let mut sum = None;
+    for k in 0..kd {
+        let own = super::movement::part(n, "weight/depth", weight, 2, k, 1)?;
+        let own = n.reshape("weight/image", own, &[inputs, per_group, kh, kw])?;
+        let steps = super::conv::Transposed {
+            strides: [by.strides[1], by.strides[2]],
+            dilations: [by.dilations[1], by.dilations[2]],
+            groups: by.groups,
+        };
+        let cut = super::conv::Cut { before: [by.before[1], by.before[2]], size: [high, wide] };
+        let v = super::conv::transposed(n, data, own, None, steps, |_, _| Ok(cut))?;
+        // Depth `d` of the data goes to `d * stride + k * dilation` of the result.
+        let v = n.reshape("depths", v, &[images, depth, 1, out * high * wide])?;
+        let v = pad::constant(n, "apart", v, &[(0, 0), (0, 0), (0, stride as i64 - 1), (0, 0)], 0.0)?;
+        let v = n.reshape("depth", v, &[images, depth * stride, out, high, wide])?;
+        let first = (k * by.dilations[0]) as i64 - by.before[0] as i64;
+        let last = deep as i64 - first - (depth * stride) as i64;
+        let mut ends = [(0, 0); 5];
+        ends[1] = (first, last);
+        let v = pad::constant(n, "moved", v, &ends, 0.0)?;
+        sum = Some(match sum {
+            Some(sum) => n.add("sum", sum, v)?,
+            None => v,
+        });
+    }
+    let v = sum.ok_or("its kernel must be positive")?;
+    let v = n.node("volumes", Transpose { perm: vec![0, 2, 1, 3, 4] }, &[v])?;
+    let Some(bias) = bias else { return Ok(v) };
+    let bias = super::norm::channels(n, "bias", bias, 5)?;
+    n.add("", v, bias)
+}

@@ -148,10 +148,22 @@ fn a_file_of_no_known_format_is_refused() {
     let path = folder.path().join("model.h5");
     std::fs::write(&path, b"\x89HDF").unwrap();
     assert!(
-        import(&path).unwrap_err().to_string().contains("models are read from ONNX (.onnx) or TFLite (.tflite) files")
+        import(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("models are read from ONNX (.onnx), PyTorch (.pt2) or TFLite (.tflite) files")
     );
     let missing = folder.path().join("none.tflite");
     assert!(import(&missing).unwrap_err().to_string().starts_with("cannot read "));
+}
+
+#[test]
+fn damaged_pytorch_files_give_errors() {
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases");
+    for name in ["22-torch-loop", "22-torch-2.6", "22-torch-structure"] {
+        let whole = std::fs::read(cases.join(name).join("model.pt2")).unwrap();
+        torture(&whole, |b| Ok(pytorch::import_traced(b, name, &ImportOptions::default())?.0));
+    }
 }
 
 #[test]

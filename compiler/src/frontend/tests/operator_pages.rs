@@ -225,10 +225,68 @@ fn tflite_page() -> String {
     text
 }
 
+/// The page of PyTorch's operators up to the rows of its table.
+const PYTORCH: &str = "\
+# PyTorch operators
+
+Generated from the registry in `compiler/src/frontend/pytorch/ops/mod.rs` by
+`BLESS=1 cargo test -p tilewright-compiler operator_pages`; do not edit.
+
+Tilewright reads the programs that `torch.export` makes, as `torch.export.save` writes them:
+
+```python
+program = torch.export.export(module.eval(), (torch.randn(1, 3, 224, 224),))
+torch.export.save(program, \"model.pt2\")
+```
+
+```console
+$ tilewright run model.pt2 --input photo.png
+```
+
+Files of torch 2.6 to 2.15 are read, as they are traced or after `run_decompositions()`. A file of weights alone
+(`state_dict`) or a TorchScript module is refused: it has no graph of operators.
+
+- **Names.** Inputs have the names of the arguments of `forward`. Outputs have their keys if the module returns a dictionary
+  or a result with fields (`last_hidden_state`), else their names in the program. `tilewright inspect` lists them.
+- **Sizes.** A dimension that was exported as dynamic is a symbol, such as `s77`. It follows from the data, or is given with
+  `--bind s77=12`; the outermost dimension is 1 if nobody says otherwise. A size that is an expression, such as `2*s39`, is
+  given as such.
+- **Changes in place** (`add_`, `relu_`, `copy_`) are followed through views: a tensor that is a view of the changed one
+  changes too. A buffer that the module changes is not kept from one run to the next.
+- **Half precision.** `float16` and `bfloat16` are computed in single precision, and are rounded by conversions and at outputs.
+- **Quantized modules.** The operators of `quantized_decomposed` that PT2E writes, and fake quantization, become `quantize`
+  and `dequantize`, and the passes make their products integer. A convolution's bias is rounded to the scale of its sums, as
+  ONNX has it, so results can be a step away from PyTorch's, which keeps the bias a float.
+- **Branches and loops.** `cond` and `while_loop` run as such; a branch whose condition is known at import is taken.
+- **Safety.** Nothing of a file is executed. Weights that torch up to 2.8 stores as pickles are read by a reader that knows
+  tensors only; a pickle that names anything else is refused.
+
+## Limits
+
+- Indices by a mask (`x[mask]`) have a number of results that depends on the data; use `torch.where`.
+- `topk` and `sort` return up to 64 elements; `prod` multiplies up to 64.
+- LSTM layers with projections, complex numbers and sparse tensors are refused.
+
+## Operators
+
+An operator that ends with `_` and changes its first argument is supported if the operator without it is.
+
+| operator | overloads |
+|---|---|
+";
+
+fn pytorch_page() -> String {
+    let mut text = String::from(PYTORCH);
+    for [name, overloads] in pytorch::operators() {
+        text += &format!("| {name} | {overloads} |\n");
+    }
+    text
+}
+
 #[test]
 fn the_pages_of_operators_are_those_of_the_registries() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    for (name, page) in [("onnx.md", onnx_page()), ("tflite.md", tflite_page())] {
+    for (name, page) in [("onnx.md", onnx_page()), ("pytorch.md", pytorch_page()), ("tflite.md", tflite_page())] {
         let path = docs.join(name);
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&path, &page).unwrap();

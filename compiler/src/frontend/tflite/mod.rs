@@ -19,10 +19,11 @@ use super::error::{ImportError, UnsupportedNode};
 use super::reason::Reason;
 use super::room::Room;
 use super::semantic::SemanticBuilder;
+use super::semantic::flow::Importer;
 use super::sources::{self, Sources};
 use super::{Format, ImportOptions, ModelFile};
 use crate::graph::op::{ShiftSign, Transpose};
-use crate::graph::{DType, Graph, GraphBuilder, Tensor, TensorData, TensorType, ValueId};
+use crate::graph::{DType, Graph, Tensor, TensorData, TensorType, ValueId};
 use indexmap::IndexMap;
 use quant::PerTensor;
 use schema::{Operator, Subgraph, TensorInfo, Type};
@@ -206,6 +207,12 @@ struct Context<'a> {
     values: IndexMap<usize, ValueId>,
 }
 
+impl Importer for Context<'_> {
+    fn net(&mut self) -> &mut SemanticBuilder {
+        &mut self.net
+    }
+}
+
 impl<'a> Subgraph<'a> {
     /// A node's name: that of its first result, or its place.
     fn node_name(&self, i: usize) -> String {
@@ -269,18 +276,6 @@ impl<'a> Context<'a> {
     fn kept(&self, at: usize) -> Result<Vec<bool>, Reason> {
         let graph = self.graphs.get(at).ok_or_else(|| Reason(format!("there is no subgraph {at}")))?;
         Ok(graph.inputs.iter().zip(&graph.outputs).map(|(input, output)| input == output).collect())
-    }
-
-    /// Builds a region of the graph.
-    fn region<T>(
-        &mut self,
-        label: &str,
-        build: impl FnOnce(&mut Self, &GraphBuilder) -> Result<T, Reason>,
-    ) -> Result<(GraphBuilder, T), Reason> {
-        let outer = std::mem::replace(&mut self.net.graph, GraphBuilder::new(label));
-        let built = build(self, &outer);
-        let inner = std::mem::replace(&mut self.net.graph, outer);
-        Ok((inner, built?))
     }
 
     /// Defines the inputs. Those in `fixed` are constants of the graph, which nevertheless has the inputs.

@@ -410,3 +410,12 @@ pub(super) fn is_close(n: &mut NodeContext) -> Result<Value, Reason> {
     let neither = n.unary("neither", UnaryKind::Not, either)?;
     Ok(n.binary("", BinaryKind::Or, v, neither)?.into())
 }
+
+/// `a * 2^b`.
+pub(super) fn times_power(n: &mut NodeContext) -> Result<Value, Reason> {
+    let [a, b] = operands(n)?;
+    let dtype = n.ty(a).dtype;
+    let two = n.numeral("two", 2.0, dtype)?;
+    let power = n.binary("power", BinaryKind::Pow, two, b)?;
+    Ok(n.binary("", BinaryKind::Mul, a, power)?.into())
+}

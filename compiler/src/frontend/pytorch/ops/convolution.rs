@@ -4,7 +4,7 @@ use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::conv::{self, Cut, Steps, Transposed};
-use crate::frontend::semantic::volume::{self, Sliding3};
+use crate::frontend::semantic::volume::{self, Sliding3, Transposed3};
 use crate::frontend::semantic::window::Padding;
 use crate::graph::ValueId;
 
@@ -106,31 +106,39 @@ pub(super) fn convolution(n: &mut NodeContext) -> Result<Value, Reason> {
 
 pub(super) fn transposed(n: &mut NodeContext) -> Result<Value, Reason> {
     let of = operands(n)?;
-    if of.dims > 2 {
-        return Err("transposed convolutions over volumes are not supported".into());
-    }
     let mut all = Vec::new();
     for (name, default) in [("stride", 1), ("dilation", 1), ("padding", 0), ("output_padding", 0)] {
-        let mut list = each(n, name, default, of.dims)?;
-        if of.dims == 1 {
-            list.insert(0, default);
-        }
-        all.push([list[0], list[1]]);
+        all.push(each(n, name, default, of.dims)?);
     }
-    let (strides, dilations, pads, extra) = (all[0], all[1], all[2], all[3]);
-    check_steps(&strides)?;
-    check_steps(&dilations)?;
+    check_steps(&all[0])?;
+    check_steps(&all[1])?;
     let groups = groups(n)?;
-    let cut = |sizes: [usize; 2], kernel: [usize; 2]| {
-        let mut size = [0; 2];
-        for i in 0..2 {
-            let full = conv::full_size(sizes[i], kernel[i], strides[i], dilations[i], extra[i])?;
-            let less = pads[i].checked_mul(2).and_then(|p| full.checked_sub(p));
-            size[i] = less.ok_or("its padding is larger than its result")?;
-        }
-        Ok(Cut { before: pads, size })
+    let (data, kernel) = (n.shape(of.data)?[2..].to_vec(), n.shape(of.weight)?[2..].to_vec());
+    if data.len() != of.dims {
+        return Err(format!("its data must have {} dimensions, found {}", of.dims + 2, n.ty(of.data)).into());
+    }
+    let mut size = Vec::new();
+    for i in 0..of.dims {
+        let full = conv::full_size(data[i], kernel[i], all[0][i], all[1][i], all[3][i])?;
+        let less = all[2][i].checked_mul(2).and_then(|p| full.checked_sub(p));
+        size.push(less.ok_or("its padding is larger than its result")?);
+    }
+    let v = if of.dims == 3 {
+        let three = |list: &[usize]| [list[0], list[1], list[2]];
+        let by = Transposed3 {
+            strides: three(&all[0]),
+            dilations: three(&all[1]),
+            before: three(&all[2]),
+            size: three(&size),
+            groups,
+        };
+        volume::transposed(n, of.data, of.weight, of.bias, by)?
+    } else {
+        let two = |list: &[usize], default| if let &[w] = list { [default, w] } else { [list[0], list[1]] };
+        let by = Transposed { strides: two(&all[0], 1), dilations: two(&all[1], 1), groups };
+        let cut = Cut { before: two(&all[2], 0), size: two(&size, 1) };
+        conv::transposed(n, of.data, of.weight, of.bias, by, |_, _| Ok(cut))?
     };
-    let v = conv::transposed(n, of.data, of.weight, of.bias, Transposed { strides, dilations, groups }, cut)?;
     finished(n, v, of.is_single)
 }
 

@@ -3,6 +3,7 @@
 mod activation;
 mod arithmetic;
 mod attention;
+mod control;
 mod convolution;
 mod create;
 mod index;
@@ -97,6 +98,7 @@ registry! {
     "aten.adaptive_max_pool2d" pool::adaptive_max ["default"];
     "aten.adaptive_max_pool3d" pool::adaptive_max ["default"];
     "aten.add" arithmetic::add ["Scalar", "Tensor"];
+    "aten.addbmm" product::add_summed_batches ["default"];
     "aten.addcdiv" arithmetic::add_quotient ["default"];
     "aten.addcmul" arithmetic::add_product ["default"];
     "aten.addmm" product::add_matrices ["default"];
@@ -114,6 +116,7 @@ registry! {
     "aten.argmax" reduce::arg_greatest ["default"];
     "aten.argmin" reduce::arg_least ["default"];
     "aten.argsort" sort::arg_sort ["default", "stable"];
+    "aten.as_strided" shape::strided ["default"] as view;
     "aten.asin" unary::asin ["default"];
     "aten.asinh" unary::asinh ["default"];
     "aten.atan" unary::atan ["default"];
@@ -152,6 +155,7 @@ registry! {
     "aten.conv3d" convolution::convolution ["default", "padding"];
     "aten.conv_transpose1d" convolution::transposed ["default"];
     "aten.conv_transpose2d" convolution::transposed ["input"];
+    "aten.conv_transpose3d" convolution::transposed ["input"];
     "aten.convolution" convolution::any ["default"];
     "aten.copy" index::copy ["default"];
     "aten.copysign" arithmetic::copy_sign ["Scalar", "Tensor"];
@@ -185,6 +189,10 @@ registry! {
     "aten.expand_as" shape::expand_as ["default"] as view;
     "aten.expm1" unary::expm1 ["default"];
     "aten.eye" create::identity ["default", "m"];
+    "aten.fake_quantize_per_channel_affine" quantize::fake_per_channel ["default"];
+    "aten.fake_quantize_per_channel_affine_cachemask" quantize::fake_per_channel ["default"];
+    "aten.fake_quantize_per_tensor_affine" quantize::fake ["default", "tensor_qparams"];
+    "aten.fake_quantize_per_tensor_affine_cachemask" quantize::fake ["default"];
     "aten.feature_dropout" shape::dropout ["default"] as view;
     "aten.fill" create::fill ["Scalar", "Tensor"];
     "aten.flatten" shape::flatten ["using_ints"] as view;
@@ -230,6 +238,7 @@ registry! {
     "aten.isinf" unary::is_infinite ["default"];
     "aten.isnan" unary::is_nan ["default"];
     "aten.layer_norm" norm::layer ["default"];
+    "aten.ldexp" arithmetic::times_power ["Tensor"];
     "aten.le" arithmetic::less_equal ["Scalar", "Tensor"];
     "aten.leaky_relu" activation::leaky_relu ["default"];
     "aten.lerp" arithmetic::interpolate ["Scalar", "Tensor"];
@@ -262,6 +271,7 @@ registry! {
     "aten.max_pool2d" pool::max ["default"];
     "aten.max_pool2d_with_indices" pool::max_with_indices ["default"];
     "aten.max_pool3d" pool::max ["default"];
+    "aten.max_pool3d_with_indices" pool::max_with_indices ["default"];
     "aten.maximum" arithmetic::maximum ["default"];
     "aten.mean" reduce::mean ["default", "dim"];
     "aten.meshgrid" shape::mesh ["default", "indexing"];
@@ -270,6 +280,8 @@ registry! {
     "aten.mish" activation::mish ["default"];
     "aten.mm" product::matrices ["default"];
     "aten.movedim" shape::move_dims ["int", "intlist"] as view;
+    "aten.mse_loss" norm::squared_error ["default"];
+    "aten.msort" sort::sort ["default"];
     "aten.mul" arithmetic::multiply ["Scalar", "Tensor"];
     "aten.multiply" arithmetic::multiply ["Scalar", "Tensor"];
     "aten.mv" product::matmul_vector ["default"];
@@ -312,6 +324,7 @@ registry! {
     "aten.replication_pad2d" resize::pad_replicate ["default"];
     "aten.replication_pad3d" resize::pad_replicate ["default"];
     "aten.reshape" shape::view ["default"] as view;
+    "aten.reshape_as" shape::view_as ["default"] as view;
     "aten.resolve_conj" shape::same ["default"] as view;
     "aten.rms_norm" norm::rms ["default"];
     "aten.rnn_relu" recurrent::rnn_relu ["input"];
@@ -342,6 +355,7 @@ registry! {
     "aten.softmax" activation::softmax ["int"];
     "aten.softplus" activation::softplus ["default"];
     "aten.softshrink" activation::soft_shrink ["default"];
+    "aten.sort" sort::sort ["default", "stable"];
     "aten.split" shape::split ["Tensor", "default"] as view;
     "aten.split_copy" shape::split ["Tensor"];
     "aten.split_with_sizes" shape::split_with_sizes ["default"] as view;
@@ -357,6 +371,7 @@ registry! {
     "aten.subtract" arithmetic::subtract ["Scalar", "Tensor"];
     "aten.sum" reduce::sum ["default", "dim_IntList"];
     "aten.swapaxes" shape::transpose ["default"] as view;
+    "aten.swapdims" shape::transpose ["default"] as view;
     "aten.sym_constrain_range" symbol::nothing ["default"];
     "aten.sym_constrain_range_for_size" symbol::nothing ["default"];
     "aten.sym_numel" symbol::count ["default"];
@@ -366,11 +381,12 @@ registry! {
     "aten.take_along_dim" index::take_along_dim ["default"];
     "aten.tan" unary::tan ["default"];
     "aten.tanh" unary::tanh ["default"];
+    "aten.tensordot" product::tensordot ["default"];
     "aten.threshold" activation::threshold ["default"];
     "aten.tile" shape::repeat ["default"];
     "aten.to" shape::to ["device", "dtype", "dtype_layout", "other"] as view;
     "aten.topk" sort::top_k ["default"];
-    "aten.transpose" shape::transpose ["int"] as view;
+    "aten.transpose" shape::transpose ["default", "int"] as view;
     "aten.transpose_copy" shape::transpose ["int"];
     "aten.tril" index::lower_triangle ["default"];
     "aten.tril_indices" create::lower_indices ["default"];
@@ -395,7 +411,7 @@ registry! {
     "aten.upsample_trilinear3d" resize::linear ["default", "vec"];
     "aten.var" reduce::variance ["correction", "default", "dim"];
     "aten.var_mean" reduce::variance_mean ["correction", "default", "dim"];
-    "aten.view" shape::view ["default"] as view;
+    "aten.view" shape::view ["default", "dtype"] as view;
     "aten.view_as" shape::view_as ["default"] as view;
     "aten.view_copy" shape::view ["default"];
     "aten.vstack" shape::stack_rows ["default"];
@@ -404,9 +420,13 @@ registry! {
     "aten.zero" create::zeros_like ["default"];
     "aten.zeros" create::zeros ["default"];
     "aten.zeros_like" create::zeros_like ["default"];
+    "higher_order.cond" control::branch [];
+    "higher_order.while_loop" control::repeated [];
     "math.ceil" symbol::ceil [];
     "math.floor" symbol::floor [];
     "math.trunc" symbol::truncate [];
+    "quantized_decomposed.choose_qparams" quantize::choose ["tensor"];
+    "quantized_decomposed.choose_qparams_symmetric" quantize::choose_symmetric ["tensor"];
     "quantized_decomposed.dequantize_per_channel" quantize::dequantize_per_channel ["default"];
     "quantized_decomposed.dequantize_per_tensor" quantize::dequantize ["default", "tensor"];
     "quantized_decomposed.quantize_per_channel" quantize::quantize_per_channel ["default"];
@@ -438,6 +458,9 @@ pub(super) fn find(target: &str) -> Option<Found> {
     let Some(full) = target.strip_prefix("torch.ops.") else {
         return by_name(target).map(|operator| Found { operator, in_place: false });
     };
+    if full.starts_with("higher_order.") {
+        return by_name(full).map(|operator| Found { operator, in_place: false });
+    }
     let (name, overload) = full.rsplit_once('.')?;
     let plain = name.strip_suffix('_').filter(|plain| !plain.ends_with('_'));
     let operator = by_name(plain.unwrap_or(name))?;

@@ -182,3 +182,18 @@ pub(super) fn cosine_similarity(n: &mut NodeContext) -> Result<Value, Reason> {
     let product = n.binary("products", BinaryKind::Mul, units[0], units[1])?;
     Ok(n.reduce("", ReduceKind::Sum, &[axis], false, product)?.into())
 }
+
+/// The mean, or the sum, of squared differences.
+pub(super) fn squared_error(n: &mut NodeContext) -> Result<Value, Reason> {
+    let (a, b) = (n.tensor("self")?, n.tensor("target")?);
+    let less = n.binary("less", BinaryKind::Sub, a, b)?;
+    let square = n.binary("square", BinaryKind::Mul, less, less)?;
+    let kind = match n.int("reduction", 1)? {
+        0 => return Ok(square.into()),
+        1 => ReduceKind::Mean,
+        2 => ReduceKind::Sum,
+        other => return Err(format!("reduction {other} is not known").into()),
+    };
+    let axes: Vec<usize> = (0..n.ty(square).rank()).collect();
+    Ok(n.reduce("", kind, &axes, false, square)?.into())
+}

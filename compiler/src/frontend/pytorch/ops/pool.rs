@@ -133,6 +133,10 @@ pub(super) fn max(n: &mut NodeContext) -> Result<Value, Reason> {
 pub(super) fn max_with_indices(n: &mut NodeContext) -> Result<Value, Reason> {
     let of = pool(n)?;
     let values = of.apply(n, greatest)?;
+    if of.dims == 3 {
+        // Places in volumes are left out; a program that uses them is refused there.
+        return Ok(Value::List(vec![values, Value::None]));
+    }
     let by = of.sliding();
     let w = window::window(&n.ty(of.data).clone(), by)?;
     let places = window::greatest_places(n, of.data, by.kernel, &w, false)?;

@@ -107,6 +107,37 @@ pub(super) fn add_batches(n: &mut NodeContext) -> Result<Value, Reason> {
     added(n, "batch1", "batch2")
 }
 
+/// `beta * self + alpha * (sum of products over the batch)`.
+pub(super) fn add_summed_batches(n: &mut NodeContext) -> Result<Value, Reason> {
+    let (v, a, b) = (n.tensor("self")?, n.tensor("batch1")?, n.tensor("batch2")?);
+    let products = multiplied(n, a, b)?;
+    let sum = n.reduce("summed", ReduceKind::Sum, &[0], false, products)?;
+    let sum = scaled(n, "alpha", sum)?;
+    let v = scaled(n, "beta", v)?;
+    Ok(n.add("sum", sum, v)?.into())
+}
+
+/// The product over pairs of dimensions.
+pub(super) fn tensordot(n: &mut NodeContext) -> Result<Value, Reason> {
+    let both = [n.tensor("self")?, n.tensor("other")?];
+    let lists = [n.ints("dims_self")?.unwrap_or_default(), n.ints("dims_other")?.unwrap_or_default()];
+    let (mut rows, mut outer) = ([both[0]; 2], Vec::new());
+    for i in 0..2 {
+        let shape = n.shape(both[i])?;
+        let joined = lists[i].iter().map(|&d| n.axis(d, shape.len())).collect::<Result<Vec<_>, _>>()?;
+        let kept: Vec<usize> = (0..shape.len()).filter(|d| !joined.contains(d)).collect();
+        let perm =
+            if i == 0 { [kept.clone(), joined.clone()].concat() } else { [joined.clone(), kept.clone()].concat() };
+        let size = |dims: &[usize]| dims.iter().map(|&d| shape[d]).product::<usize>();
+        let to = if i == 0 { [size(&kept), size(&joined)] } else { [size(&joined), size(&kept)] };
+        let v = n.transposed("order", both[i], &perm)?;
+        rows[i] = n.reshape("rows", v, &to)?;
+        outer.extend(kept.iter().map(|&d| shape[d]));
+    }
+    let v = multiplied(n, rows[0], rows[1])?;
+    Ok(n.reshape("shape", v, &outer)?.into())
+}
+
 pub(super) fn einsum(n: &mut NodeContext) -> Result<Value, Reason> {
     n.ignore(&["path"]);
     let equation = n.text("equation")?.ok_or("it has no equation")?;

@@ -5,7 +5,7 @@ use crate::frontend::pytorch::node::{NodeContext, Operand};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::norm::length;
 use crate::frontend::semantic::reduce::{self, Cumulative};
-use crate::graph::op::{ArgReduce, BinaryKind, ReduceKind, UnaryKind};
+use crate::graph::op::{ArgReduce, BinaryKind, Concat, ReduceKind, UnaryKind};
 use crate::graph::{DType, ValueId};
 
 /// Data in a type, the dimensions to reduce, and whether they are kept.
@@ -222,6 +222,11 @@ pub(super) fn difference(n: &mut NodeContext) -> Result<Value, Reason> {
     let mut v = n.tensor("self")?;
     let (times, rank) = (n.int("n", 1)?, n.ty(v).rank());
     let axis = n.dim("dim", -1, rank)?;
+    let parts = [n.optional("prepend")?, Some(v), n.optional("append")?];
+    let parts: Vec<ValueId> = parts.into_iter().flatten().collect();
+    if parts.len() > 1 {
+        v = n.node("joined", Concat { axis }, &parts)?;
+    }
     for _ in 0..times.clamp(0, 64) {
         let size = n.shape(v)?[axis];
         let left = size.checked_sub(1).ok_or("its data are too short")?;

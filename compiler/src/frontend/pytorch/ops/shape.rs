@@ -4,8 +4,9 @@ use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{self, BlockOrder, Range, part, sliced};
-use crate::graph::op::{Concat, Expand, Gather, Layout};
-use crate::graph::{Tensor, ValueId};
+use crate::graph::op::{Bitcast, Concat, Expand, Gather, Layout};
+use crate::graph::{DType, Tensor, TensorType, ValueId};
+use std::collections::HashMap;
 
 pub(super) fn same(n: &mut NodeContext) -> Result<Value, Reason> {
     n.ignore(&["memory_format", "src"]);
@@ -60,6 +61,10 @@ fn filled(n: &NodeContext, v: ValueId, shape: &[i64]) -> Result<Vec<usize>, Reas
 
 pub(super) fn view(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
+    if n.scalar_type("dtype").is_some() {
+        let dtype = n.result_type(0)?;
+        return Ok(n.node("", Bitcast { dtype }, &[v])?.into());
+    }
     let shape = match n.ints("size")? {
         Some(shape) => shape,
         None => n.ints("shape")?.ok_or("it has no shape")?,
@@ -119,6 +124,46 @@ pub(super) fn unsqueeze(n: &mut NodeContext) -> Result<Value, Reason> {
     let axis = n.dim("dim", 0, shape.len() + 1)?;
     shape.insert(axis, 1);
     Ok(n.reshape("", v, &shape)?.into())
+}
+
+/// Elements at strides of the data's storage, which has the data in the order that the program declares.
+pub(super) fn strided(n: &mut NodeContext) -> Result<Value, Reason> {
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let own = n.declared_strides("self").ok_or("the program does not declare the strides of its data")?;
+    let list = |n: &mut NodeContext, name: &str| {
+        let list = n.ints(name)?.unwrap_or_default();
+        let list = list.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
+        list.map_err(|_| Reason(format!("its {name} must not be negative")))
+    };
+    let (sizes, strides) = (list(n, "size")?, list(n, "stride")?);
+    let offset = usize::try_from(n.int("storage_offset", 0)?).map_err(|_| "its storage_offset must not be negative")?;
+    if sizes.len() != strides.len() || own.len() != shape.len() {
+        return Err("its sizes and strides must have the same number".into());
+    }
+    let place = |i: usize, sizes: &[usize], strides: &[usize]| {
+        let (mut rest, mut at) = (i, 0usize);
+        for (size, stride) in sizes.iter().zip(strides).rev() {
+            at = at.saturating_add((rest % size.max(&1)).saturating_mul(*stride));
+            rest /= size.max(&1);
+        }
+        at
+    };
+    // Where each element of the storage is in the data.
+    let count: usize = shape.iter().product();
+    let stored: HashMap<usize, i64> = (0..count).map(|i| (place(i, &shape, &own), i as i64)).collect();
+    let wanted = sizes.iter().try_fold(1usize, |all, d| all.checked_mul(*d)).ok_or("its result is too large")?;
+    n.reserve(&TensorType::new(DType::I64, &[wanted]))?;
+    let at = |i: usize| stored.get(&offset.saturating_add(place(i, &sizes, &strides))).copied();
+    let index: Option<Vec<i64>> = (0..wanted).map(at).collect();
+    let index = index.ok_or("it reads elements that its data do not have")?;
+    if index.iter().copied().eq(0..count as i64) {
+        return Ok(n.reshape("", v, &sizes)?.into());
+    }
+    let index = n.made("index", Tensor::vector(index));
+    let flat = n.reshape("flat", v, &[count])?;
+    let v = n.node("elements", Gather { axis: 0 }, &[flat, index])?;
+    Ok(n.reshape("", v, &sizes)?.into())
 }
 
 /// The data with their dimensions in this order.

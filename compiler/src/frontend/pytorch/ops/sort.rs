@@ -22,3 +22,15 @@ pub(super) fn arg_sort(n: &mut NodeContext) -> Result<Value, Reason> {
     let [_, indices] = reduce::top_k(n, v, axis, shape[axis] as i64, greatest)?;
     Ok(indices.into())
 }
+
+/// All elements in order, and their indices.
+pub(super) fn sort(n: &mut NodeContext) -> Result<Value, Reason> {
+    n.ignore(&["stable"]);
+    let v = n.tensor("self")?;
+    let shape = n.shape(v)?;
+    let only_values = n.proto.target.contains("msort");
+    let axis = n.dim("dim", if only_values { 0 } else { -1 }, shape.len())?;
+    let greatest = n.flag("descending", false)?;
+    let sorted = reduce::top_k(n, v, axis, shape[axis] as i64, greatest)?;
+    Ok(if only_values { sorted[0].into() } else { sorted.into() })
+}
