@@ -22,6 +22,8 @@
 #   make check-keras      TFLite files that TensorFlow makes of networks of Keras, against LiteRT; FILES="unet lstm-int8 ..."
 #                         selects some; installs TensorFlow (1.6 GB)
 #   make check-ptq        networks quantized by Tilewright, compared in ONNX Runtime; more with TILEWRIGHT_MODELS=DIR
+#   make check-torch      networks of torchvision, timm and transformers as .pt2 and ONNX, against PyTorch;
+#                         NETWORKS="resnet18 bert ..." selects some; installs PyTorch (6 GB)
 #   make check-tflite     TFLite's operators against LiteRT's reference kernels; OPERATORS="ADD MUL ..." selects
 #                         some
 #
@@ -60,7 +62,7 @@ SEED ?= 1
 CONFIGS ?= 24
 CONFIG_SEED ?= 1
 
-.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx check-onnx-nodes check-keras
+.PHONY: torch clib wasm languages wheel browser cross cuda gowin verilator test-loader test-rpc setup build demo test test-full formal check-ptq fuzz bitstreams bench bench-fsim bench-csim bench-rtl bench-models bench-call bench-convert bench-cuda bench-rpc bench-frames bench-report bench-shapes bench-fallback bench-levels bench-mapping bench-ptq bench-sim bench-sized bench-tune tuned-log fmt clippy lint lint-rtl clean check-tflite check-onnx check-onnx-nodes check-keras check-torch
 
 setup:
 	@scripts/setup.sh
@@ -148,7 +150,7 @@ test-loader: cross
 test-rpc: cross
 	@CARGO="$(CARGO)" scripts/test_rpc.sh
 
-test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx check-onnx-nodes check-keras
+test-full: check-ptq browser cross cuda languages verilator wasm test-loader test-rpc check-tflite check-onnx check-onnx-nodes check-keras check-torch
 	@CARGO="$(CARGO)" TILEWRIGHT_FUZZ_PROGRAMS=20000 TILEWRIGHT_FUZZ_LARGE=1 TILEWRIGHT_FUZZ_NETWORKS=40 MAKE="$(MAKE)" scripts/test.sh --lint --workspace -- --include-ignored
 
 check-onnx: build
@@ -166,6 +168,9 @@ check-tflite: build
 
 check-keras: build
 	@scripts/check_keras.sh $(FILES)
+
+check-torch: build
+	@scripts/check_torch.sh $(NETWORKS)
 
 fuzz: setup
 	TILEWRIGHT_FUZZ_PROGRAMS=$(PROGRAMS) TILEWRIGHT_FUZZ_SEED=$(SEED) TILEWRIGHT_FUZZ_CONFIGS=$(CONFIGS) \
@@ -252,4 +257,4 @@ bench-mapping: setup
 
 clean:
 	$(CARGO) clean
-	rm -rf build .venv .venv-ptq .venv-tflite .venv-keras .venv-peers .venv-bench-ptq
+	rm -rf build .venv .venv-ptq .venv-tflite .venv-keras .venv-torch .venv-peers .venv-bench-ptq

@@ -47,15 +47,13 @@ fn element_type(n: &mut NodeContext) -> Result<DType, Reason> {
     }
 }
 
-/// The scale and the zero point, if they are computed when the model runs, as floats.
+/// The scale as it is and the zero point as a float, if they are computed when the model runs.
 fn computed(n: &mut NodeContext) -> Result<Option<[ValueId; 2]>, Reason> {
-    let (Value::Tensor(scale), Value::Tensor(zero)) = (n.value("scale")?, n.value("zero_point")?) else {
-        return Ok(None);
-    };
+    let (Value::Tensor(scale), Value::Tensor(zero)) = (n.value("scale")?, n.value("zero_point")?) else { return Ok(None) };
     if n.constant_of(scale).is_some() && n.constant_of(zero).is_some() {
         return Ok(None);
     }
-    Ok(Some([n.cast("scale", scale, DType::F32)?, n.cast("zero_point", zero, DType::F32)?]))
+    Ok(Some([scale, n.cast("zero_point", zero, DType::F32)?]))
 }
 
 fn quantized(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
@@ -64,7 +62,10 @@ fn quantized(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
         let dtype = element_type(n)?;
         let (lo, hi) = (n.int("quant_min", -128)?, n.int("quant_max", 127)?);
         let (lo, hi) = (n.scalar("lo", lo as f32), n.scalar("hi", hi as f32));
-        let v = n.binary("steps", BinaryKind::Div, v, scale)?;
+        // PyTorch multiplies by the reciprocal of the scale, which it computes in double precision.
+        let inverse = n.unary("inverse", UnaryKind::Reciprocal, scale)?;
+        let inverse = n.cast("inverse/single", inverse, DType::F32)?;
+        let v = n.binary("steps", BinaryKind::Mul, v, inverse)?;
         let v = n.unary("round", UnaryKind::Round, v)?;
         let v = n.add("placed", v, zero)?;
         let v = n.binary("least", BinaryKind::Max, v, lo)?;
@@ -90,6 +91,7 @@ fn dequantized(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
     if let Some([scale, zero]) = computed(n)? {
         let v = n.cast("float", v, DType::F32)?;
         let v = n.binary("steps", BinaryKind::Sub, v, zero)?;
+        let scale = n.cast("scale", scale, DType::F32)?;
         return Ok(n.binary("", BinaryKind::Mul, v, scale)?.into());
     }
     let Parameters { scale, zero_point, axis } = parameters(n, by_channel, v)?;
