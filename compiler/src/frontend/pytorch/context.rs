@@ -92,7 +92,7 @@ pub(super) fn node_name(node: &Node) -> &str {
     let first = node.outputs.iter().find_map(|output| match output {
         Argument::AsTensor(of) => Some(of.name.as_str()),
         Argument::AsTensors(list) => list.first().map(|of| of.name.as_str()),
-        Argument::AsSymInt(Symbolic::AsName(name)) => Some(name.as_str()),
+        Argument::AsSymInt(Symbolic::Name(name)) => Some(name.as_str()),
         _ => None,
     });
     first.unwrap_or(&node.target)
@@ -352,9 +352,9 @@ impl<'a> Context<'a> {
             (Argument::AsNone(_), _) => Ok(()),
             (Argument::AsTensor(of), value) => self.define(&of.name, value),
             (
-                Argument::AsSymInt(Symbolic::AsName(name))
-                | Argument::AsSymFloat(Symbolic::AsName(name))
-                | Argument::AsSymBool(Symbolic::AsName(name)),
+                Argument::AsSymInt(Symbolic::Name(name))
+                | Argument::AsSymFloat(Symbolic::Name(name))
+                | Argument::AsSymBool(Symbolic::Name(name)),
                 value,
             ) => {
                 self.names.insert(name.clone(), Named::Value(value));

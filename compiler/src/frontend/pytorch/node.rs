@@ -139,10 +139,10 @@ impl<'c, 'a> NodeContext<'c, 'a> {
 
     fn symbolic(&mut self, symbolic: &Symbolic) -> Result<Value, Reason> {
         match symbolic {
-            Symbolic::AsName(name) => self.cx.value(name),
-            Symbolic::AsInt(n) => Ok(Value::Int(*n)),
-            Symbolic::AsFloat(x) => Ok(Value::Float(x.0)),
-            Symbolic::AsBool(x) => Ok(Value::Bool(*x)),
+            Symbolic::Name(name) => self.cx.value(name),
+            Symbolic::Int(n) => Ok(Value::Int(*n)),
+            Symbolic::Float(x) => Ok(Value::Float(x.0)),
+            Symbolic::Bool(x) => Ok(Value::Bool(*x)),
         }
     }
 

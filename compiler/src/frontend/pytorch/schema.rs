@@ -110,12 +110,15 @@ pub(super) enum OptionalTensor {
 
 /// A number that is known only when sizes are, by its name, or a known one.
 #[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
 pub(super) enum Symbolic {
-    AsName(String),
-    AsInt(i64),
-    AsFloat(Float),
-    AsBool(bool),
+    #[serde(rename = "as_name")]
+    Name(String),
+    #[serde(rename = "as_int")]
+    Int(i64),
+    #[serde(rename = "as_float")]
+    Float(Float),
+    #[serde(rename = "as_bool")]
+    Bool(bool),
 }
 
 /// A number of JSON, or one that JSON does not have, as text.

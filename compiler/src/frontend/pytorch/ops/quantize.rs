@@ -49,7 +49,9 @@ fn element_type(n: &mut NodeContext) -> Result<DType, Reason> {
 
 /// The scale as it is and the zero point as a float, if they are computed when the model runs.
 fn computed(n: &mut NodeContext) -> Result<Option<[ValueId; 2]>, Reason> {
-    let (Value::Tensor(scale), Value::Tensor(zero)) = (n.value("scale")?, n.value("zero_point")?) else { return Ok(None) };
+    let (Value::Tensor(scale), Value::Tensor(zero)) = (n.value("scale")?, n.value("zero_point")?) else {
+        return Ok(None);
+    };
     if n.constant_of(scale).is_some() && n.constant_of(zero).is_some() {
         return Ok(None);
     }
