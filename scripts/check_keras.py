@@ -122,7 +122,10 @@ def check(file, folder):
         want = run.get_tensor(d["index"]).astype(np.float64)
         made = list(pathlib.Path(folder, "out").iterdir())
         got = np.load(made[0] if len(made) == 1 else f"{folder}/out/{d['name']}.npy").astype(np.float64)
-        worst = max(worst, float(np.abs(got - want).max() / max(1e-9, np.abs(want).max())))
+        apart = float(np.abs(got - want).max() / max(1e-9, np.abs(want).max()))
+        if not np.isfinite(apart):
+            return "wrong", "results that are no numbers"
+        worst = max(worst, apart)
     close = (CLOSE if is_reference else CLOSE_TO_DEFAULT_KERNELS)[file.stem.rsplit("-", 1)[1]]
     kernels = "" if is_reference else ", default kernels"
     return ("right" if worst <= close else "wrong"), f"{worst:.1e} apart{kernels}"

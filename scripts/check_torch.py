@@ -100,6 +100,8 @@ def check(file, arrays, folder):
         apart = [np.abs(x.astype(np.float64) - want).max() for x in made if x.shape == want.shape]
         if not apart:
             return "wrong", f"no result of shape {want.shape}"
+        if not np.isfinite(apart).all() or not np.isfinite(want).all():
+            return "wrong", "results that are no numbers"
         worst = max(worst, float(min(apart)) / max(1e-9, float(np.abs(want).max())))
     return ("right" if worst <= CLOSE else "wrong"), f"{worst:.1e} apart"
 

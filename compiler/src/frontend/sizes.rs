@@ -84,6 +84,27 @@ impl Sizes {
         Ok(bound)
     }
 
+    /// The same for models whose outermost size is any: data with as many dimensions as their input give it too.
+    ///
+    /// # Errors
+    /// As [`Sizes::given`].
+    pub(super) fn bound_by_data(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
+        let mut bound = self.given(inputs)?;
+        let names: Vec<&str> = inputs.iter().map(|(name, _)| *name).collect();
+        for ((_, ty), data) in inputs.iter().zip(self.data_of(&names)) {
+            let Some(Dim::Symbol(s)) = ty.dims.first() else { continue };
+            if let Some(data) = data.filter(|data| data.shape.len() == ty.rank()) {
+                bound.entry(s.clone()).or_insert(data.shape[0]);
+            }
+        }
+        for (_, ty) in inputs {
+            if let Some(Dim::Symbol(s)) = ty.dims.first() {
+                bound.entry(s.clone()).or_insert(1);
+            }
+        }
+        Ok(bound)
+    }
+
     /// A size for each symbol of these inputs that is given one.
     ///
     /// # Errors

@@ -77,7 +77,9 @@ pub(super) struct Archive<'b> {
     /// Folder of all entries, with a slash at its end, or nothing.
     root: String,
     is_old: bool,
-    /// Whether numbers have their high bytes first.
+    /// The program's name.
+    model: String,
+    /// Whether numbers are big-endian.
     is_big_endian: bool,
 }
 
@@ -89,7 +91,9 @@ pub(super) fn is_archive(bytes: &[u8]) -> bool {
 /// The folder of the present layout's entries.
 fn root(zip: &Zip) -> Option<String> {
     let of = |name: &String| name.strip_suffix("archive_format").map(str::to_owned);
-    zip.places.keys().find_map(of).filter(|root| root.is_empty() || root.ends_with('/'))
+    let folders = zip.places.keys().filter_map(of).filter(|root| root.is_empty() || root.ends_with('/'));
+    // The outermost one, whatever other files are in the archive.
+    folders.min_by_key(|root| (root.matches('/').count(), root.clone()))
 }
 
 impl<'b> Archive<'b> {
@@ -99,7 +103,7 @@ impl<'b> Archive<'b> {
         let root = if is_old { String::new() } else { root(&zip).ok_or("it has no entry `archive_format`")? };
         let order = format!("{root}byteorder");
         let is_big_endian = zip.has(&order) && zip.read(&order, room)?.starts_with(b"big");
-        Ok(Archive { zip, inner: HashMap::new(), root, is_old, is_big_endian })
+        Ok(Archive { zip, inner: HashMap::new(), root, is_old, model: "model".into(), is_big_endian })
     }
 
     /// The program's text.
@@ -108,10 +112,15 @@ impl<'b> Archive<'b> {
             return self.zip.read(OLD_PROGRAM, room);
         }
         let folder = format!("{}models/", self.root);
-        let mut names: Vec<String> = self.zip.places.keys().filter(|name| name.starts_with(&folder)).cloned().collect();
+        let is_program = |name: &&String| name.starts_with(&folder) && name.ends_with(".json");
+        let mut names: Vec<String> = self.zip.places.keys().filter(is_program).cloned().collect();
         names.sort();
         match names.as_slice() {
-            [one] => self.zip.read(one, room),
+            [one] => {
+                let model = one.strip_prefix(&folder).and_then(|name| name.strip_suffix(".json"));
+                self.model = model.unwrap_or("model").to_owned();
+                self.zip.read(one, room)
+            }
             [] => Err("it has no program: no entry in `models/`".into()),
             many => Err(format!("it has {} programs ({}); save one", many.len(), many.join(", "))),
         }
@@ -129,11 +138,11 @@ impl<'b> Archive<'b> {
     /// The tensors that a list of the present layout names.
     fn listed(&mut self, kind: &str, room: &mut Room) -> Result<HashMap<String, Stored>, String> {
         let folder = format!("{}data/{kind}/", self.root);
-        let pickled = format!("{folder}model.pt");
+        let pickled = format!("{folder}{}.pt", self.model);
         if self.zip.has(&pickled) {
             return self.pickled(&pickled, room);
         }
-        let list = format!("{folder}model_{kind}_config.json");
+        let list = format!("{folder}{}_{kind}_config.json", self.model);
         if !self.zip.has(&list) {
             return Ok(HashMap::new());
         }

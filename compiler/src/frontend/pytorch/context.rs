@@ -167,7 +167,7 @@ impl<'a> Context<'a> {
         let types: Vec<(&str, &TensorType)> = declared.iter().map(|(name, ty)| (name.as_str(), ty)).collect();
         let (sizes, values) = options.sizes.with_values(&options.values, &types, self.file)?;
         let wrong = |reason| ImportError::Sizes { file: self.file.into(), reason };
-        let bound = sizes.bound(&types).map_err(wrong)?;
+        let bound = sizes.bound_by_data(&types).map_err(wrong)?;
         self.symbols = bound.iter().map(|(s, n)| (s.clone(), i64::try_from(*n).unwrap_or(i64::MAX))).collect();
         self.solve(program).map_err(wrong)?;
         let module = &program.graph_module;
@@ -266,7 +266,8 @@ impl<'a> Context<'a> {
     }
 
     fn graph_nodes(&mut self) -> Result<(), Fault> {
-        for node in &self.graph.nodes {
+        let (graph, used) = (self.graph, self.graph.used(ops::changes));
+        for node in graph.nodes.iter().zip(used).filter_map(|(node, used)| used.then_some(node)) {
             let name = format!("{}{}", self.prefix, node_name(node));
             self.net.begin(&name, self.depth > 0);
             if let Err(reason) = self.node(node) {
@@ -323,10 +324,11 @@ impl<'a> Context<'a> {
         let mut n = NodeContext::new(self, node);
         let value = if found.in_place { n.in_place(found.operator)? } else { (found.operator.import)(&mut n)? };
         n.check_arguments()?;
+        self.define_results(node, value)?;
         if found.operator.is_view && !found.in_place {
             self.note_views(node);
         }
-        self.define_results(node, value)
+        Ok(())
     }
 
     fn define_results(&mut self, node: &Node, value: Value) -> Result<(), Reason> {
@@ -366,6 +368,9 @@ impl<'a> Context<'a> {
 
     /// Defines a name, if the value is a tensor of the type that the program declares.
     fn define(&mut self, name: &str, value: Value) -> Result<(), Reason> {
+        if self.names.contains_key(name) {
+            return Err(format!("`{name}` is defined twice").into());
+        }
         let Value::Tensor(v) = value else {
             // Results that no one uses can be left out.
             self.names.insert(name.into(), Named::Value(value));

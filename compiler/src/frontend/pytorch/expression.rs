@@ -29,7 +29,7 @@ impl Expression {
             ("Mul", all) => all.iter().try_fold(1i64, |product, n| product.checked_mul(*n)),
             ("Pow" | "PowByNatural", [base, power]) => base.checked_pow(u32::try_from(*power).ok()?),
             ("FloorDiv", [a, b]) if *b != 0 => Some(a.checked_div_euclid(*b).filter(|_| *b > 0)?),
-            ("CleanDiv" | "IntTrueDiv", [a, b]) if *b != 0 && a % b == 0 => a.checked_div(*b),
+            ("CleanDiv" | "IntTrueDiv", [a, b]) if a.checked_rem(*b) == Some(0) => a.checked_div(*b),
             ("Mod" | "PythonMod", [a, b]) if *b > 0 => Some(a.rem_euclid(*b)),
             ("Max", all) => all.iter().max().copied(),
             ("Min", all) => all.iter().min().copied(),

@@ -132,7 +132,9 @@ fn check_operators(program: &Program, file: &str, room: &mut Room) -> Result<(),
     let mut unsupported = Vec::new();
     let mut graphs = vec![&program.graph_module.graph];
     while let Some(graph) = graphs.pop() {
-        for node in &graph.nodes {
+        // Traced programs keep nodes that no one uses.
+        let used = graph.used(ops::changes);
+        for node in graph.nodes.iter().zip(used).filter_map(|(node, used)| used.then_some(node)) {
             graphs.extend(node.inputs.iter().filter_map(|input| match &input.arg {
                 Argument::AsGraph(of) => Some(&of.graph),
                 _ => None,

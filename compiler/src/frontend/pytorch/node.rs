@@ -1,8 +1,8 @@
 //! Imports one node of the program.
 
-use super::context::{Context, Named, Value};
+use super::context::{Context, Value};
 use super::ops::Operator;
-use super::schema::{Argument, Float, Name, Node, OptionalTensor, Scalar, Symbolic};
+use super::schema::{Argument, Float, Name, Node, OptionalTensor, Scalar, Size, Symbolic};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
 use crate::graph::op::{BinaryKind, Narrow};
@@ -88,7 +88,7 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         if operator.is_view {
             // Only what the name means changes, not the elements.
             let value = (operator.import)(self)?;
-            self.cx.names.insert(name.name.clone(), Named::Value(value.clone()));
+            self.cx.seen_as(self.proto, &name.name, &value);
             return Ok(value);
         }
         let dtype = self.cx.scalar_type(&name.name);
@@ -122,6 +122,11 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         let input = self.proto.inputs.iter().find(|input| input.name == name)?;
         self.used.borrow_mut().insert(&input.name);
         Some(&input.arg)
+    }
+
+    /// Whether the program has this argument.
+    pub fn has(&self, name: &str) -> bool {
+        self.proto.inputs.iter().any(|input| input.name == name)
     }
 
     /// Notes that arguments change no value, such as a device.
@@ -315,9 +320,14 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         }
     }
 
-    /// The argument `dim`, or another one that names a dimension, counted from the end if negative. Tensors without dimensions
-    /// have a dimension 0.
+    /// The argument `dim`, or another one that names a dimension, counted from the end if negative.
     pub fn dim(&mut self, name: &str, default: i64, rank: usize) -> Result<usize, Reason> {
+        let dim = self.int(name, default)?;
+        self.axis(dim, rank)
+    }
+
+    /// The same, where tensors without dimensions have a dimension 0.
+    pub fn dim_of_any(&mut self, name: &str, default: i64, rank: usize) -> Result<usize, Reason> {
         let dim = self.int(name, default)?;
         self.axis(dim, rank.max(1))
     }
@@ -353,11 +363,13 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         found.ok_or_else(|| "the program does not declare the type of its result".into())
     }
 
-    /// The strides that the program declares for a tensor that is an argument.
-    pub fn declared_strides(&self, name: &str) -> Option<Vec<usize>> {
+    /// The strides and the offset in its storage that the program declares for a tensor that is an argument.
+    pub fn declared_strides(&self, name: &str) -> Option<(Vec<usize>, usize)> {
         let Some(Argument::AsTensor(of)) = self.argument(name) else { return None };
         let meta = self.cx.graph.tensor_values.get(&of.name)?;
-        meta.strides.iter().map(|stride| usize::try_from(stride.known(&self.cx.symbols)?).ok()).collect()
+        let known = |size: &Size| usize::try_from(size.known(&self.cx.symbols)?).ok();
+        let offset = meta.storage_offset.as_ref().map_or(Some(0), known)?;
+        Some((meta.strides.iter().map(known).collect::<Option<_>>()?, offset))
     }
 
     /// Converts a tensor to an element type of the file.
@@ -421,6 +433,7 @@ impl<'c, 'a> NodeContext<'c, 'a> {
             Operand::Tensor(v) => self.cast(suffix, v, dtype),
             Operand::Int(n) if dtype.is_float() => self.numeral(suffix, n as f64, dtype),
             Operand::Int(n) => self.whole(suffix, n, dtype),
+            Operand::Float(x) if dtype == DType::Bool => self.whole(suffix, (x != 0.0).into(), dtype),
             Operand::Float(x) => self.numeral(suffix, x, dtype),
             Operand::Bool(x) => self.whole(suffix, x.into(), dtype),
         }

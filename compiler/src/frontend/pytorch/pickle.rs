@@ -132,6 +132,9 @@ impl Reader<'_, '_> {
         let Some(Value::Dict(all)) = self.stack.last_mut() else { return Err("its pickle is damaged".into()) };
         let mut entries = entries.into_iter();
         while let (Some(key), Some(value)) = (entries.next(), entries.next()) {
+            if depth(&value) + 1 > DEPTH || depth(&key) > 0 {
+                return Err(format!("more than {DEPTH} values within each other in its pickle are not supported"));
+            }
             all.push((key, value));
         }
         Ok(())
@@ -261,6 +264,9 @@ impl Reader<'_, '_> {
                 }
                 other => return Err(format!("instruction {other:#04x} of its pickle is not one of tensors")),
             };
+            if depth(&value) > DEPTH {
+                return Err(format!("more than {DEPTH} values within each other in its pickle are not supported"));
+            }
             self.stack.push(value);
         }
     }
@@ -288,9 +294,23 @@ impl Reader<'_, '_> {
     }
 }
 
-/// The number of values within a value.
+/// How deep values are within each other at most.
+const DEPTH: usize = 32;
+
+/// How deep values are within a value.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Tuple(all) => 1 + all.iter().map(depth).max().unwrap_or(0),
+        Value::Dict(all) => 1 + all.iter().map(|(key, value)| depth(key).max(depth(value))).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// The size of a value, in values and texts of as many bytes.
 fn weight(value: &Value) -> usize {
     match value {
+        Value::Text(text) | Value::Global(text) => 1 + text.len() / VALUE_BYTES,
+        Value::Tensor { meta, .. } => 1 + meta.sizes.len() + meta.strides.len(),
         Value::Tuple(all) => 1 + all.iter().map(weight).sum::<usize>(),
         Value::Dict(all) => 1 + all.iter().map(|(key, value)| weight(key) + weight(value)).sum::<usize>(),
         _ => 1,

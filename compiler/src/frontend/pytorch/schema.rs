@@ -4,7 +4,7 @@ use super::expression;
 use crate::graph::DType;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Deserializer};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use tilewright_runtime::tensor::NarrowFloat;
 
 /// Greatest major version of the schema that is read.
@@ -195,6 +195,44 @@ impl TensorMeta {
     }
 }
 
+/// Known sizes and strides of dimensions with more than one element.
+fn known(meta: &TensorMeta, symbols: &BTreeMap<String, i64>) -> Option<Vec<[i64; 2]>> {
+    let pair = |(size, stride): (&Size, &Size)| Some([size.known(symbols)?, stride.known(symbols)?]);
+    let all = meta.sizes.iter().zip(&meta.strides).map(pair).collect::<Option<Vec<_>>>()?;
+    Some(all.into_iter().filter(|[size, _]| *size != 1).collect())
+}
+
+impl TensorMeta {
+    /// Whether a reshape to another shape is a view: each run of dimensions whose elements are at equal distances is made of
+    /// whole dimensions of the other shape (PyTorch's `computeStride`).
+    pub fn is_viewed_as(&self, to: &TensorMeta, symbols: &BTreeMap<String, i64>) -> bool {
+        let (Some(own), Some(to)) = (known(self, symbols), known(to, symbols)) else { return false };
+        if own.iter().chain(&to).any(|[size, _]| *size < 1) {
+            return true;
+        }
+        let mut left = to.iter().map(|[size, _]| *size).rev().peekable();
+        let mut at = own.len();
+        while at > 0 {
+            // The dimensions that are one run, from the innermost one out.
+            let mut count = own[at - 1][0];
+            at -= 1;
+            while at > 0 && own[at - 1][1] == own[at][1].saturating_mul(own[at][0]) {
+                count = count.saturating_mul(own[at - 1][0]);
+                at -= 1;
+            }
+            let mut taken = 1i64;
+            while taken < count {
+                let Some(size) = left.next() else { return false };
+                taken = taken.saturating_mul(size);
+            }
+            if taken != count {
+                return false;
+            }
+        }
+        left.peek().is_none()
+    }
+}
+
 /// An element type, by its number in the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scalar {
@@ -305,6 +343,45 @@ pub(super) enum OutputSpec {
     UserInputMutation(IgnoredAny),
     #[serde(untagged)]
     Other(IgnoredAny),
+}
+
+impl Argument {
+    /// Names of the values that the argument has.
+    pub fn names<'s>(&'s self, all: &mut Vec<&'s str>) {
+        let symbol = |of: &'s Symbolic| if let Symbolic::Name(name) = of { Some(name.as_str()) } else { None };
+        match self {
+            Argument::AsTensor(of) | Argument::AsOptionalTensor(OptionalTensor::AsTensor(of)) => all.push(&of.name),
+            Argument::AsTensors(list) => all.extend(list.iter().map(|of| of.name.as_str())),
+            Argument::AsOptionalTensors(list) => all.extend(list.iter().filter_map(|one| match one {
+                OptionalTensor::AsTensor(of) => Some(of.name.as_str()),
+                OptionalTensor::AsNone(_) => None,
+            })),
+            Argument::AsSymInt(of) | Argument::AsSymFloat(of) | Argument::AsSymBool(of) => all.extend(symbol(of)),
+            Argument::AsSymInts(list) => all.extend(list.iter().filter_map(symbol)),
+            _ => {}
+        }
+    }
+}
+
+impl Graph {
+    /// For each node, whether its results are used, or `changes` says that it changes its operand.
+    pub fn used(&self, changes: impl Fn(&str) -> bool) -> Vec<bool> {
+        let mut needed = Vec::new();
+        self.outputs.iter().for_each(|output| output.names(&mut needed));
+        let mut needed: HashSet<&str> = needed.into_iter().collect();
+        let mut used = vec![false; self.nodes.len()];
+        for (node, used) in self.nodes.iter().zip(&mut used).rev() {
+            let mut names = Vec::new();
+            node.outputs.iter().for_each(|output| output.names(&mut names));
+            *used = names.iter().any(|name| needed.contains(name)) || changes(&node.target);
+            if *used {
+                let mut names = Vec::new();
+                node.inputs.iter().for_each(|input| input.arg.names(&mut names));
+                needed.extend(names);
+            }
+        }
+        used
+    }
 }
 
 /// A list of stored tensors.

@@ -24,7 +24,9 @@ pub(super) fn tensor(meta: &TensorMeta, bytes: &[u8]) -> Result<Tensor, String> 
         return Err(format!("its {} sizes and {} strides do not suit", shape.len(), strides.len()));
     }
     let width = meta.dtype.size_bytes();
-    let count = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d)).ok_or("it is too large")?;
+    let most = shape.iter().try_fold(1usize, |n, d| n.checked_mul((*d).max(1)));
+    most.filter(|most| *most <= 1 << 40).ok_or("it is too large")?;
+    let count: usize = shape.iter().product();
     // The last element that is read must be there, and no element may be read so often that the tensor is much larger than
     // its storage.
     let last =
@@ -33,15 +35,14 @@ pub(super) fn tensor(meta: &TensorMeta, bytes: &[u8]) -> Result<Tensor, String> 
     if count > 0 && last.is_none_or(|last| last >= there) {
         return Err(format!("its {} bytes are too few for {shape:?}", bytes.len()));
     }
-    let repeated = strides.iter().zip(&shape).any(|(s, d)| *s == 0 && *d > 1);
-    if repeated && count > there.saturating_mul(16).max(1 << 16) {
+    if count > there.saturating_mul(16).max(1 << 16) {
         return Err(format!("its {} bytes are too few for {shape:?}", bytes.len()));
     }
     let plain = strides_of(&shape);
     let contiguous = count == 0 || shape.iter().zip(&strides).zip(&plain).all(|((d, s), p)| *d == 1 || s == p);
     let gathered;
     let own: &[u8] = if contiguous {
-        &bytes[(offset * width).min(bytes.len())..][..if count == 0 { 0 } else { count * width }]
+        &bytes[offset.saturating_mul(width).min(bytes.len())..][..if count == 0 { 0 } else { count * width }]
     } else {
         let mut all = Vec::with_capacity(count * width);
         for i in 0..count {

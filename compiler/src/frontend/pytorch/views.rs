@@ -6,7 +6,7 @@
 use super::context::{Context, Named, Value};
 use super::node::NodeContext;
 use super::ops;
-use super::schema::{Argument, Node};
+use super::schema::{Argument, NamedArgument, Node};
 use crate::frontend::reason::Reason;
 use crate::graph::op::{Gather, Select};
 use crate::graph::{Tensor, ValueId};
@@ -16,6 +16,8 @@ use crate::graph::{Tensor, ValueId};
 pub(super) struct View {
     /// Name of the tensor that it is a view of.
     of: String,
+    /// The name that the node has for that tensor.
+    argument: String,
     /// Index of the node that makes it; `None` if it is the tensor itself under another name.
     node: Option<usize>,
     /// Its place among the node's results.
@@ -23,6 +25,9 @@ pub(super) struct View {
     /// How often the tensor had been changed when it was made.
     made_at: usize,
 }
+
+/// How many views are of each other at most.
+const DEPTH: usize = 256;
 
 /// Names of a node's results.
 fn results(node: &Node) -> Vec<&str> {
@@ -41,16 +46,32 @@ impl<'a> Context<'a> {
     /// Notes that a node's results are views of its first argument.
     pub fn note_views(&mut self, node: &'a Node) {
         let Some(Argument::AsTensor(of)) = node.inputs.first().map(|input| &input.arg) else { return };
-        let copies = ["reshape", "contiguous", "flatten"];
+        let copies = ["reshape", "reshape_as", "contiguous", "flatten", "ravel"];
         let may_copy = copies.iter().any(|name| ops::short_name(&node.target).starts_with(&format!("aten.{name}.")));
-        let meta = self.graph.tensor_values.get(&of.name);
-        if may_copy && !meta.is_some_and(|meta| meta.is_contiguous(&self.symbols)) {
+        // A conversion, and what is asked to be a copy or to have another order in memory, is a tensor of its own.
+        let copies = |input: &NamedArgument| match (input.name.as_str(), &input.arg) {
+            ("copy", Argument::AsBool(copy)) => *copy,
+            ("memory_format", Argument::AsMemoryFormat(_)) => may_copy,
+            _ => false,
+        };
+        let is_converted = results(node).iter().any(|name| self.scalar_type(name) != self.scalar_type(&of.name));
+        if is_converted || node.inputs.iter().any(copies) {
+            return;
+        }
+        let metas = [Some(of.name.as_str()), results(node).first().copied()];
+        let metas = metas.map(|name| self.graph.tensor_values.get(name?));
+        let [Some(from), Some(to)] = metas else { return };
+        let is_contiguous = ops::short_name(&node.target).starts_with("aten.contiguous.");
+        let is_view =
+            if is_contiguous { from.is_contiguous(&self.symbols) } else { from.is_viewed_as(to, &self.symbols) };
+        if may_copy && !is_view {
             return;
         }
         let at = self.graph.nodes.iter().position(|other| std::ptr::eq(other, node));
         let made_at = self.changes.get(&of.name).copied().unwrap_or(0);
         for (place, name) in results(node).into_iter().enumerate() {
-            self.views.insert(name.into(), View { of: of.name.clone(), node: at, place, made_at });
+            self.views
+                .insert(name.into(), View { of: of.name.clone(), argument: of.name.clone(), node: at, place, made_at });
         }
     }
 
@@ -58,8 +79,38 @@ impl<'a> Context<'a> {
     pub fn note_alias(&mut self, node: &Node, of: &str) {
         let made_at = self.changes.get(of).copied().unwrap_or(0);
         for name in results(node).into_iter().filter(|name| *name != of) {
-            self.views.insert(name.into(), View { of: of.into(), node: None, place: 0, made_at });
+            self.views.insert(name.into(), View { of: of.into(), argument: of.into(), node: None, place: 0, made_at });
         }
+    }
+
+    /// Gives a name another view of its tensor, as `t_` does: the tensor itself gets a name that the program does not have.
+    pub fn seen_as(&mut self, node: &'a Node, name: &str, value: &Value) {
+        let hidden = format!("{name}/{}", self.views.len());
+        if let Some(meaning) = self.names.get(name).cloned() {
+            self.names.insert(hidden.clone(), meaning);
+        }
+        if let Some(view) = self.views.remove(name) {
+            self.views.insert(hidden.clone(), view);
+        }
+        let made_at = self.changes.get(name).copied().unwrap_or(0);
+        self.changes.insert(hidden.clone(), made_at);
+        for view in self.views.values_mut().filter(|view| view.of == name) {
+            view.of.clone_from(&hidden);
+        }
+        let at = self.graph.nodes.iter().position(|other| std::ptr::eq(other, node));
+        self.names.insert(name.into(), Named::Value(value.clone()));
+        self.views.insert(name.into(), View { of: hidden, argument: name.into(), node: at, place: 0, made_at });
+        self.note_alias(node, name);
+    }
+
+    /// How many views there are from a name to the tensor that has its elements.
+    fn depth(&self, name: &str) -> usize {
+        let mut depth = 0;
+        let mut at = name;
+        while let Some(view) = self.views.get(at).filter(|_| depth <= DEPTH) {
+            (depth, at) = (depth + 1, &view.of);
+        }
+        depth
     }
 
     /// Notes that a tensor has new elements: what it is a view of has them too.
@@ -92,6 +143,11 @@ impl<'a> Context<'a> {
     /// A view of a tensor that was changed since it was made, made anew.
     pub fn refreshed(&mut self, name: &str) -> Result<Option<Value>, Reason> {
         let Some(view) = self.views.get(name).cloned() else { return Ok(None) };
+        if self.depth(name) > DEPTH {
+            return Err(
+                format!("`{name}` is a view of more than {DEPTH} views of each other, which is not supported").into()
+            );
+        }
         // The parent can be such a view itself.
         let parent = self.value(&view.of)?;
         let changes = self.changes.get(&view.of).copied().unwrap_or(0);
@@ -114,14 +170,14 @@ impl<'a> Context<'a> {
     fn viewed(&mut self, view: &View, node: usize, of: Value) -> Result<Value, Reason> {
         let node = &self.graph.nodes[node];
         let found = ops::find(&node.target).ok_or("it is not supported")?;
-        let kept = self.names.insert(view.of.clone(), Named::Value(of));
-        let parent = self.views.remove(&view.of);
+        let kept = self.names.insert(view.argument.clone(), Named::Value(of));
+        let parent = self.views.remove(&view.argument);
         let result = (found.operator.import)(&mut NodeContext::new(self, node));
         if let Some(kept) = kept {
-            self.names.insert(view.of.clone(), kept);
+            self.names.insert(view.argument.clone(), kept);
         }
         if let Some(parent) = parent {
-            self.views.insert(view.of.clone(), parent);
+            self.views.insert(view.argument.clone(), parent);
         }
         match result? {
             Value::List(mut list) if view.place < list.len() => Ok(list.swap_remove(view.place)),

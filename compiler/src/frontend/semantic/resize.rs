@@ -39,6 +39,8 @@ pub enum Coordinates {
     PytorchHalfPixel,
     AlignCorners,
     Asymmetric,
+    /// The place times a step, which the dimension has as its scale.
+    Steps,
     TfHalfPixelForNearest,
     /// Within the dimension's region; elements outside the data have the value of extrapolation.
     Crop,
@@ -158,6 +160,7 @@ fn place(plan: &Plan, dim: &ResizedDimension, o: usize) -> f32 {
         Coordinates::AlignCorners if dim.to > 1 => o * (from - 1.0) / (to - 1.0),
         Coordinates::AlignCorners => 0.0,
         Coordinates::Asymmetric => o / scale,
+        Coordinates::Steps => o * scale,
         Coordinates::TfHalfPixelForNearest => (o + 0.5) / scale,
         Coordinates::Crop => {
             let (start, end) = dim.region;

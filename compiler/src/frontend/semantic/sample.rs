@@ -221,7 +221,9 @@ pub fn on_grid(
     centers: bool,
 ) -> Result<ValueId, Reason> {
     let (shape, places) = (n.shape(data)?, n.shape(grid)?);
-    let Some((&d, outer)) = places.split_last().filter(|(d, outer)| **d + 2 == shape.len() && outer[0] == shape[0])
+    let Some((&d, outer)) = places
+        .split_last()
+        .filter(|(d, outer)| **d + 2 == shape.len() && outer.first() == shape.first() && !outer.is_empty())
     else {
         return Err(format!("its grid {} does not suit its data {}", n.ty(grid), n.ty(data)).into());
     };

@@ -249,7 +249,8 @@ Files of torch 2.6 to 2.15 are read, as they are traced or after `run_decomposit
 - **Names.** Inputs have the names of the arguments of `forward`. Outputs have their keys if the module returns a dictionary
   or a result with fields (`last_hidden_state`), else their names in the program. `tilewright inspect` lists them.
 - **Sizes.** A dimension that was exported as dynamic is a symbol, such as `s77`. It follows from the data, or is given with
-  `--bind s77=12`; the outermost dimension is 1 if nobody says otherwise. A size that is an expression, such as `2*s39`, is
+  `--bind s77=12`; the outermost dimension is 1 if there are no data. A compiled artifact has one size: samples of another
+  outermost size are computed one after the other, so bind it if the module mixes them. A size that is an expression, such as `2*s39`, is
   given as such.
 - **Changes in place** (`add_`, `relu_`, `copy_`) are followed through views: a tensor that is a view of the changed one
   changes too. A buffer that the module changes is not kept from one run to the next.

@@ -141,6 +141,8 @@ fn nothing_of_a_pickle_is_executed() {
     refused(&old(&pickled("builtins eval")), "names `builtins.eval`");
     refused(&old(b"\x80\x02cos\nsystem\nX\x02\0\0\0ls\x85R."), "names `os.system`");
     refused(&old(b"\x80\x02}\x81."), "instruction 0x81 of its pickle is not one of tensors");
+    let nested = [&b"\x80\x02)"[..], &[0x85; 1000], b"."].concat();
+    refused(&old(&nested), "more than 32 values within each other in its pickle");
     refused(&old(b"\x80\x02}"), "its pickle ends too early");
     refused(&old(b""), "its pickle ends too early");
 }
@@ -175,6 +177,15 @@ fn damaged_archives_are_refused_by_name() {
     refused(&with(complex), "its input `x`: the element type complex float is not supported");
     let many = |p: &mut Value| p["graph_module"]["graph"]["tensor_values"]["x"] = floats(&[1 << 20, 1 << 20]);
     refused(&with(many), "which is more than 2^31 elements");
+    // Few elements that are each read many times.
+    let mut often = floats(&[1000, 1000, 1000]);
+    often["strides"] = json!([{ "as_int": 1 }, { "as_int": 1 }, { "as_int": 1 }]);
+    refused(&archive(&linear(), &often, &little(&[0.0; 3000])), "its 12000 bytes are too few for [1000, 1000, 1000]");
+    let twice = |p: &mut Value| {
+        let node = p["graph_module"]["graph"]["nodes"][0].clone();
+        p["graph_module"]["graph"]["nodes"].as_array_mut().unwrap().push(node);
+    };
+    refused(&with(twice), "`y` is defined twice");
     // A cycle: a node reads what a later node makes.
     let cycle = |p: &mut Value| {
         let mut first = p["graph_module"]["graph"]["nodes"][0].clone();
@@ -244,6 +255,44 @@ fn changes_in_place_reach_what_is_viewed_and_other_views() {
     let found = eval(&graph, &[x]).unwrap();
     let lists: Vec<&[f32]> = found.iter().map(|t| t.as_slice::<f32>().unwrap()).collect();
     assert_eq!(lists, [&[1.0, 17.0, 100.0][..], &[17.0], &[1.0, 17.0, 100.0]]);
+}
+
+#[test]
+fn a_tensor_that_is_transposed_in_place_is_a_view_of_itself() {
+    let node = |target: &str, operand: &str, more: Value, output: &str| {
+        let mut inputs = vec![json!({ "name": "self", "arg": tensor(operand) })];
+        inputs.extend(more.as_array().unwrap().clone());
+        json!({ "target": format!("torch.ops.aten.{target}"), "inputs": inputs, "outputs": [tensor(output)] })
+    };
+    let int = |name: &str, x: i64| json!({ "name": name, "arg": { "as_int": x } });
+    let nodes = [
+        node("clone.default", "x", json!([]), "y"),
+        node("view.default", "y", json!([{ "name": "size", "arg": { "as_ints": [3, 1] } }]), "z"),
+        node("transpose_.default", "z", json!([int("dim0", 0), int("dim1", 1)]), "turned"),
+        node("mul_.Tensor", "z", json!([int("other", 2)]), "twice"),
+    ];
+    let mut program = linear();
+    let graph = &mut program["graph_module"]["graph"];
+    graph["nodes"] = json!(nodes);
+    graph["outputs"] = json!([tensor("y"), tensor("turned")]);
+    for (name, sizes) in [("y", [1, 3]), ("z", [3, 1]), ("turned", [1, 3]), ("twice", [1, 3])] {
+        graph["tensor_values"][name] = floats(&sizes);
+    }
+    let outputs = ["y", "turned"].map(|name| json!({ "user_output": { "arg": tensor(name) } }));
+    program["graph_module"]["signature"]["output_specs"] = json!(outputs);
+    let graph = imported(&archive(&program, &floats(&[2, 3]), &little(&WEIGHT))).unwrap_or_else(|e| panic!("{e}"));
+    let x = Tensor::new(&[1, 3], vec![1f32, 10.0, 100.0]).unwrap();
+    for found in eval(&graph, &[x]).unwrap() {
+        assert_eq!((found.shape(), found.as_slice::<f32>().unwrap()), (&[1, 3][..], &[2.0, 20.0, 200.0][..]));
+    }
+}
+
+#[test]
+fn nodes_that_no_one_uses_are_left_out() {
+    let mut program = linear();
+    let dead = json!({ "target": "torch.ops.mine.other.default", "inputs": [], "outputs": [tensor("dead")] });
+    program["graph_module"]["graph"]["nodes"].as_array_mut().unwrap().push(dead);
+    assert_eq!(run(&archive(&program, &floats(&[2, 3]), &little(&WEIGHT))), [321.0, 654.0]);
 }
 
 #[test]

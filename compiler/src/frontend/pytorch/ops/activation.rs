@@ -103,6 +103,9 @@ pub(super) fn selu(n: &mut NodeContext) -> Result<Value, Reason> {
 /// `x > 0 ? x : alpha * (exp(x / alpha) - 1)`.
 pub(super) fn celu(n: &mut NodeContext) -> Result<Value, Reason> {
     let alpha = n.number("alpha")?.unwrap_or(1.0);
+    if alpha <= 0.0 {
+        return Err(format!("its alpha of {alpha} must be above 0").into());
+    }
     exponential(n, alpha, 1.0, 1.0 / alpha)
 }
 
@@ -188,7 +191,7 @@ fn along(n: &mut NodeContext) -> Result<(ValueId, usize, bool), Reason> {
     n.ignore(&["dtype", "half_to_float"]);
     let v = operand(n)?;
     let rank = n.ty(v).rank();
-    let axis = n.dim("dim", -1, rank)?;
+    let axis = n.dim_of_any("dim", -1, rank)?;
     let single = rank == 0;
     Ok((if single { n.reshape("line", v, &[1])? } else { v }, axis, single))
 }

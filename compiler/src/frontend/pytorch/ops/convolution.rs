@@ -28,6 +28,9 @@ fn operands(n: &mut NodeContext) -> Result<Operands, Reason> {
         shape.insert(0, 1);
         data = n.reshape("batch", data, &shape)?;
     }
+    if n.ty(data).rank() != dims + 2 {
+        return Err(format!("its data must have {} or {} dimensions, found {}", dims + 1, dims + 2, n.ty(data)).into());
+    }
     Ok(Operands { data, weight, bias, dims, is_single })
 }
 

@@ -112,6 +112,9 @@ pub(super) fn line(n: &mut NodeContext) -> Result<Value, Reason> {
     let steps = n.int("steps", 100)?;
     let steps = usize::try_from(steps).ok().filter(|&s| s as f64 <= MOST);
     let steps = steps.ok_or("its steps must be from 0 to 2^24")?;
+    if steps == 1 {
+        return numbers(n, &[1], |_| start);
+    }
     let step = if steps > 1 { (end - start) / (steps - 1) as f64 } else { 0.0 };
     // Each half is counted from its own end.
     numbers(n, &[steps], |i| if i < steps / 2 { start + i as f64 * step } else { end - (steps - 1 - i) as f64 * step })

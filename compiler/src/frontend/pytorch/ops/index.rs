@@ -12,6 +12,7 @@ use crate::graph::{DType, Tensor, ValueId};
 pub(super) fn embedding(n: &mut NodeContext) -> Result<Value, Reason> {
     n.ignore(&["padding_idx", "scale_grad_by_freq", "sparse"]);
     let (weight, indices) = (n.tensor("weight")?, n.tensor("indices")?);
+    n.axis(0, n.ty(weight).rank())?;
     check_indices(n, indices, weight, 0)?;
     Ok(n.node("", Gather { axis: 0 }, &[weight, indices])?.into())
 }

@@ -469,6 +469,12 @@ pub(super) fn find(target: &str) -> Option<Found> {
     known.then_some(Found { operator, in_place: plain.is_some() })
 }
 
+/// Whether a target changes an operand, as far as its name tells.
+pub(super) fn changes(target: &str) -> bool {
+    let name = short_name(target).rsplit_once('.').map_or("", |(name, _)| name);
+    name.ends_with('_') && !name.ends_with("__")
+}
+
 /// Names of the operators that can be imported.
 pub(super) fn names() -> impl Iterator<Item = &'static str> + Clone {
     REGISTRY.iter().map(|o| o.name)

@@ -128,12 +128,14 @@ pub(super) fn flip(n: &mut NodeContext) -> Result<Value, Reason> {
 
 pub(super) fn flip_rows(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
-    Ok(movement::reversed(n, v, &[0])?.into())
+    let axis = n.axis(0, n.ty(v).rank())?;
+    Ok(movement::reversed(n, v, &[axis])?.into())
 }
 
 pub(super) fn flip_columns(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
-    Ok(movement::reversed(n, v, &[1])?.into())
+    let axis = n.axis(1, n.ty(v).rank())?;
+    Ok(movement::reversed(n, v, &[axis])?.into())
 }
 
 pub(super) fn roll(n: &mut NodeContext) -> Result<Value, Reason> {

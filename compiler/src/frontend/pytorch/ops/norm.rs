@@ -4,6 +4,7 @@ use super::create::vector;
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement;
 use crate::frontend::semantic::norm::{self, Affine};
 use crate::graph::ValueId;
 use crate::graph::op::{BinaryKind, ReduceKind};
@@ -172,9 +173,11 @@ pub(super) fn cosine_similarity(n: &mut NodeContext) -> Result<Value, Reason> {
     let dtype = n.ty(a).dtype;
     let least = n.numeral("eps", epsilon, dtype)?;
     let mut units = [a, b];
-    for v in &mut units {
-        // Dimensions are counted in the broadcast shape.
-        let own = axis.checked_sub(rank - n.ty(*v).rank()).ok_or("its operands must have the dimension")?;
+    let shapes = [n.shape(a)?, n.shape(b)?];
+    for (i, v) in units.iter_mut().enumerate() {
+        let other: Vec<i64> = shapes[1 - i].iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+        *v = movement::expand(n, *v, &other)?;
+        let own = axis;
         let length = norm::length(n, "length", *v, 2, |n, v| n.reduce("sum", ReduceKind::Sum, &[own], true, v))?;
         let length = n.binary("least", BinaryKind::Max, length, least)?;
         *v = n.binary("unit", BinaryKind::Div, *v, length)?;

@@ -8,7 +8,7 @@ use crate::frontend::semantic::SemanticBuilder;
 use crate::frontend::semantic::volume::{self, Sliding3};
 use crate::frontend::semantic::window::{self, Padding, Sliding, Window};
 use crate::graph::op::{BinaryKind, Gather, Layout, MaxPool2d, ReduceKind, Resample};
-use crate::graph::{Tensor, ValueId};
+use crate::graph::{DType, Tensor, TensorType, ValueId};
 
 /// A pool's data as images or volumes with a batch.
 struct Pool {
@@ -200,6 +200,7 @@ fn adaptive(
         if out == 0 || size == 0 {
             return Err("its data and its result must not be empty".into());
         }
+        n.reserve(&TensorType::new(DType::I64, &[out, 2]))?;
         if out != size {
             v = f(n, v, axis, &spans(size, out))?;
         }

@@ -94,6 +94,10 @@ fn added(n: &mut NodeContext, a: &str, b: &str) -> Result<Value, Reason> {
     let (v, a, b) = (n.tensor("self")?, n.tensor(a)?, n.tensor(b)?);
     let product = multiplied(n, a, b)?;
     let product = scaled(n, "alpha", product)?;
+    if n.number("beta")? == Some(0.0) {
+        // What is multiplied by 0 does not count, even if it is infinite.
+        return Ok(product.into());
+    }
     let v = scaled(n, "beta", v)?;
     Ok(n.add("sum", product, v)?.into())
 }

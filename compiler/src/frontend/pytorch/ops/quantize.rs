@@ -128,6 +128,10 @@ fn faked(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
     let axis = if by_channel { n.dim("axis", 0, n.ty(v).rank())? } else { 0 };
     let (least, most) = (n.int("quant_min", -128)?, n.int("quant_max", 127)?);
     let dtype = if least >= 0 { DType::U8 } else { DType::I8 };
+    let (lo, hi) = if dtype == DType::U8 { (0, 255) } else { (-128, 127) };
+    if least < lo || most > hi {
+        return Err(format!("quantization to {least}..{most} is not supported; use 8 bits").into());
+    }
     let scale: Vec<f32> = scale.iter().map(|x| *x as f32).collect();
     let zero_point: Vec<i32> = zero.iter().map(|x| *x as i32).collect();
     let op = Quantize {

@@ -38,6 +38,9 @@ fn gates(kind: RecurrentKind) -> &'static [usize] {
 
 /// Weights or biases `[gates * hidden, ...]` with the gates in the builder's order, and a dimension for the direction.
 fn ordered(n: &mut NodeContext, v: ValueId, kind: RecurrentKind, hidden: usize) -> Result<ValueId, Reason> {
+    if n.shape(v)?.first() != Some(&(kind.gates() * hidden)) {
+        return Err(format!("its weights {} do not suit a state of {hidden}", n.ty(v)).into());
+    }
     let parts =
         gates(kind).iter().map(|gate| part(n, "gate", v, 0, gate * hidden, hidden)).collect::<Result<Vec<_>, _>>()?;
     let v = match parts.as_slice() {
@@ -76,7 +79,7 @@ fn recurrent(n: &mut NodeContext, kind: RecurrentKind, activations: &[Activation
             format!("it has {} weights, but {} are expected; {why}", params.len(), layers * directions * each).into()
         );
     }
-    let state = n.shape(states[0])?;
+    let state = n.shape(*states.first().ok_or("it has no state")?)?;
     // Sequences without a batch have states of two dimensions.
     let is_single = n.ty(x).rank() == 2;
     let hidden = *state.last().ok_or("its state has no dimensions")?;

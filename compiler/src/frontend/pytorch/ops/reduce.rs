@@ -90,7 +90,10 @@ fn arg(n: &mut NodeContext, greatest: bool) -> Result<Value, Reason> {
         }
     };
     let op = ArgReduce { axis, keep_dims, greatest, last: false, dtype: DType::I64 };
-    Ok(n.node("", op, &[v])?.into())
+    let v = n.node("", op, &[v])?;
+    // Over all elements, each dimension is kept.
+    let is_flat = keep_dims && n.ty(v).rank() != shape.len();
+    Ok(if is_flat { n.reshape("shape", v, &vec![1; shape.len()])? } else { v }.into())
 }
 
 pub(super) fn arg_greatest(n: &mut NodeContext) -> Result<Value, Reason> {
@@ -104,6 +107,9 @@ pub(super) fn arg_least(n: &mut NodeContext) -> Result<Value, Reason> {
 /// Truth values have a least and a greatest one, as numbers do.
 fn truth(n: &mut NodeContext, kind: ReduceKind) -> Result<Value, Reason> {
     let (v, axes, keep) = reduced(n, DType::Bool)?;
+    if n.ty(v).element_count() == Some(0) {
+        return Err("a reduction of no elements is not supported".into());
+    }
     let v = n.cast("number", v, DType::I32)?;
     let v = if axes.is_empty() { v } else { n.reduce("reduced", kind, &axes, keep, v)? };
     Ok(n.cast("", v, DType::Bool)?.into())
@@ -147,7 +153,7 @@ fn cumulative(n: &mut NodeContext, to: Cumulative) -> Result<Value, Reason> {
     let dtype = n.result_type(0)?;
     let v = n.cast("self", v, dtype)?;
     let rank = n.ty(v).rank();
-    let axis = n.dim("dim", 0, rank)?;
+    let axis = n.dim_of_any("dim", 0, rank)?;
     if rank == 0 {
         return Ok(v.into());
     }
@@ -227,7 +233,10 @@ pub(super) fn difference(n: &mut NodeContext) -> Result<Value, Reason> {
     if parts.len() > 1 {
         v = n.node("joined", Concat { axis }, &parts)?;
     }
-    for _ in 0..times.clamp(0, 64) {
+    if !(0..=64).contains(&times) {
+        return Err(format!("differences of {times} steps are not supported; use up to 64").into());
+    }
+    for _ in 0..times {
         let size = n.shape(v)?[axis];
         let left = size.checked_sub(1).ok_or("its data are too short")?;
         let (next, own) = (part(n, "next", v, axis, 1, left)?, part(n, "own", v, axis, 0, left)?);

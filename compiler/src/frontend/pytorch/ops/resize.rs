@@ -18,13 +18,16 @@ fn upsampled(n: &mut NodeContext, mode: Mode, coordinates: Coordinates, antialia
     let shape = n.shape(v)?;
     let spatial = shape.len().checked_sub(2).ok_or("its data must have a batch and channels")?;
     let sizes = n.ints("output_size")?;
-    let mut scales = n.floats("scale_factors")?.unwrap_or_default();
+    let mut scales: Vec<Option<f64>> = n.floats("scale_factors")?.unwrap_or_default().into_iter().map(Some).collect();
     for name in ["scales", "scales_d", "scales_h", "scales_w"] {
-        scales.extend(n.number(name)?);
+        // A factor that is left out keeps its place.
+        if n.has(name) || (name == "scales_h" && n.has("scales_w")) {
+            scales.push(n.number(name)?);
+        }
     }
     let mut dims: Vec<ResizedDimension> = shape.iter().map(|&d| ResizedDimension::same(d)).collect();
     for i in 0..spatial {
-        let (dim, scale) = (&mut dims[2 + i], scales.get(i).copied());
+        let (dim, scale) = (&mut dims[2 + i], scales.get(i).copied().flatten());
         dim.to = match (&sizes, scale) {
             (Some(sizes), _) => {
                 let size = sizes.get(i).and_then(|&s| usize::try_from(s).ok()).filter(|&s| s > 0 && s < 1 << 24);
@@ -33,7 +36,18 @@ fn upsampled(n: &mut NodeContext, mode: Mode, coordinates: Coordinates, antialia
             (None, Some(scale)) => ((dim.from as f64 * scale) as usize).clamp(1, 1 << 24),
             _ => return Err("it has neither sizes nor factors".into()),
         };
-        dim.scale = scale.map_or(dim.to as f32 / dim.from.max(1) as f32, |scale| scale as f32);
+        dim.scale = match (coordinates, scale) {
+            (Coordinates::Steps, Some(scale)) => (1.0 / scale) as f32,
+            (Coordinates::Steps, None) => dim.from as f32 / dim.to as f32,
+            (_, Some(scale)) => scale as f32,
+            (_, None) => dim.to as f32 / dim.from.max(1) as f32,
+        };
+    }
+    if antialias && coordinates == Coordinates::AlignCorners {
+        return Err("antialias with align_corners is not supported".into());
+    }
+    if !matches!(mode, Mode::Nearest(_)) && !n.ty(v).dtype.is_float() {
+        return Err(format!("its data {} must be floats", n.ty(v)).into());
     }
     let plan = Plan { mode, coordinates, exclude_outside: antialias, antialias, extrapolation: 0.0 };
     Ok(resized(n, v, &plan, &dims)?.into())
@@ -44,7 +58,7 @@ fn corners(n: &mut NodeContext) -> Result<Coordinates, Reason> {
 }
 
 pub(super) fn nearest(n: &mut NodeContext) -> Result<Value, Reason> {
-    upsampled(n, Mode::Nearest(Rounding::Floor), Coordinates::Asymmetric, false)
+    upsampled(n, Mode::Nearest(Rounding::Floor), Coordinates::Steps, false)
 }
 
 pub(super) fn nearest_exact(n: &mut NodeContext) -> Result<Value, Reason> {

@@ -82,7 +82,7 @@ pub(super) fn view_as(n: &mut NodeContext) -> Result<Value, Reason> {
 pub(super) fn flatten(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
     let shape = n.shape(v)?;
-    let (first, last) = (n.dim("start_dim", 0, shape.len())?, n.dim("end_dim", -1, shape.len())?);
+    let (first, last) = (n.dim_of_any("start_dim", 0, shape.len())?, n.dim_of_any("end_dim", -1, shape.len())?);
     if shape.is_empty() {
         return Ok(n.reshape("", v, &[1])?.into());
     }
@@ -130,14 +130,17 @@ pub(super) fn unsqueeze(n: &mut NodeContext) -> Result<Value, Reason> {
 pub(super) fn strided(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
     let shape = n.shape(v)?;
-    let own = n.declared_strides("self").ok_or("the program does not declare the strides of its data")?;
+    let (own, first) = n.declared_strides("self").ok_or("the program does not declare the strides of its data")?;
     let list = |n: &mut NodeContext, name: &str| {
         let list = n.ints(name)?.unwrap_or_default();
         let list = list.iter().map(|&d| usize::try_from(d)).collect::<Result<Vec<_>, _>>();
         list.map_err(|_| Reason(format!("its {name} must not be negative")))
     };
     let (sizes, strides) = (list(n, "size")?, list(n, "stride")?);
-    let offset = usize::try_from(n.int("storage_offset", 0)?).map_err(|_| "its storage_offset must not be negative")?;
+    // The offset is that of the storage, in which the data have one of their own.
+    let given = n.optional_int("storage_offset")?.map_or(Ok(first), usize::try_from);
+    let offset = given.ok().and_then(|offset| offset.checked_sub(first));
+    let offset = offset.ok_or("it reads elements in front of its data")?;
     if sizes.len() != strides.len() || own.len() != shape.len() {
         return Err("its sizes and strides must have the same number".into());
     }
@@ -151,6 +154,7 @@ pub(super) fn strided(n: &mut NodeContext) -> Result<Value, Reason> {
     };
     // Where each element of the storage is in the data.
     let count: usize = shape.iter().product();
+    n.reserve(&TensorType::new(DType::I64, &[count, 4]))?;
     let stored: HashMap<usize, i64> = (0..count).map(|i| (place(i, &shape, &own), i as i64)).collect();
     let wanted = sizes.iter().try_fold(1usize, |all, d| all.checked_mul(*d)).ok_or("its result is too large")?;
     n.reserve(&TensorType::new(DType::I64, &[wanted]))?;
@@ -187,7 +191,7 @@ pub(super) fn transpose(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
     let rank = n.ty(v).rank();
     let names = if matches!(n.value("axis0")?, Value::None) { ["dim0", "dim1"] } else { ["axis0", "axis1"] };
-    let (a, b) = (n.dim(names[0], 0, rank)?, n.dim(names[1], 0, rank)?);
+    let (a, b) = (n.dim_of_any(names[0], 0, rank)?, n.dim_of_any(names[1], 0, rank)?);
     let mut perm: Vec<usize> = (0..rank).collect();
     if rank > 0 {
         perm.swap(a, b);
@@ -373,7 +377,7 @@ pub(super) fn unfold(n: &mut NodeContext) -> Result<Value, Reason> {
 pub(super) fn diagonal(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
     let shape = n.shape(v)?;
-    let offset = n.int("offset", 0)?;
+    let offset = n.int("offset", 0)?.clamp(-(1 << 40), 1 << 40);
     let (a, b) = (n.dim("dim1", 0, shape.len())?, n.dim("dim2", 1, shape.len())?);
     if a == b {
         return Err("its dimensions must differ".into());
