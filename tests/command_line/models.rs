@@ -221,7 +221,8 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
     refused(dir.path(), &["compile", "cut.onnx", "-o", "out.twa"], message);
     // A file's name does not decide what it is.
     for file in ["x.bin", "x.tflite"] {
-        let kind = "a file of unknown kind; models are read from ONNX (.onnx) or TFLite (.tflite) files";
+        let kind =
+            "a file of unknown kind; models are read from ONNX (.onnx), PyTorch (.pt2) or TFLite (.tflite) files";
         let message = format!("{file} is not a usable model: it looks like {kind}");
         refused(dir.path(), &["compile", file, "-o", "out.twa"], &message);
     }
@@ -243,8 +244,8 @@ fn models_that_cannot_be_read_are_named_and_leave_nothing_behind() {
 #[test]
 fn files_that_are_no_model_are_told_by_what_they_look_like() {
     let dir = tempfile::tempdir().unwrap();
-    let formats = "models are read from ONNX (.onnx) or TFLite (.tflite) files, artifacts from .twa files, programs for the \
-                   accelerator from .tw files, or from any with --program";
+    let formats = "models are read from ONNX (.onnx), PyTorch (.pt2) or TFLite (.tflite) files, artifacts from .twa files, programs \
+                   for the accelerator from .tw files, or from any with --program";
     for (file, bytes, kind) in [
         ("README.md", &b"# Words\n\nload it\n"[..], "a text"),
         ("empty", b"", "an empty file"),
@@ -256,8 +257,8 @@ fn files_that_are_no_model_are_told_by_what_they_look_like() {
     }
     std::fs::write(dir.path().join("page.onnx"), "<!doctype html>\n").unwrap();
     refused(dir.path(), &["run", "page.onnx"], &format!("page.onnx looks like an HTML or XML document; {formats}"));
-    let message = "page.onnx is not a usable model: it looks like an HTML or XML document; models are read from ONNX (.onnx) or TFLite \
-         (.tflite) files";
+    let message = "page.onnx is not a usable model: it looks like an HTML or XML document; models are read from ONNX \
+         (.onnx), PyTorch (.pt2) or TFLite (.tflite) files";
     refused(dir.path(), &["compile", "page.onnx", "-o", "out.twa"], message);
     // A model can have any file name.
     std::fs::copy(lenet(), dir.path().join("0a1b2c")).unwrap();

@@ -72,8 +72,10 @@ fn is_text(bytes: &[u8]) -> bool {
 }
 
 fn zip(bytes: &[u8]) -> &'static str {
-    let names = zip::ZipArchive::new(std::io::Cursor::new(bytes));
-    let names: Vec<String> = names.map_or_else(|_| Vec::new(), |a| a.file_names().map(str::to_owned).collect());
+    let Ok(archive) = zip::ZipArchive::new(std::io::Cursor::new(bytes)) else {
+        return "a zip archive that is damaged or cut short";
+    };
+    let names: Vec<String> = archive.file_names().map(str::to_owned).collect();
     let any = |end: &str| names.iter().any(|name| name.ends_with(end));
     if any("/data.pkl") || any("/constants.pkl") {
         "weights or a TorchScript module of PyTorch; write the module with torch.export.save"
@@ -120,6 +122,7 @@ mod tests {
                 &zipped("archive/data.pkl"),
                 "weights or a TorchScript module of PyTorch; write the module with torch.export.save",
             ),
+            (b"PK\x03\x04 and no end", "a zip archive that is damaged or cut short"),
             (&zipped("x.npy"), "NumPy arrays (.npz)"),
             (&zipped("notes"), "a zip archive"),
         ] {
