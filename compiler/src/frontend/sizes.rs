@@ -75,13 +75,7 @@ impl Sizes {
     /// # Errors
     /// As [`Sizes::given`].
     pub(super) fn bound(&self, inputs: &[(&str, &TensorType)]) -> Result<BTreeMap<String, usize>, String> {
-        let mut bound = self.given(inputs)?;
-        for (_, ty) in inputs {
-            if let Some(Dim::Symbol(s)) = ty.dims.first() {
-                bound.entry(s.clone()).or_insert(1);
-            }
-        }
-        Ok(bound)
+        Ok(or_one(self.given(inputs)?, inputs))
     }
 
     /// The same for models whose outermost size is any: data with as many dimensions as their input give it too.
@@ -97,12 +91,7 @@ impl Sizes {
                 bound.entry(s.clone()).or_insert(data.shape[0]);
             }
         }
-        for (_, ty) in inputs {
-            if let Some(Dim::Symbol(s)) = ty.dims.first() {
-                bound.entry(s.clone()).or_insert(1);
-            }
-        }
-        Ok(bound)
+        Ok(or_one(bound, inputs))
     }
 
     /// A size for each symbol of these inputs that is given one.
@@ -213,6 +202,16 @@ impl Sizes {
         let named = |name: &str| self.data.iter().find(|data| data.name.as_deref() == Some(name));
         inputs.iter().map(|name| named(name).or_else(|| unnamed.next())).collect()
     }
+}
+
+/// Sizes of symbols, and 1 for outermost sizes that have none.
+fn or_one(mut bound: BTreeMap<String, usize>, inputs: &[(&str, &TensorType)]) -> BTreeMap<String, usize> {
+    for (_, ty) in inputs {
+        if let Some(Dim::Symbol(s)) = ty.dims.first() {
+            bound.entry(s.clone()).or_insert(1);
+        }
+    }
+    bound
 }
 
 /// Whether a shape is one of this type's.

@@ -58,7 +58,7 @@ pub(super) struct Context<'a> {
     archive: Archive<'a>,
     pub names: HashMap<String, Named>,
     /// Tensors that are views of others, by name.
-    pub views: HashMap<String, View>,
+    pub views: HashMap<String, View<'a>>,
     /// How often each tensor that has views was changed, by name.
     pub changes: HashMap<String, usize>,
     /// Sizes of the program's symbols.
@@ -193,20 +193,17 @@ impl<'a> Context<'a> {
                     if let Some(value) = values.get(&name) {
                         v = self.net.graph.constant(&name, value.clone());
                     }
-                    Ok(Named::Value(v.into()))
+                    Named::Value(v.into())
                 }
                 // A number or a flag that was given at export; its value is part of the program.
                 InputSpec::UserInput { .. } | InputSpec::ConstantInput(_) => continue,
                 InputSpec::Parameter { parameter_name: name }
-                | InputSpec::Buffer { buffer_name: name, persistent: None } => {
-                    { weights.get(name).or_else(|| constants.get(name)).ok_or(name) }.cloned().map(Named::Stored)
+                | InputSpec::Buffer { buffer_name: name, persistent: None | Some(true) } => {
+                    self.stored(name, [&weights, &constants])?
                 }
-                InputSpec::Buffer { buffer_name: name, persistent: Some(persistent) } => {
-                    let lists = if *persistent { [&weights, &constants] } else { [&constants, &weights] };
-                    lists.into_iter().find_map(|list| list.get(name)).ok_or(name).cloned().map(Named::Stored)
-                }
-                InputSpec::TensorConstant { tensor_constant_name: name } => {
-                    constants.get(name).or_else(|| weights.get(name)).ok_or(name).cloned().map(Named::Stored)
+                InputSpec::Buffer { buffer_name: name, .. }
+                | InputSpec::TensorConstant { tensor_constant_name: name } => {
+                    self.stored(name, [&constants, &weights])?
                 }
                 InputSpec::Other(of) => {
                     let kind = of.keys().next().map_or("unknown", String::as_str);
@@ -215,11 +212,6 @@ impl<'a> Context<'a> {
                     );
                 }
             };
-            let meaning = meaning.map_err(|name| {
-                self.malformed(format!(
-                    "its tensor `{name}` is missing, or is stored as something that is not a tensor"
-                ))
-            })?;
             let Argument::AsTensor(name) = input else {
                 return Err(self.malformed("its program is damaged: an input that is described as a tensor is none"));
             };
@@ -228,6 +220,14 @@ impl<'a> Context<'a> {
             }
         }
         Ok(values)
+    }
+
+    /// The stored tensor of a name, from the first list that has it.
+    fn stored(&self, name: &str, lists: [&HashMap<String, Stored>; 2]) -> Result<Named, ImportError> {
+        let found = lists.into_iter().find_map(|list| list.get(name)).cloned();
+        found.map(Named::Stored).ok_or_else(|| {
+            self.malformed(format!("its tensor `{name}` is missing, or is stored as something that is not a tensor"))
+        })
     }
 
     /// Finds the symbols in the sizes of inputs that are expressions, such as `2*s0`, from what these sizes are.

@@ -101,7 +101,7 @@ fn program(archive: &mut Archive, room: &mut Room) -> Result<Program, String> {
 /// The graph of an archive, and what the file calls its values; `file` is its name for messages.
 ///
 /// # Errors
-/// When the file is damaged, or has operators that are not supported, all of which are listed.
+/// If the file is damaged, or has unsupported operators; the error lists all of them.
 pub fn import_traced(bytes: &[u8], file: &str, options: &ImportOptions) -> Result<(Graph, Sources), ImportError> {
     let malformed = |reason: String| ImportError::malformed(file, reason);
     let mut room = Room::of(bytes.len(), ROOM);

@@ -204,7 +204,7 @@ impl<'c, 'a> NodeContext<'c, 'a> {
         }
     }
 
-    /// A list of tensors, some of which can be left out.
+    /// A list of tensors; elements can be `None`.
     pub fn optional_tensors(&mut self, name: &str) -> Result<Vec<Option<ValueId>>, Reason> {
         let wrong = || Reason(format!("its argument `{name}` must be a list of tensors"));
         let Value::List(list) = self.value(name)? else { return Err(wrong()) };
@@ -413,6 +413,17 @@ impl<'c, 'a> NodeContext<'c, 'a> {
     pub fn whole(&mut self, suffix: &str, x: i64, dtype: DType) -> Result<ValueId, Reason> {
         let v = self.made(suffix, Tensor::scalar(x));
         self.cast(suffix, v, dtype)
+    }
+
+    /// A value times the number that is an argument; without it, the value itself.
+    pub fn times(&mut self, name: &str, v: ValueId) -> Result<ValueId, Reason> {
+        let factor = self.number(name)?.unwrap_or(1.0);
+        if factor == 1.0 {
+            return Ok(v);
+        }
+        let dtype = self.ty(v).dtype;
+        let factor = self.numeral(name, factor, dtype)?;
+        self.binary(&format!("times_{name}"), BinaryKind::Mul, v, factor)
     }
 
     /// An argument as an operand of arithmetic.

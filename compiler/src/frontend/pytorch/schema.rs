@@ -193,16 +193,7 @@ impl TensorMeta {
             fits
         })
     }
-}
 
-/// Known sizes and strides of dimensions with more than one element.
-fn known(meta: &TensorMeta, symbols: &BTreeMap<String, i64>) -> Option<Vec<[i64; 2]>> {
-    let pair = |(size, stride): (&Size, &Size)| Some([size.known(symbols)?, stride.known(symbols)?]);
-    let all = meta.sizes.iter().zip(&meta.strides).map(pair).collect::<Option<Vec<_>>>()?;
-    Some(all.into_iter().filter(|[size, _]| *size != 1).collect())
-}
-
-impl TensorMeta {
     /// Whether a reshape to another shape is a view: each run of dimensions whose elements are at equal distances is made of
     /// whole dimensions of the other shape (PyTorch's `computeStride`).
     pub fn is_viewed_as(&self, to: &TensorMeta, symbols: &BTreeMap<String, i64>) -> bool {
@@ -231,6 +222,13 @@ impl TensorMeta {
         }
         left.peek().is_none()
     }
+}
+
+/// Known sizes and strides of dimensions with more than one element.
+fn known(meta: &TensorMeta, symbols: &BTreeMap<String, i64>) -> Option<Vec<[i64; 2]>> {
+    let pair = |(size, stride): (&Size, &Size)| Some([size.known(symbols)?, stride.known(symbols)?]);
+    let all = meta.sizes.iter().zip(&meta.strides).map(pair).collect::<Option<Vec<_>>>()?;
+    Some(all.into_iter().filter(|[size, _]| *size != 1).collect())
 }
 
 /// An element type, by its number in the schema.

@@ -13,13 +13,13 @@ use crate::graph::{Tensor, ValueId};
 
 /// A tensor that is a view of another.
 #[derive(Debug, Clone)]
-pub(super) struct View {
+pub(super) struct View<'a> {
     /// Name of the tensor that it is a view of.
     of: String,
     /// The name that the node has for that tensor.
     argument: String,
-    /// Index of the node that makes it; `None` if it is the tensor itself under another name.
-    node: Option<usize>,
+    /// The node that makes it; `None` if it is the tensor itself under another name.
+    node: Option<&'a Node>,
     /// Its place among the node's results.
     place: usize,
     /// How often the tensor had been changed when it was made.
@@ -67,11 +67,12 @@ impl<'a> Context<'a> {
         if may_copy && !is_view {
             return;
         }
-        let at = self.graph.nodes.iter().position(|other| std::ptr::eq(other, node));
         let made_at = self.changes.get(&of.name).copied().unwrap_or(0);
         for (place, name) in results(node).into_iter().enumerate() {
-            self.views
-                .insert(name.into(), View { of: of.name.clone(), argument: of.name.clone(), node: at, place, made_at });
+            self.views.insert(
+                name.into(),
+                View { of: of.name.clone(), argument: of.name.clone(), node: Some(node), place, made_at },
+            );
         }
     }
 
@@ -97,9 +98,8 @@ impl<'a> Context<'a> {
         for view in self.views.values_mut().filter(|view| view.of == name) {
             view.of.clone_from(&hidden);
         }
-        let at = self.graph.nodes.iter().position(|other| std::ptr::eq(other, node));
         self.names.insert(name.into(), Named::Value(value.clone()));
-        self.views.insert(name.into(), View { of: hidden, argument: name.into(), node: at, place: 0, made_at });
+        self.views.insert(name.into(), View { of: hidden, argument: name.into(), node: Some(node), place: 0, made_at });
         self.note_alias(node, name);
     }
 
@@ -167,8 +167,7 @@ impl<'a> Context<'a> {
     }
 
     /// The view of another tensor of the same shape.
-    fn viewed(&mut self, view: &View, node: usize, of: Value) -> Result<Value, Reason> {
-        let node = &self.graph.nodes[node];
+    fn viewed(&mut self, view: &View<'a>, node: &'a Node, of: Value) -> Result<Value, Reason> {
         let found = ops::find(&node.target).ok_or("it is not supported")?;
         let kept = self.names.insert(view.argument.clone(), Named::Value(of));
         let parent = self.views.remove(&view.argument);
@@ -186,7 +185,7 @@ impl<'a> Context<'a> {
     }
 
     /// A tensor with the elements of a view replaced.
-    fn written(&mut self, view: &View, node: usize, whole: ValueId, part: ValueId) -> Result<ValueId, Reason> {
+    fn written(&mut self, view: &View<'a>, node: &'a Node, whole: ValueId, part: ValueId) -> Result<ValueId, Reason> {
         let shape = self.net.shape(whole)?;
         let count: usize = shape.iter().product();
         // The view of the elements' places tells where each of its elements is.

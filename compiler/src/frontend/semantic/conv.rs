@@ -93,8 +93,8 @@ pub struct Cut {
     pub size: [usize; 2],
 }
 
-/// The number of elements of a dimension of a transposed convolution of which nothing is cut off: `size` elements of
-/// data, and `extra` elements at the end.
+/// The size of a dimension that a transposed convolution computes before cropping, for `size` elements of data and `extra`
+/// elements of output padding.
 pub fn full_size(size: usize, kernel: usize, stride: usize, dilation: usize, extra: usize) -> Result<usize, Reason> {
     let reach = (kernel.max(1) - 1).checked_mul(dilation).and_then(|r| r.checked_add(1));
     let full = (size.max(1) - 1).checked_mul(stride).and_then(|f| f.checked_add(reach?)?.checked_add(extra));

@@ -85,8 +85,8 @@ pub fn branch<C: Importer>(
     Ok(cx.net().graph.node_outputs(&label, Op::If(If { then, otherwise }), &operands)?)
 }
 
-/// The values after a graph was applied to them as long as another makes a true condition of them. `kept` says which of them
-/// the graph does not change; they are not carried, so that weights are constants of the region.
+/// Builds a while loop: `body` computes the next values while `condition` computes true from the present ones. `kept` marks
+/// values that the body does not change; they are not carried, so that weights are constants of the region.
 pub fn repeated<C: Importer>(
     cx: &mut C,
     values: &[ValueId],

@@ -2,7 +2,7 @@
 
 use super::SemanticBuilder;
 use crate::frontend::reason::Reason;
-use crate::graph::op::{self, BinaryKind, Expand, Gather, Layout, Select, Slice, Transpose};
+use crate::graph::op::{self, BinaryKind, Concat, Expand, Gather, Layout, Select, Slice, Transpose};
 use crate::graph::{DType, Tensor, ValueId, strides_of};
 
 /// The data as a matrix: the dimensions before the axis by the others.
@@ -13,6 +13,30 @@ pub fn flattened(n: &mut SemanticBuilder, data: ValueId, axis: usize) -> Result<
         return Err("its data are too large".into());
     };
     n.reshape("flatten", data, &[rows, columns])
+}
+
+/// Concatenates tensors along a dimension; one tensor stays as it is.
+pub fn beside(n: &mut SemanticBuilder, suffix: &str, axis: usize, parts: &[ValueId]) -> Result<ValueId, Reason> {
+    match parts {
+        [one] => Ok(*one),
+        _ => n.node(suffix, Concat { axis }, parts),
+    }
+}
+
+/// The shape that tensors have together when sizes of 1 are repeated.
+pub fn broadcast_shape(n: &SemanticBuilder, tensors: impl IntoIterator<Item = ValueId>) -> Result<Vec<usize>, Reason> {
+    let mut common: Vec<usize> = Vec::new();
+    for v in tensors {
+        let shape = n.shape(v)?;
+        while common.len() < shape.len() {
+            common.insert(0, 1);
+        }
+        let before = common.len() - shape.len();
+        for (i, &d) in shape.iter().enumerate().filter(|(_, d)| **d != 1) {
+            common[before + i] = d;
+        }
+    }
+    Ok(common)
 }
 
 /// Part of a dimension: `size` elements from `start` on.
@@ -193,6 +217,12 @@ pub fn expand(n: &mut SemanticBuilder, data: ValueId, to: &[i64]) -> Result<Valu
         }
     }
     if shape == from { Ok(data) } else { n.node("", Expand { shape }, &[data]) }
+}
+
+/// The same for sizes that are known.
+pub fn expand_to(n: &mut SemanticBuilder, data: ValueId, to: &[usize]) -> Result<ValueId, Reason> {
+    let to: Vec<i64> = to.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
+    expand(n, data, &to)
 }
 
 /// The data several times in each dimension.

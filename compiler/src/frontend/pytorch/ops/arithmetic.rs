@@ -56,36 +56,25 @@ plain! {
     shift_right plain ShiftRight;
 }
 
-/// An operand times the argument `alpha`.
-fn times_alpha(n: &mut NodeContext, v: ValueId) -> Result<ValueId, Reason> {
-    let alpha = n.number("alpha")?.unwrap_or(1.0);
-    if alpha == 1.0 {
-        return Ok(v);
-    }
-    let dtype = n.ty(v).dtype;
-    let alpha = n.numeral("alpha", alpha, dtype)?;
-    n.binary("times_alpha", BinaryKind::Mul, v, alpha)
-}
-
 pub(super) fn add(n: &mut NodeContext) -> Result<Value, Reason> {
     let [a, b] = operands(n)?;
     if n.ty(a).dtype == DType::Bool {
         return Ok(n.binary("", BinaryKind::Or, a, b)?.into());
     }
-    let b = times_alpha(n, b)?;
+    let b = n.times("alpha", b)?;
     Ok(n.add("", a, b)?.into())
 }
 
 pub(super) fn subtract(n: &mut NodeContext) -> Result<Value, Reason> {
     let [a, b] = operands(n)?;
-    let b = times_alpha(n, b)?;
+    let b = n.times("alpha", b)?;
     Ok(n.binary("", BinaryKind::Sub, a, b)?.into())
 }
 
 /// `other - alpha * self`.
 pub(super) fn subtract_from(n: &mut NodeContext) -> Result<Value, Reason> {
     let [a, b] = operands(n)?;
-    let a = times_alpha(n, a)?;
+    let a = n.times("alpha", a)?;
     Ok(n.binary("", BinaryKind::Sub, b, a)?.into())
 }
 
@@ -222,12 +211,8 @@ fn combined(n: &mut NodeContext, kind: BinaryKind) -> Result<Value, Reason> {
     let dtype = n.result_type(0)?;
     let [v, a, b] = [n.tensor("self")?, n.tensor("tensor1")?, n.tensor("tensor2")?];
     let [v, a, b] = [n.cast("self", v, dtype)?, n.cast("a", a, dtype)?, n.cast("b", b, dtype)?];
-    let value = n.number("value")?.unwrap_or(1.0);
-    let mut term = n.binary("term", kind, a, b)?;
-    if value != 1.0 {
-        let value = n.numeral("value", value, dtype)?;
-        term = n.binary("scaled", BinaryKind::Mul, term, value)?;
-    }
+    let term = n.binary("term", kind, a, b)?;
+    let term = n.times("value", term)?;
     Ok(n.add("", v, term)?.into())
 }
 

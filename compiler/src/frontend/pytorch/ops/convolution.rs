@@ -1,5 +1,6 @@
 //! Convolutions, also transposed ones.
 
+use super::{with_batch, without_batch};
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
@@ -19,29 +20,14 @@ struct Operands {
 }
 
 fn operands(n: &mut NodeContext) -> Result<Operands, Reason> {
-    let (mut data, weight, bias) = (n.tensor("input")?, n.tensor("weight")?, n.optional("bias")?);
+    let (data, weight, bias) = (n.tensor("input")?, n.tensor("weight")?, n.optional("bias")?);
     let dims = n.ty(weight).rank().checked_sub(2).filter(|dims| (1..=3).contains(dims));
     let dims = dims.ok_or_else(|| format!("its weights must have 3 to 5 dimensions, found {}", n.ty(weight)))?;
-    let is_single = n.ty(data).rank() == dims + 1;
-    if is_single {
-        let mut shape = n.shape(data)?;
-        shape.insert(0, 1);
-        data = n.reshape("batch", data, &shape)?;
-    }
+    let (data, is_single) = with_batch(n, data, dims + 2)?;
     if n.ty(data).rank() != dims + 2 {
         return Err(format!("its data must have {} or {} dimensions, found {}", dims + 1, dims + 2, n.ty(data)).into());
     }
     Ok(Operands { data, weight, bias, dims, is_single })
-}
-
-/// The result without the batch that was added.
-fn finished(n: &mut NodeContext, v: ValueId, is_single: bool) -> Result<Value, Reason> {
-    if !is_single {
-        return Ok(v.into());
-    }
-    let mut shape = n.shape(v)?;
-    shape.remove(0);
-    Ok(n.reshape("single", v, &shape)?.into())
 }
 
 /// A number for each of `dims` dimensions: one for all, or one for each.
@@ -80,7 +66,7 @@ pub(super) fn convolution(n: &mut NodeContext) -> Result<Value, Reason> {
     let pads: Vec<(usize, usize)> = match n.value("padding")? {
         Value::Text(rule) if rule == "valid" => vec![(0, 0); of.dims],
         Value::Text(rule) if rule == "same" => {
-            // What is odd comes at the end.
+            // An odd element of padding goes to the end.
             let total = kernel.iter().zip(&dilations).map(|(k, d)| k.saturating_sub(1).saturating_mul(*d));
             total.map(|total| (total / 2, total - total / 2)).collect()
         }
@@ -104,7 +90,7 @@ pub(super) fn convolution(n: &mut NodeContext) -> Result<Value, Reason> {
         let by = Steps { strides: image(&strides), dilations: image(&dilations), padding };
         conv::convolution(n, of.data, of.weight, of.bias, by, groups)?
     };
-    finished(n, v, of.is_single)
+    Ok(without_batch(n, v, of.is_single)?.into())
 }
 
 pub(super) fn transposed(n: &mut NodeContext) -> Result<Value, Reason> {
@@ -142,7 +128,7 @@ pub(super) fn transposed(n: &mut NodeContext) -> Result<Value, Reason> {
         let cut = Cut { before: two(&all[2], 0), size: two(&size, 1) };
         conv::transposed(n, of.data, of.weight, of.bias, by, |_, _| Ok(cut))?
     };
-    finished(n, v, of.is_single)
+    Ok(without_batch(n, v, of.is_single)?.into())
 }
 
 /// The form of programs after `run_decompositions()`.

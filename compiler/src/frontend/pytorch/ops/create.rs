@@ -1,4 +1,4 @@
-//! Tensors of numbers that the program says.
+//! Tensors of constant numbers: zeros, ones, ranges.
 
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::{NodeContext, Operand};

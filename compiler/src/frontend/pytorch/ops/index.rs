@@ -4,9 +4,10 @@ use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::{NodeContext, Operand};
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::movement::{self, check_indices, flat_index, from_end};
+use crate::frontend::semantic::pad;
 use crate::frontend::semantic::reduce;
 use crate::frontend::semantic::scatter::{self, Reduction};
-use crate::graph::op::{Concat, Expand, Gather, GatherElements, Select};
+use crate::graph::op::{Expand, Gather, GatherElements, Select};
 use crate::graph::{DType, Tensor, ValueId};
 
 pub(super) fn embedding(n: &mut NodeContext) -> Result<Value, Reason> {
@@ -46,7 +47,7 @@ fn gathered(n: &mut NodeContext, v: ValueId, index: ValueId, axis: usize) -> Res
     for a in (0..shape.len()).filter(|a| *a != axis) {
         ends[a].1 = chosen[a] as i64 - shape[a] as i64;
     }
-    let v = crate::frontend::semantic::pad::constant(n, "cut", v, &ends, 0.0)?;
+    let v = pad::constant(n, "cut", v, &ends, 0.0)?;
     check_indices(n, index, v, axis)?;
     Ok(n.node("", GatherElements { axis }, &[v, index])?.into())
 }
@@ -67,8 +68,7 @@ pub(super) fn take_along_dim(n: &mut NodeContext) -> Result<Value, Reason> {
         let most = data[a].max(chosen[a]);
         (data[a], chosen[a]) = (most, most);
     }
-    let wide = |shape: &[usize]| shape.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect::<Vec<_>>();
-    let (v, index) = (movement::expand(n, v, &wide(&data))?, movement::expand(n, index, &wide(&chosen))?);
+    let (v, index) = (movement::expand_to(n, v, &data)?, movement::expand_to(n, index, &chosen)?);
     gathered(n, v, index, axis)
 }
 
@@ -182,17 +182,7 @@ pub(super) fn index_put(n: &mut NodeContext) -> Result<Value, Reason> {
     let data = if is_ordered { v } else { n.transposed("order", v, &perm)? };
     let ordered = n.shape(data)?;
     // All indices in one shape, as columns.
-    let mut common: Vec<usize> = Vec::new();
-    for (_, index) in &chosen {
-        let shape = n.shape(*index)?;
-        while common.len() < shape.len() {
-            common.insert(0, 1);
-        }
-        let before = common.len() - shape.len();
-        for (i, &d) in shape.iter().enumerate().filter(|(_, d)| **d != 1) {
-            common[before + i] = d;
-        }
-    }
+    let common = movement::broadcast_shape(n, chosen.iter().map(|(_, index)| *index))?;
     let mut columns = Vec::new();
     for &(axis, index) in &chosen {
         let index = n.cast("index", index, DType::I64)?;
@@ -200,18 +190,14 @@ pub(super) fn index_put(n: &mut NodeContext) -> Result<Value, Reason> {
         let index = n.node("index/wide", Expand { shape: common.clone() }, &[index])?;
         columns.push(n.reshape("index/column", index, &[common.as_slice(), &[1]].concat())?);
     }
-    let tuples = match columns.as_slice() {
-        [one] => *one,
-        many => n.node("tuples", Concat { axis: common.len() }, many)?,
-    };
+    let tuples = movement::beside(n, "tuples", common.len(), &columns)?;
     let rest = &ordered[axes.len()..];
     // Updates have the dimensions of indices where the indexed dimensions are, if these are side by side.
     let at = if adjacent { axes.first().copied().unwrap_or(0) } else { 0 };
     let wanted = [&rest[..at], &common, &rest[at..]].concat();
     let dtype = n.ty(v).dtype;
     let updates = n.cast("values", updates, dtype)?;
-    let wide: Vec<i64> = wanted.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-    let updates = movement::expand(n, updates, &wide)?;
+    let updates = movement::expand_to(n, updates, &wanted)?;
     let updates = if at == 0 {
         updates
     } else {
@@ -232,8 +218,8 @@ pub(super) fn copy(n: &mut NodeContext) -> Result<Value, Reason> {
     let (v, source) = (n.tensor("self")?, n.tensor("src")?);
     let dtype = n.ty(v).dtype;
     let source = n.as_type("source", Operand::Tensor(source), dtype)?;
-    let shape: Vec<i64> = n.shape(v)?.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-    Ok(movement::expand(n, source, &shape)?.into())
+    let shape = n.shape(v)?;
+    Ok(movement::expand_to(n, source, &shape)?.into())
 }
 
 pub(super) fn masked_fill(n: &mut NodeContext) -> Result<Value, Reason> {
@@ -288,13 +274,13 @@ fn scattered(n: &mut NodeContext, reduction: Reduction) -> Result<Value, Reason>
         let value = n.as_type("value", value, dtype)?;
         n.node("updates", Expand { shape: shape.clone() }, &[value])?
     } else {
-        // Of more updates than indices, the first count.
+        // If there are more updates than indices, only the first are used.
         let source = n.tensor("src")?;
         let mut ends = Vec::new();
         for (own, wanted) in n.shape(source)?.iter().zip(&shape) {
             ends.push((0, *wanted as i64 - *own as i64));
         }
-        crate::frontend::semantic::pad::constant(n, "updates", source, &ends, 0.0)?
+        pad::constant(n, "updates", source, &ends, 0.0)?
     };
     Ok(scatter::elements(n, v, index, updates, axis, reduction)?.into())
 }
@@ -316,13 +302,8 @@ fn rows(n: &mut NodeContext, updates: ValueId, reduction: Reduction) -> Result<V
 }
 
 pub(super) fn index_add(n: &mut NodeContext) -> Result<Value, Reason> {
-    let mut source = n.tensor("source")?;
-    let alpha = n.number("alpha")?.unwrap_or(1.0);
-    if alpha != 1.0 {
-        let dtype = n.ty(source).dtype;
-        let alpha = n.numeral("alpha", alpha, dtype)?;
-        source = n.binary("scaled", crate::graph::op::BinaryKind::Mul, source, alpha)?;
-    }
+    let source = n.tensor("source")?;
+    let source = n.times("alpha", source)?;
     rows(n, source, Reduction::Add)
 }
 
@@ -354,8 +335,6 @@ fn replaced(
     let places = part(n, places)?;
     let chosen = n.shape(places)?.iter().product();
     let places = n.reshape("places/column", places, &[chosen, 1])?;
-    let wide: Vec<i64> = n.shape(source)?.iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-    let source = movement::expand(n, source, &wide)?;
     let (data, source) = (n.reshape("flat", v, &[count])?, n.reshape("source", source, &[chosen])?);
     let v = scatter::nd(n, data, places, source, Reduction::None)?;
     Ok(n.reshape("replaced", v, &shape)?.into())

@@ -23,6 +23,7 @@ mod unary;
 use super::context::Value;
 use super::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::graph::ValueId;
 
 type Import = fn(&mut NodeContext) -> Result<Value, Reason>;
 
@@ -282,7 +283,7 @@ registry! {
     "aten.mm" product::matrices ["default"];
     "aten.movedim" shape::move_dims ["int", "intlist"] as view;
     "aten.mse_loss" norm::squared_error ["default"];
-    "aten.msort" sort::sort ["default"];
+    "aten.msort" sort::sort_first ["default"];
     "aten.mul" arithmetic::multiply ["Scalar", "Tensor"];
     "aten.multiply" arithmetic::multiply ["Scalar", "Tensor"];
     "aten.mv" product::matmul_vector ["default"];
@@ -437,6 +438,26 @@ registry! {
     "torch.sym_max" symbol::greatest [];
     "torch.sym_min" symbol::least [];
     "torch.sym_not" symbol::not [];
+}
+
+/// The data with a batch of 1 in front if they have one dimension less than `rank`, and whether it was added.
+fn with_batch(n: &mut NodeContext, v: ValueId, rank: usize) -> Result<(ValueId, bool), Reason> {
+    let mut shape = n.shape(v)?;
+    let is_single = shape.len() + 1 == rank;
+    if is_single {
+        shape.insert(0, 1);
+    }
+    Ok((n.reshape("batch", v, &shape)?, is_single))
+}
+
+/// The data without the batch that [`with_batch`] added.
+fn without_batch(n: &mut NodeContext, v: ValueId, is_single: bool) -> Result<ValueId, Reason> {
+    if !is_single {
+        return Ok(v);
+    }
+    let mut shape = n.shape(v)?;
+    shape.remove(0);
+    n.reshape("single", v, &shape)
 }
 
 /// An operator that was found, and whether it changes its first argument.

@@ -10,17 +10,8 @@ use crate::graph::op::{Concat, Expand, Layout};
 
 pub(super) fn broadcast_tensors(n: &mut NodeContext) -> Result<Value, Reason> {
     let list = n.tensors("tensors")?;
-    let mut out: Vec<i64> = Vec::new();
-    for &v in &list {
-        let shape = n.shape(v)?;
-        while out.len() < shape.len() {
-            out.insert(0, 1);
-        }
-        let before = out.len() - shape.len();
-        for (i, &d) in shape.iter().enumerate().filter(|(_, d)| **d != 1) {
-            out[before + i] = i64::try_from(d).unwrap_or(i64::MAX);
-        }
-    }
+    let out = movement::broadcast_shape(n, list.iter().copied())?;
+    let out: Vec<i64> = out.into_iter().map(|d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
     list.into_iter().map(|v| expanded(n, v, &out)).collect::<Result<Vec<_>, _>>().map(Value::List)
 }
 
@@ -32,11 +23,10 @@ fn alike(n: &mut NodeContext) -> Result<Vec<ValueId>, Reason> {
 }
 
 fn joined(n: &mut NodeContext, parts: &[ValueId], axis: usize) -> Result<Value, Reason> {
-    match parts {
-        [] => Err("it joins no tensors".into()),
-        [one] => Ok((*one).into()),
-        many => Ok(n.node("", Concat { axis }, many)?.into()),
+    if parts.is_empty() {
+        return Err("it joins no tensors".into());
     }
+    Ok(movement::beside(n, "", axis, parts)?.into())
 }
 
 pub(super) fn concatenate(n: &mut NodeContext) -> Result<Value, Reason> {

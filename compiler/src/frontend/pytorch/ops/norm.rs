@@ -175,10 +175,8 @@ pub(super) fn cosine_similarity(n: &mut NodeContext) -> Result<Value, Reason> {
     let mut units = [a, b];
     let shapes = [n.shape(a)?, n.shape(b)?];
     for (i, v) in units.iter_mut().enumerate() {
-        let other: Vec<i64> = shapes[1 - i].iter().map(|&d| i64::try_from(d).unwrap_or(i64::MAX)).collect();
-        *v = movement::expand(n, *v, &other)?;
-        let own = axis;
-        let length = norm::length(n, "length", *v, 2, |n, v| n.reduce("sum", ReduceKind::Sum, &[own], true, v))?;
+        *v = movement::expand_to(n, *v, &shapes[1 - i])?;
+        let length = norm::length(n, "length", *v, 2, |n, v| n.reduce("sum", ReduceKind::Sum, &[axis], true, v))?;
         let length = n.binary("least", BinaryKind::Max, length, least)?;
         *v = n.binary("unit", BinaryKind::Div, *v, length)?;
     }

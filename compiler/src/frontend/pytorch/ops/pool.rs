@@ -1,10 +1,12 @@
 //! Pools over lines, images and volumes.
 
 use super::convolution::{check_steps, each};
+use super::{with_batch, without_batch};
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::SemanticBuilder;
+use crate::frontend::semantic::conv::{as_data, as_image};
 use crate::frontend::semantic::volume::{self, Sliding3};
 use crate::frontend::semantic::window::{self, Padding, Sliding, Window};
 use crate::graph::op::{BinaryKind, Gather, Layout, MaxPool2d, ReduceKind, Resample};
@@ -29,23 +31,13 @@ fn dims(n: &NodeContext) -> usize {
     [1, 2, 3].into_iter().find(of).unwrap_or(2)
 }
 
-/// The data with a batch, and whether it was added.
-fn batch(n: &mut NodeContext, dims: usize) -> Result<(ValueId, bool), Reason> {
-    let v = n.tensor("self")?;
-    let mut shape = n.shape(v)?;
-    if shape.len() == dims + 2 {
-        return Ok((v, false));
-    }
-    if shape.len() != dims + 1 {
-        return Err(format!("its data must have {} or {} dimensions, found {}", dims + 1, dims + 2, n.ty(v)).into());
-    }
-    shape.insert(0, 1);
-    Ok((n.reshape("batch", v, &shape)?, true))
-}
-
 fn pool(n: &mut NodeContext) -> Result<Pool, Reason> {
     let dims = dims(n);
-    let (data, is_single) = batch(n, dims)?;
+    let given = n.tensor("self")?;
+    let (data, is_single) = with_batch(n, given, dims + 2)?;
+    if n.ty(data).rank() != dims + 2 {
+        return Err(format!("its data must have {} or {} dimensions, found {}", dims + 1, dims + 2, n.ty(data)).into());
+    }
     let kernel = each(n, "kernel_size", 1, dims)?;
     let given = n.ints("stride")?.unwrap_or_default();
     let strides = if given.is_empty() { kernel.clone() } else { each(n, "stride", 1, dims)? };
@@ -54,28 +46,6 @@ fn pool(n: &mut NodeContext) -> Result<Pool, Reason> {
     check_steps(&dilations)?;
     let round_up = n.flag("ceil_mode", false)?;
     Ok(Pool { data, dims, kernel, strides, pads, dilations, round_up, is_single })
-}
-
-/// Data as images: lines get a height of 1.
-fn as_image(n: &mut SemanticBuilder, v: ValueId, dims: usize) -> Result<ValueId, Reason> {
-    if dims != 1 {
-        return Ok(v);
-    }
-    let mut shape = n.shape(v)?;
-    shape.insert(2, 1);
-    n.reshape("image", v, &shape)
-}
-
-/// Data without the height and the batch that were added.
-fn finished(n: &mut SemanticBuilder, v: ValueId, dims: usize, is_single: bool) -> Result<ValueId, Reason> {
-    let mut shape = n.shape(v)?;
-    if dims == 1 {
-        shape.remove(2);
-    }
-    if is_single {
-        shape.remove(0);
-    }
-    n.reshape("shape", v, &shape)
 }
 
 impl Pool {
@@ -111,12 +81,13 @@ impl Pool {
             };
             volume::pooled(n, self.data, by, f)?
         } else {
-            let image = as_image(n, self.data, self.dims)?;
+            let (image, line) = as_image(n, "image", self.data)?;
             let by = self.sliding();
             let w = window::window(&n.ty(image).clone(), by)?;
-            f(n, image, by.kernel, &w)?
+            let v = f(n, image, by.kernel, &w)?;
+            as_data(n, v, line)?
         };
-        Ok(finished(n, v, self.dims, self.is_single)?.into())
+        Ok(without_batch(n, v, self.is_single)?.into())
     }
 }
 
@@ -143,7 +114,7 @@ pub(super) fn max_with_indices(n: &mut NodeContext) -> Result<Value, Reason> {
     let shape = n.shape(of.data)?;
     let area = n.made("area", Tensor::scalar((shape[2] * shape[3]) as i64));
     let places = n.binary("places", BinaryKind::Mod, places, area)?;
-    let places = finished(n, places, of.dims, of.is_single)?;
+    let places = without_batch(n, places, of.is_single)?;
     Ok(Value::List(vec![values, places.into()]))
 }
 

@@ -78,27 +78,16 @@ pub(super) fn outer(n: &mut NodeContext) -> Result<Value, Reason> {
     Ok(n.binary("", BinaryKind::Mul, a, b)?.into())
 }
 
-/// A value times a number.
-fn scaled(n: &mut NodeContext, name: &str, v: ValueId) -> Result<ValueId, Reason> {
-    let factor = n.number(name)?.unwrap_or(1.0);
-    if factor == 1.0 {
-        return Ok(v);
-    }
-    let dtype = n.ty(v).dtype;
-    let factor = n.numeral(name, factor, dtype)?;
-    n.binary(&format!("{name}/scaled"), BinaryKind::Mul, v, factor)
-}
-
 /// `beta * self + alpha * a * b`.
 fn added(n: &mut NodeContext, a: &str, b: &str) -> Result<Value, Reason> {
     let (v, a, b) = (n.tensor("self")?, n.tensor(a)?, n.tensor(b)?);
     let product = multiplied(n, a, b)?;
-    let product = scaled(n, "alpha", product)?;
+    let product = n.times("alpha", product)?;
     if n.number("beta")? == Some(0.0) {
         // What is multiplied by 0 does not count, even if it is infinite.
         return Ok(product.into());
     }
-    let v = scaled(n, "beta", v)?;
+    let v = n.times("beta", v)?;
     Ok(n.add("sum", product, v)?.into())
 }
 
@@ -116,8 +105,8 @@ pub(super) fn add_summed_batches(n: &mut NodeContext) -> Result<Value, Reason> {
     let (v, a, b) = (n.tensor("self")?, n.tensor("batch1")?, n.tensor("batch2")?);
     let products = multiplied(n, a, b)?;
     let sum = n.reduce("summed", ReduceKind::Sum, &[0], false, products)?;
-    let sum = scaled(n, "alpha", sum)?;
-    let v = scaled(n, "beta", v)?;
+    let sum = n.times("alpha", sum)?;
+    let v = n.times("beta", v)?;
     Ok(n.add("sum", sum, v)?.into())
 }
 

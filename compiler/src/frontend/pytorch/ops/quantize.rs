@@ -27,8 +27,8 @@ fn listed(n: &mut NodeContext, name: &str) -> Result<Option<Vec<f64>>, Reason> {
     }
 }
 
-fn parameters(n: &mut NodeContext, by_channel: bool, v: ValueId) -> Result<Parameters, Reason> {
-    let names = if by_channel { ["scales", "zero_points"] } else { ["scale", "zero_point"] };
+/// The parameters that the arguments of these names hold.
+fn parameters(n: &mut NodeContext, names: [&str; 2], by_channel: bool, v: ValueId) -> Result<Parameters, Reason> {
     let scale = listed(n, names[0])?.ok_or("it has no scale")?;
     let zero = listed(n, names[1])?.unwrap_or_else(|| vec![0.0; scale.len()]);
     if zero.len() != scale.len() {
@@ -37,6 +37,20 @@ fn parameters(n: &mut NodeContext, by_channel: bool, v: ValueId) -> Result<Param
     let axis = if by_channel { n.dim("axis", 0, n.ty(v).rank())? } else { 0 };
     let (scale, zero_point) = (scale.iter().map(|x| *x as f32).collect(), zero.iter().map(|x| *x as i32).collect());
     Ok(Parameters { scale, zero_point, axis })
+}
+
+/// The names of scales and zero points, of one or of each channel.
+fn names(by_channel: bool) -> [&'static str; 2] {
+    if by_channel { ["scales", "zero_points"] } else { ["scale", "zero_point"] }
+}
+
+/// The least and the greatest number of a type of 8 bits.
+fn byte_range(dtype: DType) -> Result<(i64, i64), Reason> {
+    match dtype {
+        DType::I8 => Ok((-128, 127)),
+        DType::U8 => Ok((0, 255)),
+        other => Err(format!("quantization to {other} is not supported; use int8 or uint8").into()),
+    }
 }
 
 fn element_type(n: &mut NodeContext) -> Result<DType, Reason> {
@@ -74,13 +88,9 @@ fn quantized(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
         let v = n.binary("most", BinaryKind::Min, v, hi)?;
         return Ok(n.cast("", v, dtype)?.into());
     }
-    let Parameters { scale, zero_point, axis } = parameters(n, by_channel, v)?;
+    let Parameters { scale, zero_point, axis } = parameters(n, names(by_channel), by_channel, v)?;
     let dtype = element_type(n)?;
-    let (lo, hi) = match dtype {
-        DType::I8 => (-128, 127),
-        DType::U8 => (0, 255),
-        other => return Err(format!("quantization to {other} is not supported; use int8 or uint8").into()),
-    };
+    let (lo, hi) = byte_range(dtype)?;
     let (least, most) = (n.int("quant_min", lo)?, n.int("quant_max", hi)?);
     let op = Quantize { scale, zero_point, axis, rounding: QuantRounding::HalfEven, dtype };
     let v = n.node(if least > lo || most < hi { "quantize" } else { "" }, op, &[v])?;
@@ -96,7 +106,7 @@ fn dequantized(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
         let scale = n.cast("scale", scale, DType::F32)?;
         return Ok(n.binary("", BinaryKind::Mul, v, scale)?.into());
     }
-    let Parameters { scale, zero_point, axis } = parameters(n, by_channel, v)?;
+    let Parameters { scale, zero_point, axis } = parameters(n, names(by_channel), by_channel, v)?;
     Ok(n.node("", Dequantize { scale, zero_point, axis }, &[v])?.into())
 }
 
@@ -119,21 +129,13 @@ pub(super) fn dequantize_per_channel(n: &mut NodeContext) -> Result<Value, Reaso
 /// Quantizes and dequantizes, as networks that were trained for quantization do.
 fn faked(n: &mut NodeContext, by_channel: bool) -> Result<Value, Reason> {
     let v = n.tensor("self")?;
-    let names = ["scale", "zero_point"];
-    let scale = listed(n, names[0])?.ok_or("it has no scale")?;
-    let zero = listed(n, names[1])?.unwrap_or_else(|| vec![0.0; scale.len()]);
-    if zero.len() != scale.len() {
-        return Err(format!("it has {} scales, but {} zero points", scale.len(), zero.len()).into());
-    }
-    let axis = if by_channel { n.dim("axis", 0, n.ty(v).rank())? } else { 0 };
+    let Parameters { scale, zero_point, axis } = parameters(n, names(false), by_channel, v)?;
     let (least, most) = (n.int("quant_min", -128)?, n.int("quant_max", 127)?);
     let dtype = if least >= 0 { DType::U8 } else { DType::I8 };
-    let (lo, hi) = if dtype == DType::U8 { (0, 255) } else { (-128, 127) };
+    let (lo, hi) = byte_range(dtype)?;
     if least < lo || most > hi {
         return Err(format!("quantization to {least}..{most} is not supported; use 8 bits").into());
     }
-    let scale: Vec<f32> = scale.iter().map(|x| *x as f32).collect();
-    let zero_point: Vec<i32> = zero.iter().map(|x| *x as i32).collect();
     let op = Quantize {
         scale: scale.clone(),
         zero_point: zero_point.clone(),
@@ -159,7 +161,7 @@ pub(super) fn fake_per_channel(n: &mut NodeContext) -> Result<Value, Reason> {
 /// Bytes within bounds that are narrower than their type.
 fn narrowed(n: &mut NodeContext, v: ValueId, least: i64, most: i64) -> Result<ValueId, Reason> {
     let dtype = n.ty(v).dtype;
-    let (lo, hi) = if dtype == DType::I8 { (-128, 127) } else { (0, 255) };
+    let (lo, hi) = byte_range(dtype)?;
     if least <= lo && most >= hi {
         return Ok(v);
     }

@@ -3,7 +3,7 @@
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
-use crate::frontend::semantic::movement::part;
+use crate::frontend::semantic::movement::{beside, part};
 use crate::frontend::semantic::recurrent::{Activation, Function, Recurrence, RecurrentKind, Sizes};
 use crate::graph::ValueId;
 use crate::graph::op::Concat;
@@ -43,20 +43,10 @@ fn ordered(n: &mut NodeContext, v: ValueId, kind: RecurrentKind, hidden: usize) 
     }
     let parts =
         gates(kind).iter().map(|gate| part(n, "gate", v, 0, gate * hidden, hidden)).collect::<Result<Vec<_>, _>>()?;
-    let v = match parts.as_slice() {
-        [one] => *one,
-        many => n.node("gates", Concat { axis: 0 }, many)?,
-    };
+    let v = beside(n, "gates", 0, &parts)?;
     let mut shape = n.shape(v)?;
     shape.insert(0, 1);
     n.reshape("direction", v, &shape)
-}
-
-fn joined(n: &mut NodeContext, suffix: &str, axis: usize, parts: &[ValueId]) -> Result<ValueId, Reason> {
-    match parts {
-        [one] => Ok(*one),
-        many => n.node(suffix, Concat { axis }, many),
-    }
 }
 
 fn recurrent(n: &mut NodeContext, kind: RecurrentKind, activations: &[Activation]) -> Result<Value, Reason> {
@@ -122,9 +112,9 @@ fn recurrent(n: &mut NodeContext, kind: RecurrentKind, activations: &[Activation
             reverse: (0..directions).map(|d| d == 1).collect(),
             batch_first: false,
             x,
-            w: joined(n, "w", 0, &w)?,
-            r: joined(n, "r", 0, &r)?,
-            b: if has_biases { Some(joined(n, "b", 0, &b)?) } else { None },
+            w: beside(n, "w", 0, &w)?,
+            r: beside(n, "r", 0, &r)?,
+            b: if has_biases { Some(beside(n, "b", 0, &b)?) } else { None },
             h,
             c,
             peepholes: None,
@@ -152,7 +142,7 @@ fn recurrent(n: &mut NodeContext, kind: RecurrentKind, activations: &[Activation
         if parts.is_empty() {
             continue;
         }
-        let v = joined(n, name, 0, &parts)?;
+        let v = beside(n, name, 0, &parts)?;
         all.push(n.reshape(name, v, &state)?);
     }
     Ok(all.into())

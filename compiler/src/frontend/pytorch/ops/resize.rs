@@ -1,15 +1,16 @@
 //! Resizing, padding, sampling, and columns of windows.
 
 use super::convolution::check_steps;
+use super::{with_batch, without_batch};
 use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
+use crate::frontend::semantic::movement::beside;
 use crate::frontend::semantic::pad::{self, Border};
 use crate::frontend::semantic::resize::{Coordinates, Mode, Plan, ResizedDimension, Rounding, resized};
 use crate::frontend::semantic::sample::{self, Interpolation, Outside};
 use crate::frontend::semantic::window::{self, Padding, Sliding};
-use crate::graph::ValueId;
-use crate::graph::op::{Concat, Slice};
+use crate::graph::op::Slice;
 
 /// Resizes the dimensions behind batch and channels. Sizes are given, or follow from factors, which then also give the scale.
 fn upsampled(n: &mut NodeContext, mode: Mode, coordinates: Coordinates, antialias: bool) -> Result<Value, Reason> {
@@ -165,29 +166,11 @@ fn sliding(n: &mut NodeContext) -> Result<Sliding, Reason> {
     Ok(Sliding { kernel, strides, dilations, padding, round_up: false })
 }
 
-/// Data with a batch, and whether it was added.
-fn batch(n: &mut NodeContext, rank: usize) -> Result<(ValueId, bool), Reason> {
-    let v = n.tensor("self")?;
-    let mut shape = n.shape(v)?;
-    let is_single = shape.len() + 1 == rank;
-    if is_single {
-        shape.insert(0, 1);
-    }
-    Ok((n.reshape("batch", v, &shape)?, is_single))
-}
-
-fn without_batch(n: &mut NodeContext, v: ValueId, is_single: bool) -> Result<Value, Reason> {
-    let mut shape = n.shape(v)?;
-    if is_single {
-        shape.remove(0);
-    }
-    Ok(n.reshape("single", v, &shape)?.into())
-}
-
 /// The windows of images as columns, `[N, C * kernel, windows]`.
 pub(super) fn image_to_columns(n: &mut NodeContext) -> Result<Value, Reason> {
     let by = sliding(n)?;
-    let (v, is_single) = batch(n, 4)?;
+    let v = n.tensor("self")?;
+    let (v, is_single) = with_batch(n, v, 4)?;
     let shape = n.shape(v)?;
     let &[images, channels, h, w] = shape.as_slice() else { return Err("its data must be images".into()) };
     let Padding::Given(pads) = by.padding else { return Err("it has no padding".into()) };
@@ -211,19 +194,17 @@ pub(super) fn image_to_columns(n: &mut NodeContext) -> Result<Value, Reason> {
             taps.push(n.reshape("tap/row", tap, &[images, channels, 1, out[0] * out[1]])?);
         }
     }
-    let v = match taps.as_slice() {
-        [one] => *one,
-        many => n.node("taps", Concat { axis: 2 }, many)?,
-    };
+    let v = beside(n, "taps", 2, &taps)?;
     let v = n.reshape("columns", v, &[images, channels * taps.len(), out[0] * out[1]])?;
-    without_batch(n, v, is_single)
+    Ok(without_batch(n, v, is_single)?.into())
 }
 
-/// The images that columns of windows are of.
+/// Folds columns of windows back into images.
 pub(super) fn columns_to_image(n: &mut NodeContext) -> Result<Value, Reason> {
     let by = sliding(n)?;
     let image = n.sizes::<2>("output_size", 1)?;
-    let (v, is_single) = batch(n, 3)?;
+    let v = n.tensor("self")?;
+    let (v, is_single) = with_batch(n, v, 3)?;
     let v = window::images_of_columns(n, v, image, by)?;
-    without_batch(n, v, is_single)
+    Ok(without_batch(n, v, is_single)?.into())
 }

@@ -308,7 +308,7 @@ fn parts(n: &mut NodeContext, v: ValueId, axis: usize, sizes: &[usize]) -> Resul
     Ok(all.into())
 }
 
-/// Parts of `each` elements, the last of which can be smaller.
+/// Splits a dimension into parts of `each` elements; the last part can be smaller.
 fn equal_parts(n: &mut NodeContext, v: ValueId, axis: usize, each: usize) -> Result<Value, Reason> {
     let size = n.shape(v)?[axis];
     if each == 0 {

@@ -4,6 +4,7 @@ use crate::frontend::pytorch::context::Value;
 use crate::frontend::pytorch::node::NodeContext;
 use crate::frontend::reason::Reason;
 use crate::frontend::semantic::reduce;
+use crate::graph::ValueId;
 
 pub(super) fn top_k(n: &mut NodeContext) -> Result<Value, Reason> {
     n.ignore(&["sorted"]);
@@ -13,24 +14,25 @@ pub(super) fn top_k(n: &mut NodeContext) -> Result<Value, Reason> {
     Ok(reduce::top_k(n, v, axis, k, greatest)?.into())
 }
 
-pub(super) fn arg_sort(n: &mut NodeContext) -> Result<Value, Reason> {
+/// All elements along a dimension in order, and their indices.
+fn sorted(n: &mut NodeContext, default: i64) -> Result<[ValueId; 2], Reason> {
     n.ignore(&["stable"]);
     let v = n.tensor("self")?;
     let shape = n.shape(v)?;
-    let axis = n.dim("dim", -1, shape.len())?;
+    let axis = n.dim("dim", default, shape.len())?;
     let greatest = n.flag("descending", false)?;
-    let [_, indices] = reduce::top_k(n, v, axis, shape[axis] as i64, greatest)?;
-    Ok(indices.into())
+    reduce::top_k(n, v, axis, shape[axis] as i64, greatest)
 }
 
-/// All elements in order, and their indices.
+pub(super) fn arg_sort(n: &mut NodeContext) -> Result<Value, Reason> {
+    Ok(sorted(n, -1)?[1].into())
+}
+
 pub(super) fn sort(n: &mut NodeContext) -> Result<Value, Reason> {
-    n.ignore(&["stable"]);
-    let v = n.tensor("self")?;
-    let shape = n.shape(v)?;
-    let only_values = n.proto.target.contains("msort");
-    let axis = n.dim("dim", if only_values { 0 } else { -1 }, shape.len())?;
-    let greatest = n.flag("descending", false)?;
-    let sorted = reduce::top_k(n, v, axis, shape[axis] as i64, greatest)?;
-    Ok(if only_values { sorted[0].into() } else { sorted.into() })
+    Ok(sorted(n, -1)?.into())
+}
+
+/// The elements alone, along dimension 0.
+pub(super) fn sort_first(n: &mut NodeContext) -> Result<Value, Reason> {
+    Ok(sorted(n, 0)?[0].into())
 }

@@ -100,37 +100,37 @@ pub(super) fn rsqrt(n: &mut NodeContext) -> Result<Value, Reason> {
 }
 
 /// A function times a number.
-fn scaled(n: &mut NodeContext, v: ValueId, factor: f64) -> Result<Value, Reason> {
+fn scaled(n: &mut NodeContext, suffix: &str, v: ValueId, factor: f64) -> Result<ValueId, Reason> {
     let dtype = n.ty(v).dtype;
     let factor = n.numeral("factor", factor, dtype)?;
-    Ok(n.binary("", BinaryKind::Mul, v, factor)?.into())
+    n.binary(suffix, BinaryKind::Mul, v, factor)
 }
 
 pub(super) fn log2(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = operand(n)?;
     let v = n.unary("log", UnaryKind::Log, v)?;
-    scaled(n, v, std::f64::consts::LOG2_E)
+    Ok(scaled(n, "", v, std::f64::consts::LOG2_E)?.into())
 }
 
 pub(super) fn log10(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = operand(n)?;
     let v = n.unary("log", UnaryKind::Log, v)?;
-    scaled(n, v, std::f64::consts::LOG10_E)
+    Ok(scaled(n, "", v, std::f64::consts::LOG10_E)?.into())
 }
 
 pub(super) fn deg2rad(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = operand(n)?;
-    scaled(n, v, std::f64::consts::PI / 180.0)
+    Ok(scaled(n, "", v, std::f64::consts::PI / 180.0)?.into())
 }
 
 pub(super) fn rad2deg(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = operand(n)?;
-    scaled(n, v, 180.0 / std::f64::consts::PI)
+    Ok(scaled(n, "", v, 180.0 / std::f64::consts::PI)?.into())
 }
 
 pub(super) fn exp2(n: &mut NodeContext) -> Result<Value, Reason> {
     let v = operand(n)?;
-    let Value::Tensor(v) = scaled(n, v, std::f64::consts::LN_2)? else { return Err("its operand is no tensor".into()) };
+    let v = scaled(n, "scaled", v, std::f64::consts::LN_2)?;
     Ok(n.unary("exp", UnaryKind::Exp, v)?.into())
 }
 

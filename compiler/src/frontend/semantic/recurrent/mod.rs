@@ -10,9 +10,9 @@ mod cell;
 
 use super::SemanticBuilder;
 use super::flow::Step;
-use super::movement::{part, reversed};
+use super::movement::{beside, part, reversed};
 use crate::frontend::reason::Reason;
-use crate::graph::op::{BinaryKind, Concat, Dense, Gather, MOST_STEPS, Select, Transpose, UnaryKind};
+use crate::graph::op::{BinaryKind, Dense, Gather, MOST_STEPS, Select, Transpose, UnaryKind};
 use crate::graph::{DType, Tensor, ValueId};
 pub use activation::{Activation, Function};
 use cell::{Cell, State};
@@ -62,14 +62,6 @@ impl RecurrentKind {
             RecurrentKind::Gru => &[SIGMOID, TANH],
             RecurrentKind::Lstm => &[SIGMOID, TANH, TANH],
         }
-    }
-}
-
-/// Joins the results of the directions.
-fn beside(n: &mut SemanticBuilder, suffix: &str, axis: usize, parts: &[ValueId]) -> Result<ValueId, Reason> {
-    match parts {
-        [one] => Ok(*one),
-        _ => n.node(suffix, Concat { axis }, parts),
     }
 }
 
